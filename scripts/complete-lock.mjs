@@ -1,0 +1,36 @@
+// Completes package-lock.json after `npm install`. A registry may lack packages built for other platforms; npm then
+// leaves them out of the lockfile and `npm ci` refuses it everywhere. Each is entered with the version its parent
+// pins and the platform its name tells, so npm skips it where it does not fit and fetches it where it does.
+
+import { readFileSync, writeFileSync } from 'node:fs';
+
+/** @typedef {{ optionalDependencies?: Record<string, string>, dev?: boolean, license?: string }} Entry */
+
+const file = new URL('../package-lock.json', import.meta.url);
+/** @type {{ packages: Record<string, Entry> }} */
+const lock = JSON.parse(readFileSync(file, 'utf8'));
+
+/** @param {string} name */
+function platformOf(name) {
+  const words = name.split('/').at(-1)?.split('-') ?? [];
+  const os = ['android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32'].filter((word) => words.includes(word));
+  const cpu = ['arm', 'arm64', 'ppc64', 's390x', 'x64'].filter((word) => words.includes(word));
+  if (os.length !== 1 || cpu.length !== 1) throw new Error(`${name} does not tell its platform; add it by hand`);
+  const libc = words.some((word) => word.startsWith('musl')) ? ['musl'] : ['glibc'];
+  return { cpu, ...(os[0] === 'linux' && { libc }), os };
+}
+
+/** @type {Record<string, object>} */
+const added = {};
+for (const [path, parent] of Object.entries(lock.packages)) {
+  for (const [name, version] of Object.entries(parent.optionalDependencies ?? {})) {
+    if (lock.packages[`node_modules/${name}`] || lock.packages[`${path}/node_modules/${name}`]) continue;
+    const { cpu, ...rest } = platformOf(name);
+    const dev = parent.dev ? { dev: true } : {};
+    added[`node_modules/${name}`] = { version, cpu, ...dev, license: parent.license, optional: true, ...rest };
+  }
+}
+
+const packages = Object.entries({ ...lock.packages, ...added }).sort(([a], [b]) => a.localeCompare(b, 'en'));
+writeFileSync(file, `${JSON.stringify({ ...lock, packages: Object.fromEntries(packages) }, null, 2)}\n`);
+console.log(`added ${Object.keys(added).length} platform packages`);

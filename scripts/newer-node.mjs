@@ -1,0 +1,42 @@
+// Runs the tests on the next Node line, from npm's platform package: no version manager, no install script.
+// The version is the newest one published for both Linux architectures.
+
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const version = '24.21.0';
+const name = `node-${process.platform}-${process.arch}`;
+const root = fileURLToPath(new URL('..', import.meta.url));
+const cache = join(root, 'node_modules', '.cache', 'node24');
+const node = join(cache, 'node_modules', name, 'bin', 'node');
+
+function installed() {
+  return existsSync(node) && execFileSync(node, ['--version'], { encoding: 'utf8' }).trim() === `v${version}`;
+}
+
+function install() {
+  console.log(`installing ${name}@${version}`);
+  const flags = ['--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  const { status } = spawnSync('npm', ['install', '--prefix', cache, ...flags, `${name}@${version}`], {
+    stdio: 'inherit',
+  });
+  return status === 0 && installed();
+}
+
+if (!installed() && !install()) {
+  console.error(
+    `Could not install ${name}@${version}. Is the registry reachable, and does it have Node for this platform?`,
+  );
+  process.exit(1);
+}
+
+const env = {
+  ...process.env,
+  RONDO_NODE_LANE: version.split('.')[0],
+  PATH: [dirname(node), process.env.PATH].join(delimiter),
+};
+const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+const { status } = spawnSync(node, [vitest, 'run', ...process.argv.slice(2)], { cwd: root, env, stdio: 'inherit' });
+process.exit(status ?? 1);

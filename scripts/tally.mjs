@@ -1,0 +1,35 @@
+// Sums vitest JSON reports into the one line that CI reads.
+// A lane is `name=exit code=report`. A lane that failed without a failing test still counts as one failure: a red
+// lint or a crashed runner must never read as "0 failed".
+
+import { existsSync, readFileSync } from 'node:fs';
+
+/** @param {string} file */
+function read(file) {
+  if (!existsSync(file)) return { passed: 0, failed: 0, skipped: 0 };
+  const report = JSON.parse(readFileSync(file, 'utf8'));
+  /** @type {{ status: string, assertionResults: { status: string }[] }[]} */
+  const files = report.testResults;
+  const unloaded = files.filter((f) => f.status === 'failed' && !f.assertionResults.some((t) => t.status === 'failed'));
+  return {
+    passed: report.numPassedTests,
+    failed: report.numFailedTests + unloaded.length,
+    skipped: report.numPendingTests + report.numTodoTests,
+  };
+}
+
+const total = { passed: 0, failed: 0, skipped: 0 };
+for (const lane of process.argv.slice(2)) {
+  const [name, code, file = ''] = lane.split('=');
+  const counts = read(file);
+  if (code !== '0' && counts.failed === 0) {
+    console.log(`failed outside the tests: ${name}`);
+    counts.failed = 1;
+  }
+  total.passed += counts.passed;
+  total.failed += counts.failed;
+  total.skipped += counts.skipped;
+}
+
+console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
+process.exit(total.failed === 0 ? 0 : 1);

@@ -1,0 +1,59 @@
+// The public names, pinned. A name that appears or goes is a decision: edit the list in the same change.
+
+import { expect } from 'vitest';
+import { verifies } from '../verifies.js';
+import { starExports } from './hygiene.js';
+import { absolute, exists, isTest, readText, sources } from './tree.js';
+
+const pinned: Readonly<Record<string, readonly string[]>> = {
+  '.': [],
+  './protocol': [],
+  './sqlite': [],
+  './testing': [],
+};
+
+interface Subpath {
+  readonly types: string;
+  readonly default: string;
+}
+
+const subpaths: Readonly<Record<string, Subpath>> = JSON.parse(readText('package.json')).exports;
+
+const sourceOf = (built: string): string => built.replace(/^\.\/dist\//, 'src/').replace(/\.js$/, '.ts');
+
+function changes(subpath: string, expected: readonly string[], actual: readonly string[]): string {
+  const added = actual.filter((name) => !expected.includes(name));
+  const gone = expected.filter((name) => !actual.includes(name));
+  return `exports of '${subpath}' changed (new: ${added.join(', ') || 'none'}; gone: ${gone.join(', ') || 'none'}). If you meant it, edit the list in spec/house/exports.test.ts`;
+}
+
+verifies('house.exports', 'a subpath is published without a pinned list', () => {
+  expect(Object.keys(subpaths).sort()).toEqual(Object.keys(pinned).sort());
+});
+
+for (const [subpath, target] of Object.entries(subpaths)) {
+  verifies('house.exports', `a name slips into or out of '${subpath}'`, async (context) => {
+    const file = sourceOf(target.default);
+    const expected = pinned[subpath] ?? [];
+    context.skip(expected.length === 0 && !exists(file), `${file} is not written yet`);
+    const actual = Object.keys(await import(absolute(file))).sort();
+    expect(actual, changes(subpath, expected, actual)).toEqual([...expected].sort());
+  });
+
+  verifies('house.exports', `the types of '${subpath}' are those of another file`, () => {
+    expect(target.types).toBe(target.default.replace(/\.js$/, '.d.ts'));
+  });
+}
+
+verifies('house.exports', 'a star exports what nobody chose', () => {
+  const files = sources(['src']).filter(({ file }) => !isTest(file));
+  expect(files.flatMap(starExports)).toEqual([]);
+});
+
+verifies('house.exports', 'a star export hides behind its spelling', () => {
+  const stars = (text: string): number => starExports({ file: 'src/a.ts', text }).length;
+  expect(stars("export * from './b.js';")).toBe(1);
+  expect(stars("export * as b from './b.js';")).toBe(1);
+  expect(stars("export type * from './b.js';")).toBe(1);
+  expect(stars("// export * from './b.js';\nexport { b } from './b.js';")).toBe(0);
+});

@@ -1,0 +1,22 @@
+import { expect } from 'vitest';
+import { requirements } from '../requirements.js';
+import { verifies } from '../verifies.js';
+import { citationFaults, citationsIn } from './citations.js';
+import { isTest, sources } from './tree.js';
+
+verifies('house.requirements', 'a MUST is promised and never tested', () => {
+  const tests = sources(['src', 'spec', 'examples', 'bench']).filter(({ file }) => isTest(file));
+  expect(citationFaults(Object.keys(requirements), tests.flatMap(citationsIn))).toEqual([]);
+});
+
+verifies('house.requirements', 'an uncited id or an unknown citation passes', () => {
+  const citation = { file: 'src/a.test.ts', id: 'a' };
+  expect(citationFaults(['a'], [citation])).toEqual([]);
+  expect(citationFaults(['a', 'b'], [citation])).toEqual(["no test cites 'b'"]);
+  expect(citationFaults([], [citation])).toHaveLength(1);
+});
+
+verifies('house.requirements', 'a citation in a comment or a string counts', () => {
+  const text = `verifies('a', 'x', f);\n// verifies('b', 'x', f);\nconst s = "verifies('c', 'x', f)";\nverifies(d, 'x', f);`;
+  expect(citationsIn({ file: 'src/a.test.ts', text })).toEqual([{ file: 'src/a.test.ts', id: 'a' }]);
+});

@@ -1,0 +1,128 @@
+// The table of who may import whom, checked over plain {file, imports} records so that a test can hand it a forbidden
+// import. A ring is the first folder below src/; an adapter is the first segment below src/adapters/.
+
+import { builtinModules } from 'node:module';
+import { posix } from 'node:path';
+import { COMPUTED, type FileImports, type Import } from './imports.js';
+
+/** Package names that the root and the web workspace declare for run time. */
+export interface Declared {
+  readonly root: readonly string[];
+  readonly web: readonly string[];
+}
+
+interface Ring {
+  readonly rings: readonly string[];
+  readonly typesFrom?: readonly string[];
+  readonly packages: 'none' | 'declared';
+  readonly builtins: 'all' | 'inward' | readonly string[];
+}
+
+const table: Readonly<Record<string, Ring>> = {
+  protocol: { rings: [], packages: 'none', builtins: [] },
+  kernel: { rings: ['protocol'], packages: 'none', builtins: ['crypto'] },
+  views: { rings: ['kernel', 'protocol'], packages: 'none', builtins: ['crypto'] },
+  loops: { rings: ['kernel', 'views', 'protocol'], packages: 'declared', builtins: 'inward' },
+  layers: { rings: ['kernel', 'views', 'protocol'], packages: 'declared', builtins: 'inward' },
+  host: { rings: ['kernel', 'loops', 'layers', 'views', 'protocol'], packages: 'declared', builtins: 'inward' },
+  adapters: { rings: ['kernel', 'protocol'], typesFrom: ['loops', 'host'], packages: 'declared', builtins: 'all' },
+  surfaces: { rings: ['host', 'loops', 'views', 'protocol'], packages: 'declared', builtins: 'all' },
+  testing: {
+    rings: ['protocol', 'kernel', 'views', 'loops', 'layers', 'host'],
+    packages: 'declared',
+    builtins: 'all',
+  },
+};
+
+const outward = new Set(
+  'child_process cluster dgram dns fs http http2 https net repl sqlite tls vm worker_threads'.split(' '),
+);
+
+export function importFaults(files: readonly FileImports[], declared: Declared): string[] {
+  return files.flatMap(({ file, imports }) =>
+    imports.flatMap((item) => {
+      const reason = refusal(file, item, declared);
+      return reason === undefined ? [] : [`${file} imports '${item.specifier}': ${reason}`];
+    }),
+  );
+}
+
+function refusal(file: string, item: Import, declared: Declared): string | undefined {
+  if (file.startsWith('web/')) return refusalInWeb(file, item.specifier, declared.web);
+  if (item.specifier.startsWith('.')) return refusalOfFile(file, item);
+  return refusalOfPackage(file, item.specifier, declared.root);
+}
+
+function refusalOfFile(file: string, item: Import): string | undefined {
+  const target = targetOf(file, item.specifier);
+  if (!target.startsWith('src/')) return 'source imports nothing outside src/';
+  if (file === 'src/index.ts') return undefined;
+  const [from, to] = [ringOf(file), ringOf(target)];
+  const ring = table[from];
+  if (!ring) return `'${from}' is not a ring of the house`;
+  if (from === 'adapters' && to === 'adapters') {
+    return adapterOf(file) === adapterOf(target) ? undefined : 'an adapter never imports another adapter';
+  }
+  if (from === to || ring.rings.includes(to)) return undefined;
+  if (to === 'adapters') return refusalOfAdapter(file, target);
+  if (ring.typesFrom?.includes(to)) return item.typeOnly ? undefined : `${from} may take only types from ${to}`;
+  return `${from} may not import ${to}`;
+}
+
+function refusalOfAdapter(file: string, target: string): string | undefined {
+  if (ringOf(file) === 'testing')
+    return adapterOf(target) === 'memory' ? undefined : 'testing knows only the memory adapter';
+  if (file === 'src/surfaces/compose.ts') return undefined;
+  return ringOf(file) === 'surfaces'
+    ? 'only surfaces/compose.ts picks adapters'
+    : `${ringOf(file)} may not import adapters`;
+}
+
+function refusalOfPackage(file: string, specifier: string, declared: readonly string[]): string | undefined {
+  const ring = file === 'src/index.ts' ? table.surfaces : table[ringOf(file)];
+  if (!ring) return `'${ringOf(file)}' is not a ring of the house`;
+  if (specifier === COMPUTED)
+    return ring.builtins === 'all' ? undefined : `${ringOf(file)} names its imports literally`;
+  if (specifier.startsWith('node:')) return refusalOfBuiltin(file, specifier, ring.builtins);
+  if (builtinModules.includes(specifier)) return `write 'node:${specifier}'`;
+  const name = packageOf(specifier);
+  if (name === 'rondo') return 'inside src, import by relative path';
+  if (ring.packages === 'none') return `${ringOf(file)} imports no package`;
+  return declared.includes(name) ? undefined : `package.json does not declare '${name}' for run time`;
+}
+
+function refusalOfBuiltin(file: string, specifier: string, allowed: Ring['builtins']): string | undefined {
+  const name = specifier.slice('node:'.length).split('/')[0] ?? '';
+  if (allowed === 'all') return undefined;
+  if (allowed === 'inward') {
+    return outward.has(name) ? 'only adapters and surfaces touch network, disk and processes' : undefined;
+  }
+  return allowed.includes(name) ? undefined : `of node, ${ringOf(file)} may import only [${allowed.join(', ')}]`;
+}
+
+function refusalInWeb(file: string, specifier: string, declared: readonly string[]): string | undefined {
+  if (specifier === COMPUTED || specifier === 'rondo/protocol') return undefined;
+  if (specifier.startsWith('.')) {
+    const target = targetOf(file, specifier);
+    return /^(web|src\/protocol)\//.test(target) ? undefined : 'web may import only protocol';
+  }
+  const name = packageOf(specifier);
+  if (name === 'rondo') return 'web may import only rondo/protocol';
+  return declared.includes(name) ? undefined : `web/package.json does not declare '${name}'`;
+}
+
+function targetOf(file: string, specifier: string): string {
+  return posix.join(posix.dirname(file), specifier).replace(/\.js$/, '.ts');
+}
+
+function ringOf(file: string): string {
+  return file.split('/')[1] ?? '';
+}
+
+function adapterOf(file: string): string {
+  return (file.split('/')[2] ?? '').replace(/\.ts$/, '');
+}
+
+function packageOf(specifier: string): string {
+  return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
+}

@@ -1,0 +1,115 @@
+/** A store in memory: the same promises as any other while the process lives, and nothing after it. */
+import { Fault } from '../../kernel/errors.js';
+import type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from '../../kernel/journal.js';
+import type { Entry } from '../../protocol/entry.js';
+
+interface Stream {
+  fence: number;
+  next: number;
+  readonly batches: Batch[];
+  readonly blobs: Map<string, string>;
+  snapshot?: Snapshot;
+}
+
+const DONE = Promise.resolve();
+
+class MemoryJournal implements Journal {
+  private readonly streams: Map<string, Stream>;
+  /** Counts over all sessions, so that a removed session's writer never fits the one that took its name. */
+  private claims = 0;
+
+  constructor(streams: Map<string, Stream>) {
+    this.streams = streams;
+  }
+
+  async claim(session: string): Promise<Claim> {
+    const stream = this.streams.get(session) ?? { fence: 0, next: 0, batches: [], blobs: new Map() };
+    this.streams.set(session, stream);
+    this.claims += 1;
+    stream.fence = this.claims;
+    return { fence: stream.fence, next: stream.next };
+  }
+
+  append(batch: Batch): Promise<void> {
+    const stream = this.streams.get(batch.session);
+    if (stream === undefined || stream.fence !== batch.fence || stream.next !== batch.first) {
+      return Promise.reject(staleWriter(batch, stream));
+    }
+    stream.batches.push(batch);
+    stream.next += batch.entries.length;
+    return DONE;
+  }
+
+  async *read(session: string, from: number): AsyncGenerator<readonly Entry[]> {
+    const stream = this.streams.get(session);
+    if (stream === undefined) return;
+    let index = firstHolding(stream.batches, from);
+    for (; index < stream.batches.length; index++) {
+      const batch = stream.batches[index];
+      if (batch !== undefined) yield batch.first >= from ? batch.entries : batch.entries.slice(from - batch.first);
+    }
+  }
+
+  async list(): Promise<readonly Listed[]> {
+    return [...this.streams].map(([session, { next }]) => ({ session, next }));
+  }
+
+  async remove(session: string): Promise<void> {
+    this.streams.delete(session);
+  }
+}
+
+function staleWriter(batch: Batch, stream: Stream | undefined): Fault {
+  const { session, fence, first } = batch;
+  const found = stream === undefined ? 'it was removed' : `it stands at fence ${stream.fence}, entry ${stream.next}`;
+  return new Fault(
+    'STALE_WRITER',
+    `Session "${session}": writer ${fence} wanted to write entry ${first}, but ${found}.`,
+    {
+      session,
+      fence,
+      first,
+    },
+  );
+}
+
+/** The place of the batch that holds an entry, by halving. */
+function firstHolding(batches: readonly Batch[], from: number): number {
+  let low = 0;
+  let high = batches.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const batch = batches[middle];
+    if (batch !== undefined && batch.first + batch.entries.length <= from) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function memoryBlobs(streams: Map<string, Stream>): Blobs {
+  return {
+    put: async (session, digest, text) => void streams.get(session)?.blobs.set(digest, text),
+    get: async (session, digest) => streams.get(session)?.blobs.get(digest),
+  };
+}
+
+function memorySnapshots(streams: Map<string, Stream>): Snapshots {
+  return {
+    load: async (session) => streams.get(session)?.snapshot,
+    save: async (session, snapshot) => {
+      const stream = streams.get(session);
+      if (stream !== undefined) stream.snapshot = structuredClone(snapshot);
+    },
+  };
+}
+
+/** A new, empty store. */
+export function memoryStore(): Store {
+  const streams = new Map<string, Stream>();
+  return {
+    journal: new MemoryJournal(streams),
+    blobs: memoryBlobs(streams),
+    snapshots: memorySnapshots(streams),
+    close: async () => {},
+  };
+}

@@ -1,0 +1,102 @@
+/**
+ * One attempt at a run. It counts strands: bodies that can still move by themselves. When the last one parks in a
+ * wait, a doubt or a timer, nothing in this process can move the run any more, and the attempt ends as a pause.
+ * An ended attempt never moves again: its bodies stay where they are, as if the process had died there.
+ */
+import type { Json } from '../protocol/json.js';
+import type { Fault, LoopError } from './errors.js';
+import { Lifetime } from './lifetime.js';
+
+/** What a paused run waits for. */
+export type Pending =
+  | { readonly kind: 'signal'; readonly key: string; readonly name: string }
+  | { readonly kind: 'doubt'; readonly key: string; readonly name: string; readonly input?: Json }
+  | { readonly kind: 'timer'; readonly key: string; readonly until: number };
+
+/** Whether a run stays for its timers or hands back a pause that names them. */
+export type Timers = 'hold' | 'pause';
+
+interface Parked {
+  readonly pending: Pending;
+  readonly disarm: () => void;
+}
+
+/** A promise that never settles: how a body stops without seeing why. */
+export function stall(): Promise<never> {
+  return new Promise(() => {});
+}
+
+export class Attempt {
+  readonly life: Lifetime = new Lifetime();
+  /** Settles when the attempt ends for a reason other than its body's outcome. */
+  readonly ended: Promise<readonly Pending[]>;
+  over = false;
+  private strands = 1;
+  private readonly parked = new Set<Parked>();
+  private readonly timers: Timers;
+  private pause: (pending: readonly Pending[]) => void = () => {};
+  private abandon: (fault: Fault) => void = () => {};
+
+  constructor(timers: Timers) {
+    this.timers = timers;
+    this.ended = new Promise((resolve, reject) => {
+      this.pause = resolve;
+      this.abandon = reject;
+    });
+  }
+
+  /** One strand becomes `count` strands. */
+  fork(count: number): void {
+    this.strands += count - 1;
+  }
+
+  /** A strand is gone, and another one goes on in its place elsewhere. */
+  leave(): void {
+    this.strands -= 1;
+    if (this.strands === 0) this.quiet();
+  }
+
+  fail(fault: Fault): void {
+    this.finish();
+    this.abandon(fault);
+  }
+
+  finish(): void {
+    this.over = true;
+    for (const { disarm } of this.parked) disarm();
+    this.parked.clear();
+  }
+
+  /** Waits for something outside the run. `arm` says how to be woken and returns how to stop listening. */
+  park<T>(pending: Pending, life: Lifetime, arm: (wake: (value: T) => void) => () => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        this.parked.delete(parked);
+        this.strands += 1;
+        life.unlisten(cancel);
+        parked.disarm();
+      };
+      const cancel = (reason: LoopError): void => {
+        leave();
+        reject(reason);
+      };
+      const wake = (value: T): void => {
+        if (!this.parked.has(parked)) return;
+        leave();
+        resolve(value);
+      };
+      const parked: Parked = { pending, disarm: arm(wake) };
+      this.parked.add(parked);
+      life.listen(cancel);
+      this.leave();
+    });
+  }
+
+  /** Nothing moves by itself any more; only timers that are held can still wake the run. */
+  private quiet(): void {
+    const pending = [...this.parked].map((parked) => parked.pending);
+    if (this.timers === 'hold' && pending.some(({ kind }) => kind === 'timer')) return;
+    this.finish();
+    this.pause(pending);
+  }
+}

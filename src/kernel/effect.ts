@@ -1,0 +1,122 @@
+/**
+ * Effects: the only way out of a body. Intent, then result: `effect.requested` is durable before a non-pure effect
+ * starts, its result is recorded when it ends. An intent without a result after a crash is in doubt, and what happens
+ * then is decided by the safety that was declared with the intent, never by the code that runs now.
+ */
+import type { Entry, Safety } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import { stall } from './attempt.js';
+import { LoopError, outcomeOf } from './errors.js';
+import { abortSignal, type Lifetime } from './lifetime.js';
+import type { Trodden } from './past.js';
+import type { Run } from './run.js';
+
+/** What an effect is told when it is performed. */
+export interface Performance {
+  /** The same for every attempt at this effect, in any process: hand it to systems that accept an idempotency key. */
+  readonly idempotencyKey: string;
+  /** Aborted when the run is cancelled or this branch lost a race. */
+  readonly signal: AbortSignal;
+}
+
+/** Something done outside the run. */
+export interface Effect<O = unknown> {
+  readonly kind: string;
+  readonly name: string;
+  readonly input: unknown;
+  readonly safety: Safety;
+  perform(input: Json, performance: Performance): Promise<O> | O;
+}
+
+/** An outcome as the journal knows it. */
+export type Recorded = Pick<Entry, 'value' | 'blob' | 'error'>;
+
+/** One attempt at an effect under `key`, `seen` being what an earlier process recorded of it. */
+export async function attemptEffect(
+  run: Run,
+  life: Lifetime,
+  key: string,
+  effect: Effect,
+  seen: Trodden | undefined,
+  from?: string,
+): Promise<unknown> {
+  if (seen?.close !== undefined) return run.recall(seen.close);
+  life.check();
+  if (seen?.open === undefined) return begin(run, life, key, key, effect, from);
+  if (seen.open.safety !== 'once') return perform(run, life, key, effect);
+  return resolveDoubt(run, life, key, effect, seen);
+}
+
+async function begin(
+  run: Run,
+  life: Lifetime,
+  key: string,
+  intent: string,
+  effect: Effect,
+  from?: string,
+): Promise<unknown> {
+  const { kind, name, safety, input } = effect;
+  const value = from === undefined ? (input as Json) : undefined;
+  run.note(
+    run.writer.propose({ seq: 0, at: 0, type: 'effect.requested', key: intent, kind, name, safety, value, from }),
+  );
+  if (safety !== 'pure') await run.writer.barrier();
+  else if (run.writer.crowded) await run.writer.barrier();
+  life.check();
+  return perform(run, life, key, effect);
+}
+
+/** A `once` effect that may or may not have happened: only a decision from outside moves it on. */
+async function resolveDoubt(run: Run, life: Lifetime, key: string, effect: Effect, seen: Trodden): Promise<unknown> {
+  for (let n = 1; ; n++) {
+    const redo = `${key}~${n}`;
+    const decided = seen.decided[n] ?? (await run.decision(life, key, redo, effect));
+    if (decided.decision === 'supply') return supply(run, key, decided);
+    if (decided.decision === 'fail') return refuse(run, key, decided);
+    if (seen.again[n] === undefined) return begin(run, life, key, redo, effect);
+  }
+}
+
+async function supply(run: Run, key: string, decided: Entry): Promise<unknown> {
+  const value = (await run.recall(decided)) as Json | undefined;
+  run.note(run.writer.push({ seq: 0, at: 0, type: 'effect.returned', key, value }));
+  return value;
+}
+
+function refuse(run: Run, key: string, decided: Entry): never {
+  const message = `It is unknown whether this effect happened; ${decided.by} decided to fail it${decided.reason ? `: ${decided.reason}` : ''}.`;
+  const error = new LoopError('EFFECT_IN_DOUBT', message, { key, by: decided.by ?? '' });
+  run.note(run.writer.push({ seq: 0, at: 0, type: 'effect.failed', key, error: error.record() }));
+  throw error;
+}
+
+/** Performs the effect and records how it ended, even if by then nobody waits for it any more. */
+function perform(run: Run, life: Lifetime, key: string, effect: Effect): Promise<unknown> {
+  const work = performAndRecord(run, life, key, effect);
+  run.follow(key, work);
+  return life.bound(work);
+}
+
+async function performAndRecord(run: Run, life: Lifetime, key: string, effect: Effect): Promise<unknown> {
+  let aborting: ReturnType<typeof abortSignal> | undefined;
+  const performance: Performance = {
+    idempotencyKey: run.idempotencyKey(key),
+    get signal() {
+      aborting ??= abortSignal(life);
+      return aborting.signal;
+    },
+  };
+  try {
+    const value = await effect.perform(effect.input as Json, performance);
+    if (run.dead) return stall();
+    run.note(run.writer.push({ seq: 0, at: 0, type: 'effect.returned', key, value: value as Json }));
+    return value;
+  } catch (thrown) {
+    if (run.dead) return stall();
+    const error = outcomeOf(thrown);
+    run.note(run.writer.push({ seq: 0, at: 0, type: 'effect.failed', key, error: error.record() }));
+    throw error;
+  } finally {
+    aborting?.release();
+  }
+}

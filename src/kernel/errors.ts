@@ -1,0 +1,108 @@
+/**
+ * The two error families. A LoopError is an outcome: it is journaled, returned and seen by bodies. A Fault is
+ * infrastructure: it is never journaled, ends the attempt, and no body can catch it.
+ * `codes` is the one table of what each code means to a caller; pages and exit codes are made from it.
+ */
+import type { ErrorRecord } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+
+interface CodeFacts {
+  readonly family: 'outcome' | 'fault';
+  /** Whether the same request may succeed later, unchanged. */
+  readonly retry: boolean;
+  readonly http: number;
+  readonly exit: number;
+  readonly means: string;
+}
+
+const outcome = (http: number, retry: boolean, means: string): CodeFacts => ({
+  family: 'outcome',
+  retry,
+  http,
+  exit: 1,
+  means,
+});
+const fault = (http: number, retry: boolean, means: string): CodeFacts => ({
+  family: 'fault',
+  retry,
+  http,
+  exit: 70,
+  means,
+});
+
+export const codes = {
+  INPUT_VALIDATION_FAILED: outcome(422, false, 'The input does not fit what the loop accepts.'),
+  OUTPUT_VALIDATION_FAILED: outcome(502, false, 'The body returned something the loop may not return.'),
+  EXECUTION_FAILED: outcome(500, false, 'A body or an effect threw.'),
+  VALUE_INVALID: outcome(422, false, 'A value is not JSON, is too deep or too large, or has a forbidden key.'),
+  DEPTH_EXCEEDED: outcome(422, false, 'Calls are nested deeper than the session allows.'),
+  SCOPE_BUSY: outcome(500, false, 'A step was started while another step of the same scope still ran.'),
+  CANCELLED: outcome(409, false, 'The run was cancelled.'),
+  EFFECT_IN_DOUBT: outcome(409, false, 'It is unknown whether an effect happened, and it was decided to fail it.'),
+  INVARIANT_VIOLATED: outcome(409, false, 'An entry would break a rule that holds over the session.'),
+  SIGNAL_CONFLICT: outcome(409, false, 'A signal with this id was received before, with other content.'),
+  DECISION_REFUSED: outcome(409, false, 'There is nothing in doubt under this key.'),
+  REPLAY_MISMATCH: fault(409, false, 'The code asked for something other than what the journal holds.'),
+  SESSION_BUSY: fault(409, true, 'The session already runs.'),
+  SESSION_CLOSED: fault(409, false, 'The session was closed.'),
+  STALE_WRITER: fault(409, false, 'Another writer has claimed the session since.'),
+  ENTRY_FROM_THE_FUTURE: fault(500, false, 'An entry was written by a newer version than this one can read.'),
+  STORE_OWNED: fault(423, true, 'Another process owns the store.'),
+  STORE_FULL: fault(507, true, 'There is no room left to write.'),
+  STORE_READ_ONLY: fault(500, false, 'The store cannot be written.'),
+  STORE_DAMAGED: fault(500, false, 'Stored data is not what was written.'),
+  SYNC_FAILED: fault(500, false, 'The disk did not confirm a write; the store must be opened again.'),
+  STORE_FAILED: fault(500, true, 'The store failed in another way.'),
+  STORE_CLOSED: fault(409, false, 'The store was closed.'),
+} as const satisfies Record<string, CodeFacts>;
+
+export type Code = keyof typeof codes;
+
+/** An outcome that is not success. Codes of rings above the kernel are plain strings here. */
+export class LoopError extends Error {
+  override readonly name = 'LoopError';
+  readonly code: string;
+  readonly data: Json | undefined;
+
+  constructor(code: string, message: string, data?: Json, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.data = data;
+  }
+
+  /** What is journaled: no stack, no cause, so that a replay throws what the live run threw. */
+  record(): ErrorRecord {
+    const { code, message, data } = this;
+    return data === undefined ? { code, message } : { code, message, data };
+  }
+
+  static of(record: ErrorRecord): LoopError {
+    return new LoopError(record.code, record.message, record.data);
+  }
+}
+
+/** A failure of the machinery. It ends the attempt; what was acknowledged stays true. */
+export class Fault extends Error {
+  override readonly name = 'Fault';
+  readonly code: Code;
+  readonly data: Json | undefined;
+
+  constructor(code: Code, message: string, data?: Json, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** Any thrown thing as an outcome; what is already one stays itself. */
+export function outcomeOf(thrown: unknown): LoopError {
+  if (thrown instanceof LoopError) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return new LoopError('EXECUTION_FAILED', message || 'The body threw without a message.', undefined, thrown);
+}
+
+/** Any failure of a store as a Fault. */
+export function faultOf(thrown: unknown): Fault {
+  if (thrown instanceof Fault) return thrown;
+  return new Fault('STORE_FAILED', thrown instanceof Error ? thrown.message : String(thrown), undefined, thrown);
+}

@@ -1,0 +1,74 @@
+/** A lifetime: the part of a run that is cancelled as one. Cheap to make, because every effect listens to one. */
+import { LoopError } from './errors.js';
+
+type Listener = (reason: LoopError) => void;
+
+export class Lifetime {
+  /** Why it ended; undefined while it lasts. */
+  reason: LoopError | undefined;
+  /** A branch that lost a race leaves no outcome of its own: the race's entry says it all. */
+  lost = false;
+  private readonly listeners = new Set<Listener>();
+  private readonly parent: Lifetime | undefined;
+  private readonly follow = (reason: LoopError): void => this.end(reason, this.parent?.lost ?? false);
+
+  constructor(parent?: Lifetime) {
+    this.parent = parent;
+    if (parent === undefined) return;
+    if (parent.reason === undefined) parent.listen(this.follow);
+    else this.end(parent.reason, parent.lost);
+  }
+
+  listen(listener: Listener): void {
+    this.listeners.add(listener);
+  }
+
+  unlisten(listener: Listener): void {
+    this.listeners.delete(listener);
+  }
+
+  end(reason: LoopError, lost: boolean): void {
+    this.detach();
+    if (this.reason !== undefined) return;
+    this.reason = reason;
+    this.lost = lost;
+    for (const listener of [...this.listeners]) listener(reason);
+    this.listeners.clear();
+  }
+
+  detach(): void {
+    this.parent?.unlisten(this.follow);
+  }
+
+  /** New work is refused once the lifetime has ended. */
+  check(): void {
+    if (this.reason !== undefined) throw this.reason;
+  }
+
+  /** The work's outcome, or the end of the lifetime, whichever is first. The work itself is not stopped. */
+  bound<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.listen(reject);
+      const leave = (): void => this.unlisten(reject);
+      work.then(
+        (value) => {
+          leave();
+          resolve(value);
+        },
+        (error: unknown) => {
+          leave();
+          reject(error);
+        },
+      );
+    });
+  }
+}
+
+/** An AbortSignal that follows a lifetime. */
+export function abortSignal(life: Lifetime): { readonly signal: AbortSignal; release(): void } {
+  const controller = new AbortController();
+  const abort = (reason: LoopError): void => controller.abort(reason);
+  if (life.reason === undefined) life.listen(abort);
+  else controller.abort(life.reason);
+  return { signal: controller.signal, release: () => life.unlisten(abort) };
+}

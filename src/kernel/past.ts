@@ -1,0 +1,100 @@
+/**
+ * The past of one run: its recorded entries as a tree that follows the keys, so that a body which runs again
+ * finds, step by step, what it already did. What lies under a finished call is never needed again and is dropped.
+ */
+import type { Entry } from '../protocol/entry.js';
+
+const CLOSES = new Set([
+  'call.completed',
+  'call.errored',
+  'effect.returned',
+  'effect.failed',
+  'effect.settled',
+  'timer.fired',
+  'wait.settled',
+  'race.won',
+]);
+const OPENS = new Set(['call.started', 'effect.asked', 'effect.requested', 'timer.set', 'wait.opened', 'group.opened']);
+const BESIDE = new Set(['signal.received', 'cancel.requested', 'session.opened']);
+
+/** What is recorded of one step. */
+export class Trodden {
+  open: Entry | undefined;
+  close: Entry | undefined;
+  /** Further intents and the decisions that allowed them, by their number. */
+  readonly decided: Entry[] = [];
+  readonly again: Entry[] = [];
+  private steps: Map<number, Trodden> | undefined;
+
+  /** The step's record, handed out once. */
+  take(index: number): Trodden | undefined {
+    const step = this.steps?.get(index);
+    if (step !== undefined) this.steps?.delete(index);
+    return step;
+  }
+
+  /** Any recorded step that was never asked for. */
+  get untaken(): Trodden | undefined {
+    return this.steps?.values().next().value;
+  }
+
+  /** The first entry found at or under this step: what to name when the code asks for something else. */
+  get witness(): Entry | undefined {
+    return this.open ?? this.close ?? this.untaken?.witness;
+  }
+
+  put(index: number, step: Trodden): void {
+    this.steps ??= new Map();
+    this.steps.set(index, step);
+  }
+
+  finish(close: Entry): void {
+    this.close = close;
+    this.steps = undefined;
+  }
+}
+
+/** Builds the tree of one root from its entries, given in order. */
+export class Past {
+  private readonly root: Trodden = new Trodden();
+  private readonly steps = new Map<string, Trodden>();
+
+  constructor(rootKey: string) {
+    this.steps.set(rootKey, this.root);
+  }
+
+  /** The root's record; undefined if it never started. */
+  get recorded(): Trodden | undefined {
+    return this.root.open === undefined ? undefined : this.root;
+  }
+
+  add(entry: Entry): void {
+    if (BESIDE.has(entry.type)) return;
+    const [path = '', redo] = entry.key.split('~');
+    const step = this.at(path);
+    if (step === undefined) return;
+    if (redo !== undefined) (entry.type === 'effect.decided' ? step.decided : step.again)[Number(redo)] = entry;
+    else if (entry.from !== undefined && entry.type === 'effect.settled') step.finish(this.passedOn(entry, entry.from));
+    else if (CLOSES.has(entry.type) || !OPENS.has(entry.type)) step.finish(entry);
+    else step.open = entry;
+  }
+
+  /** The step at a key, made if need be; undefined for a key outside this root. */
+  private at(key: string): Trodden | undefined {
+    const known = this.steps.get(key);
+    if (known !== undefined) return known;
+    const cut = key.lastIndexOf('/');
+    const parent = cut < 0 ? undefined : this.at(key.slice(0, cut));
+    if (parent === undefined) return undefined;
+    const step = new Trodden();
+    if (parent.close === undefined) parent.put(Number(key.slice(cut + 1)), step);
+    this.steps.set(key, step);
+    return step;
+  }
+
+  /** A result that the layers passed on unchanged is stored once, with the attempt that brought it. */
+  private passedOn(settled: Entry, from: string): Entry {
+    const { value, blob } = this.steps.get(from)?.close ?? {};
+    return { ...settled, value, blob };
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * The record: what a durable journal stores for one append of one session. Its hash covers its place, its
+ * writer, its bytes and the hash of the record before it, so it is checksum and chain in one: a changed bit, a
+ * record taken out, swapped or moved to another session no longer fits.
+ */
+import { hash } from 'node:crypto';
+import type { Entry } from '../protocol/entry.js';
+import { Fault } from './errors.js';
+
+export interface SealedRecord {
+  readonly first: number;
+  readonly count: number;
+  readonly fence: number;
+  /** Hash of the record before this one; for the first, the session's genesis. */
+  readonly prev: string;
+  readonly hash: string;
+  /** The entries as JSON text. */
+  readonly body: string;
+}
+
+/** SHA-256 as base64url, the one digest of the house. */
+export function digest(text: string): string {
+  return hash('sha256', text, 'base64url');
+}
+
+/** The hash before the first record; `birth` tells apart two sessions that had one name at different times. */
+export function genesis(session: string, birth: string | number): string {
+  return digest(`rondo.session.v1\n${birth}\n${session}`);
+}
+
+function link(prev: string, first: number, count: number, fence: number, body: string): string {
+  return digest(`${prev}\n${first}\n${count}\n${fence}\n${body}`);
+}
+
+/** An entry as it is stored: a value that went to the blobs is not stored twice. */
+function stored(entry: Entry): Entry {
+  if (entry.blob === undefined) return entry;
+  const { value: _, ...rest } = entry;
+  return rest;
+}
+
+export function sealRecord(prev: string, first: number, fence: number, entries: readonly Entry[]): SealedRecord {
+  const body = JSON.stringify(entries.map(stored));
+  const count = entries.length;
+  return { first, count, fence, prev, hash: link(prev, first, count, fence, body), body };
+}
+
+/** The reason why a record cannot be what was written after `prev` at `first`, or undefined if it fits. */
+export function flawOf(record: SealedRecord, prev: string, first: number): string | undefined {
+  if (record.first !== first) return `expected entry ${first}, found a record that starts at ${record.first}`;
+  if (record.prev !== prev) return 'it does not follow the record before it';
+  const { count, fence, body } = record;
+  if (link(prev, first, count, fence, body) !== record.hash) return 'its bytes do not match its hash';
+  return undefined;
+}
+
+/** The entries of a record that has no flaw; a flawed one is a Fault that tells where it is. */
+export function openRecord(session: string, record: SealedRecord, prev: string, first: number): readonly Entry[] {
+  const flaw = flawOf(record, prev, first);
+  if (flaw === undefined) return JSON.parse(record.body) as Entry[];
+  throw new Fault('STORE_DAMAGED', `Session "${session}" is damaged at entry ${first}: ${flaw}.`, {
+    session,
+    seq: first,
+    flaw,
+  });
+}

@@ -1,0 +1,163 @@
+/**
+ * What every scope of one attempt shares: the writer, the attempt's strands, time, chance, and the way back to what
+ * was recorded. It compares what the code asks for with what the journal holds, and stops the attempt when they differ.
+ */
+import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import { type Attempt, type Pending, stall } from './attempt.js';
+import type { Clock, Ids } from './clock.js';
+import type { Effect } from './effect.js';
+import { Fault, faultOf, LoopError } from './errors.js';
+import type { Blobs } from './journal.js';
+import type { Layer } from './layer.js';
+import type { Lifetime } from './lifetime.js';
+import type { Trodden } from './past.js';
+import { digest } from './record.js';
+import type { Standing } from './standing.js';
+import { same, snapshot } from './value.js';
+import type { Writer } from './writer.js';
+
+/** Wakes those who wait for an outside fact: a signal by name, a decision by key. */
+export type Waiters = Map<string, Set<(entry: Entry) => void>>;
+
+export interface RunParts {
+  readonly session: string;
+  readonly writer: Writer;
+  readonly standing: Standing;
+  readonly waiters: Waiters;
+  readonly inFlight: Map<string, Promise<unknown>>;
+  readonly blobs: Blobs;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly layers: readonly Layer[];
+  readonly maxDepth: number;
+}
+
+/** What the code asks for at a step, to be held against what is recorded there. */
+export interface Asked {
+  readonly type: string;
+  readonly name?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly version?: string | undefined;
+  readonly value?: unknown;
+}
+
+function described(entry: Asked | Entry | undefined): string {
+  if (entry === undefined) return 'nothing';
+  const value = entry.value === undefined ? '' : ` ${JSON.stringify(entry.value)}`;
+  const version = entry.version === undefined ? '' : `@${entry.version}`;
+  const text = `${entry.type} ${entry.name ?? ''}${version}${value}`.trim();
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text;
+}
+
+export class Run {
+  readonly parts: RunParts;
+  readonly attempt: Attempt;
+  readonly writer: Writer;
+
+  constructor(parts: RunParts, attempt: Attempt) {
+    this.parts = parts;
+    this.attempt = attempt;
+    this.writer = parts.writer;
+  }
+
+  /** No body of this attempt may move any more. */
+  get over(): boolean {
+    return this.attempt.over || this.writer.fault !== undefined;
+  }
+
+  /** Nothing at all can be written any more, not even how an effect in flight ended. */
+  get dead(): boolean {
+    return this.writer.fault !== undefined;
+  }
+
+  idempotencyKey(key: string): string {
+    return `${this.parts.standing.born}:${key}`;
+  }
+
+  note(entry: Entry): void {
+    this.parts.standing.apply(entry);
+  }
+
+  follow(key: string, work: Promise<unknown>): void {
+    const { inFlight } = this.parts;
+    const done = (): boolean => inFlight.delete(key);
+    inFlight.set(key, work);
+    work.then(done, done);
+  }
+
+  /** A value as it was recorded, fetched from the blobs if it lies there. */
+  async recall(entry: Entry): Promise<unknown> {
+    if (entry.error !== undefined) throw LoopError.of(entry.error);
+    return this.fetch(entry);
+  }
+
+  private async fetch(entry: Entry): Promise<Json | undefined> {
+    try {
+      return await fetchValue(this.parts.blobs, this.parts.session, entry);
+    } catch (error) {
+      this.attempt.fail(faultOf(error));
+      return stall();
+    }
+  }
+
+  /** Stops the attempt unless the record is of what is asked for now. */
+  async expect(key: string, seen: Trodden, asked: Asked): Promise<void> {
+    const recorded = seen.open ?? seen.close;
+    if (recorded === undefined) return this.mismatch(key, seen.witness, asked);
+    const { type, name, kind, version } = recorded;
+    const alike = type === asked.type && name === asked.name && kind === asked.kind && version === asked.version;
+    if (!alike) return this.mismatch(key, recorded, asked);
+    const value = await this.fetch(recorded);
+    if (!same(value, snapshot(asked.value, asked.type))) return this.mismatch(key, { ...recorded, value }, asked);
+  }
+
+  mismatch(key: string, recorded: Entry | undefined, asked: Asked | undefined): Promise<never> {
+    const held = described(recorded);
+    const wanted = described(asked);
+    const at = recorded === undefined || recorded.key === key ? key : `${key} (recorded under it: ${recorded.key})`;
+    const message =
+      `Session "${this.parts.session}", step ${at}: the journal holds ${held}, but the code asked for ${wanted}. ` +
+      'Run the code that wrote this journal, or start a new session for the changed one.';
+    this.attempt.fail(
+      new Fault('REPLAY_MISMATCH', message, { session: this.parts.session, key, recorded: held, asked: wanted }),
+    );
+    return stall();
+  }
+
+  /** Waits for an entry that comes from outside, under `name` among the waiters. */
+  outside(pending: Pending, life: Lifetime, name: string, take: (entry: Entry) => void = () => {}): Promise<Entry> {
+    return this.attempt.park<Entry>(pending, life, (wake) => {
+      const { waiters } = this.parts;
+      const waiting = waiters.get(name) ?? new Set();
+      const waiter = (entry: Entry): void => {
+        take(entry);
+        wake(entry);
+      };
+      waiters.set(name, waiting.add(waiter));
+      return () => {
+        waiting.delete(waiter);
+        if (waiting.size === 0) waiters.delete(name);
+      };
+    });
+  }
+
+  decision(life: Lifetime, key: string, redo: string, effect: Effect): Promise<Entry> {
+    const input = snapshot(effect.input, effect.name);
+    const pending: Pending = { kind: 'doubt', key, name: effect.name, ...(input === undefined ? {} : { input }) };
+    return this.outside(pending, life, `decision ${redo}`);
+  }
+}
+
+/** The value of an entry; one that lies in the blobs is fetched and checked against its digest. */
+export async function fetchValue(blobs: Blobs, session: string, entry: Entry): Promise<Json | undefined> {
+  if (entry.blob === undefined || entry.value !== undefined) return entry.value;
+  const text = await blobs.get(session, entry.blob);
+  if (text !== undefined && digest(text) === entry.blob) return JSON.parse(text) as Json;
+  const flaw = text === undefined ? 'is missing' : 'does not match its digest';
+  throw new Fault('STORE_DAMAGED', `Session "${session}", entry ${entry.seq}: its value ${entry.blob} ${flaw}.`, {
+    session,
+    seq: entry.seq,
+    blob: entry.blob,
+  });
+}

@@ -1,0 +1,285 @@
+/**
+ * The session: one journal stream and its only writer. Runs, signals, decisions and cancellations all become entries
+ * here. Opening claims the session, so an older writer is refused from then on; running a root again replays it from
+ * the journal, whether the process died, the run paused or the body was changed.
+ */
+import type { Decision, Entry, ErrorRecord } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import { Attempt, type Pending, type Timers } from './attempt.js';
+import { type Loop, runCall } from './call.js';
+import type { Clock, Ids } from './clock.js';
+import { Fault, LoopError } from './errors.js';
+import type { Claim, Store } from './journal.js';
+import type { Layer } from './layer.js';
+import { Past } from './past.js';
+import { digest } from './record.js';
+import { fetchValue, Run, type RunParts, type Waiters } from './run.js';
+import { Standing } from './standing.js';
+import { type Upcasts, upcast } from './upcast.js';
+import { same, snapshot } from './value.js';
+import { Folds, type Invariant, type View } from './view.js';
+import { Writer } from './writer.js';
+
+export interface SessionOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly layers?: readonly Layer[];
+  readonly views?: readonly View<never>[];
+  readonly invariants?: readonly Invariant<never>[];
+  readonly upcasts?: Upcasts;
+  /** How deep calls may nest; 2,000 unless told. */
+  readonly maxDepth?: number;
+}
+
+/** How a run ended, or why it did not. All of it is durable by the time it is returned. */
+export type Outcome<O = unknown> =
+  | { readonly status: 'ok'; readonly output: O }
+  | { readonly status: 'error'; readonly error: ErrorRecord }
+  | { readonly status: 'paused'; readonly pending: readonly Pending[] };
+
+export interface Signal {
+  /** The delivery's own id: the same id is taken once. */
+  readonly id: string;
+  readonly name: string;
+  readonly value?: unknown;
+}
+
+const SNAPSHOT_EVERY = 1000;
+const ROOT_KEY = /^[A-Za-z0-9_.:-]{1,128}$/;
+
+export class Session {
+  readonly name: string;
+  private readonly store: Store;
+  private readonly upcasts: Upcasts;
+  private readonly folds: Folds;
+  private readonly standing = new Standing();
+  private readonly waiters: Waiters = new Map();
+  private readonly inFlight = new Map<string, Promise<unknown>>();
+  private readonly writer: Writer;
+  private readonly parts: RunParts;
+  private attempt: { readonly root: string; readonly current: Attempt } | undefined;
+  private snapshotAt = 0;
+  private closed = false;
+
+  private constructor(name: string, options: SessionOptions, claim: Claim) {
+    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000 } = options;
+    this.name = name;
+    this.store = store;
+    this.upcasts = upcasts;
+    const views = (options.views ?? []) as unknown as readonly View<unknown>[];
+    this.folds = new Folds(views, (options.invariants ?? []) as unknown as readonly Invariant<unknown>[]);
+    const tell = (fault: Fault): void => this.attempt?.current.fail(fault);
+    this.writer = new Writer(name, { store, clock, folds: this.folds, upcasts, claim, tell });
+    const { writer, standing, waiters, inFlight } = this;
+    this.parts = {
+      session: name,
+      writer,
+      standing,
+      waiters,
+      inFlight,
+      blobs: store.blobs,
+      clock,
+      ids,
+      layers,
+      maxDepth,
+    };
+  }
+
+  /** Claims a session and folds what it holds. A session that was never opened starts here. */
+  static async open(name: string, options: SessionOptions): Promise<Session> {
+    const claim = await options.store.journal.claim(name);
+    const session = new Session(name, options, claim);
+    if (claim.next > 0) await session.load(claim.next);
+    else {
+      const born = options.ids.id();
+      session.standing.apply(session.writer.push({ seq: 0, at: 0, type: 'session.opened', key: 'session', born }));
+    }
+    return session;
+  }
+
+  /** The present state of a view that was given at opening. */
+  state<S>(view: View<S>): S {
+    return this.folds.state(view);
+  }
+
+  /** Effects whose intent is recorded, whose result is not, and which nobody here performs: what a decision is needed for. */
+  get doubts(): readonly { readonly key: string; readonly name: string }[] {
+    const doubts: { key: string; name: string }[] = [];
+    for (const [key, { name, safety, begun, decided }] of this.standing.intents) {
+      if (safety === 'once' && begun === decided && !this.inFlight.has(key)) doubts.push({ key, name });
+    }
+    return doubts;
+  }
+
+  /** Runs a loop as a root of this session, or goes on with it, or returns how it ended. */
+  async run<I, O>(root: string, loop: Loop<I, O>, input: I, options: { timers?: Timers } = {}): Promise<Outcome<O>> {
+    this.usable();
+    if (!ROOT_KEY.test(root))
+      throw new TypeError(`A root key is 1 to 128 letters, digits or _ . : - ; not ${JSON.stringify(root)}.`);
+    if (this.attempt !== undefined) throw this.fault('SESSION_BUSY', `it already runs ${this.attempt.root}`);
+    const attempt = new Attempt(options.timers ?? 'hold');
+    this.attempt = { root, current: attempt };
+    try {
+      const past = await this.past(root);
+      const cancelled = this.standing.roots.get(root)?.cancelled;
+      if (cancelled !== undefined) attempt.life.end(cancelledBecause(root, cancelled), false);
+      const run = new Run(this.parts, attempt);
+      const outcome = await Promise.race([this.body(run, root, loop, input, past), pausing(attempt)]);
+      await this.writer.durable();
+      await this.remember();
+      return outcome as Outcome<O>;
+    } finally {
+      attempt.finish();
+      this.attempt = undefined;
+    }
+  }
+
+  /** Lets an outside fact in. Resolves once it is durable; false if this delivery was already taken. */
+  async signal({ id, name, value }: Signal): Promise<boolean> {
+    this.usable();
+    const known = this.standing.delivered.get(id);
+    if (known !== undefined) return this.delivered(known, { id, name, value });
+    const entry = this.writer.propose({ seq: 0, at: 0, type: 'signal.received', key: id, name, value: value as Json });
+    this.standing.apply(entry);
+    const [waiter] = this.waiters.get(`signal ${name}`) ?? [];
+    waiter?.(entry);
+    await this.writer.durable();
+    return true;
+  }
+
+  /** Says what becomes of a `once` effect in doubt: perform it again, take this as its result, or fail it. */
+  async decide(
+    key: string,
+    decision: Decision,
+    by: string,
+    more: { value?: unknown; reason?: string } = {},
+  ): Promise<void> {
+    this.usable();
+    if (!this.doubts.some((doubt) => doubt.key === key)) {
+      throw new LoopError('DECISION_REFUSED', `Nothing is in doubt under ${key} in session "${this.name}".`, { key });
+    }
+    const redo = `${key}~${(this.standing.intents.get(key)?.begun ?? 0) + 1}`;
+    const value = more.value as Json;
+    const entry = { seq: 0, at: 0, type: 'effect.decided', key: redo, decision, by, reason: more.reason, value };
+    const decided = this.writer.propose(entry);
+    this.standing.apply(decided);
+    for (const waiter of this.waiters.get(`decision ${redo}`) ?? []) waiter(decided);
+    await this.writer.durable();
+  }
+
+  /** Asks a root to stop: no new step starts once this is written. False if it was asked before or has ended. */
+  async cancel(root: string, reason: string): Promise<boolean> {
+    this.usable();
+    const known = this.standing.roots.get(root);
+    if (known === undefined || known.last !== undefined || known.cancelled !== undefined) return false;
+    this.standing.apply(this.writer.propose({ seq: 0, at: 0, type: 'cancel.requested', key: root, reason }));
+    if (this.attempt?.root === root) this.attempt.current.life.end(cancelledBecause(root, reason), false);
+    await this.writer.durable();
+    return true;
+  }
+
+  /** Ends the attempt, waits until effects in flight are recorded and all is durable; nothing is written afterwards. */
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    this.attempt?.current.fail(this.fault('SESSION_CLOSED', 'it was closed'));
+    while (this.inFlight.size > 0 && this.writer.fault === undefined) await Promise.allSettled(this.inFlight.values());
+    if (this.writer.fault === undefined) await this.writer.durable();
+  }
+
+  private async body<I, O>(run: Run, root: string, loop: Loop<I, O>, input: I, past: Past): Promise<Outcome> {
+    try {
+      const site = { key: root, life: run.attempt.life, seen: past.recorded, depth: 0 };
+      const output = await runCall(run, site, loop, input);
+      return { status: 'ok', output };
+    } catch (thrown) {
+      if (thrown instanceof LoopError) return { status: 'error', error: thrown.record() };
+      throw thrown;
+    }
+  }
+
+  /** What is recorded of a root. Of one that ended, its two ends are enough. */
+  private async past(root: string): Promise<Past> {
+    const past = new Past(root);
+    const known = this.standing.roots.get(root);
+    if (known === undefined) return past;
+    await this.writer.durable();
+    if (known.last === undefined) {
+      for await (const entry of this.read(known.first)) past.add(entry);
+      return past;
+    }
+    for (const seq of [known.first, known.last]) past.add(await this.entryAt(seq));
+    return past;
+  }
+
+  private async *read(from: number): AsyncGenerator<Entry> {
+    for await (const entries of this.store.journal.read(this.name, from)) {
+      for (const entry of entries) yield upcast(entry, this.upcasts);
+    }
+  }
+
+  private async entryAt(seq: number): Promise<Entry> {
+    for await (const entry of this.read(seq)) return entry;
+    throw this.fault('STORE_DAMAGED', `entry ${seq} is missing`);
+  }
+
+  private async load(next: number): Promise<void> {
+    const from = await this.restore(next);
+    for await (const stored of this.read(from)) {
+      const value = this.folds.empty ? stored.value : await fetchValue(this.store.blobs, this.name, stored);
+      const entry = value === stored.value ? stored : { ...stored, value };
+      this.standing.apply(stored);
+      this.folds.apply(entry);
+    }
+  }
+
+  /** Takes over a snapshot if it is one of this very past; returns where folding goes on. */
+  private async restore(next: number): Promise<number> {
+    const saved = await this.store.snapshots.load(this.name);
+    if (saved === undefined || saved.next > next || saved.next === 0) return 0;
+    const { standing, views } = saved.state as { standing: Json; views: { [view: string]: Json } };
+    if (tailOf(await this.entryAt(saved.next - 1)) !== saved.tail || !this.folds.restore(views)) return 0;
+    this.standing.restore(standing);
+    this.snapshotAt = saved.next;
+    return saved.next;
+  }
+
+  private async remember(): Promise<void> {
+    const { next, last } = this.writer;
+    if (next - this.snapshotAt < SNAPSHOT_EVERY || last === undefined || !this.standing.quiet) return;
+    this.snapshotAt = next;
+    const state = { standing: this.standing.save(), views: this.folds.save() };
+    await this.store.snapshots.save(this.name, { next, tail: tailOf(last), state });
+  }
+
+  /** The same delivery again is no news; another content under its id is a conflict. */
+  private async delivered(seq: number, { id, name, value }: Signal): Promise<false> {
+    await this.writer.durable();
+    const entry = await this.entryAt(seq);
+    const known = await fetchValue(this.store.blobs, this.name, entry);
+    if (entry.name === name && same(known, snapshot(value, 'the signal'))) return false;
+    throw new LoopError('SIGNAL_CONFLICT', `Signal "${id}" was received before, with other content.`, { id });
+  }
+
+  private usable(): void {
+    if (this.writer.fault !== undefined) throw this.writer.fault;
+    if (this.closed) throw this.fault('SESSION_CLOSED', 'it was closed');
+  }
+
+  private fault(code: 'SESSION_BUSY' | 'SESSION_CLOSED' | 'STORE_DAMAGED', what: string): Fault {
+    return new Fault(code, `Session "${this.name}": ${what}.`, { session: this.name });
+  }
+}
+
+async function pausing(attempt: Attempt): Promise<Outcome> {
+  return { status: 'paused', pending: await attempt.ended };
+}
+
+function cancelledBecause(root: string, reason: string): LoopError {
+  return new LoopError('CANCELLED', `The run ${root} was cancelled: ${reason}`, { reason });
+}
+
+function tailOf({ seq, type, key, at }: Entry): string {
+  return digest(`${seq}\n${at}\n${type}\n${key}`);
+}

@@ -1,0 +1,82 @@
+/**
+ * Views and invariants: pure functions over entries. A view folds entries into a state and is the only way to
+ * read a session; an invariant looks at a view's state and a draft and may refuse the draft before it is written.
+ */
+import type { Draft, Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import { LoopError } from './errors.js';
+
+/** A fold over entries. `name` and `version` tell whether a snapshot still fits; the state must be JSON to be kept in one. */
+export interface View<S> {
+  readonly name: string;
+  readonly version: number;
+  readonly initial: S;
+  apply(state: S, entry: Entry): S;
+}
+
+export interface Violation {
+  readonly rule: string;
+  readonly message: string;
+}
+
+/** A rule over one view's state, asked before an entry that somebody proposes is written. Facts that already happened are not asked. */
+export interface Invariant<S> {
+  readonly view: View<S>;
+  check(state: S, draft: Draft): Violation | undefined;
+}
+
+/** The states of the views of one session, kept up to date entry by entry. */
+export class Folds {
+  private readonly states = new Map<string, { readonly view: View<unknown>; state: unknown }>();
+  private readonly invariants: readonly Invariant<unknown>[];
+
+  constructor(views: readonly View<unknown>[], invariants: readonly Invariant<unknown>[]) {
+    this.invariants = invariants;
+    for (const view of [...views, ...invariants.map((invariant) => invariant.view)]) {
+      const known = this.states.get(view.name);
+      if (known !== undefined && known.view !== view) throw new TypeError(`Two views are named "${view.name}".`);
+      this.states.set(view.name, { view, state: view.initial });
+    }
+  }
+
+  get empty(): boolean {
+    return this.states.size === 0;
+  }
+
+  get ruled(): boolean {
+    return this.invariants.length > 0;
+  }
+
+  apply(entry: Entry): void {
+    for (const fold of this.states.values()) fold.state = fold.view.apply(fold.state, entry);
+  }
+
+  admit(draft: Draft): void {
+    for (const invariant of this.invariants) {
+      const violation = invariant.check(this.state(invariant.view), draft);
+      if (violation === undefined) continue;
+      const { rule, message } = violation;
+      throw new LoopError('INVARIANT_VIOLATED', `${draft.type} at ${draft.key} breaks ${rule}: ${message}`, { rule });
+    }
+  }
+
+  state<S>(view: View<S>): S {
+    const fold = this.states.get(view.name);
+    if (fold === undefined) throw new TypeError(`The view "${view.name}" was not given when the session was opened.`);
+    return fold.state as S;
+  }
+
+  save(): { [view: string]: Json } {
+    const saved: { [view: string]: Json } = {};
+    for (const { view, state } of this.states.values()) saved[`${view.name}@${view.version}`] = state as Json;
+    return saved;
+  }
+
+  /** Takes over a saved state; false, and nothing changed, unless it holds every view at its present version. */
+  restore(saved: { readonly [view: string]: Json }): boolean {
+    const folds = [...this.states.values()];
+    if (!folds.every(({ view }) => Object.hasOwn(saved, `${view.name}@${view.version}`))) return false;
+    for (const fold of folds) fold.state = saved[`${fold.view.name}@${fold.view.version}`];
+    return true;
+  }
+}

@@ -33,7 +33,7 @@ function link(prev: string, first: number, count: number, fence: number, body: s
 }
 
 /** An entry as it is stored: a value that went to the blobs is not stored twice. */
-function stored(entry: Entry): Entry {
+export function stored(entry: Entry): Entry {
   if (entry.blob === undefined) return entry;
   const { value: _, ...rest } = entry;
   return rest;

@@ -98,7 +98,7 @@ export class Writer {
   }
 
   private flush(): void {
-    if (this.buffer.length === 0 || this.fault !== undefined) return;
+    if (this.buffer.length === 0) return;
     const entries = this.buffer;
     const blobs = this.blobs;
     this.buffer = [];

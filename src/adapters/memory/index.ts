@@ -1,6 +1,7 @@
 /** A store in memory: the same promises as any other while the process lives, and nothing after it. */
 import { Fault } from '../../kernel/errors.js';
 import type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from '../../kernel/journal.js';
+import { stored } from '../../kernel/record.js';
 import type { Entry } from '../../protocol/entry.js';
 
 interface Stream {
@@ -35,7 +36,8 @@ class MemoryJournal implements Journal {
     if (stream === undefined || stream.fence !== batch.fence || stream.next !== batch.first) {
       return Promise.reject(staleWriter(batch, stream));
     }
-    stream.batches.push(batch);
+    const large = batch.entries.some((entry) => entry.blob !== undefined);
+    stream.batches.push(large ? { ...batch, entries: batch.entries.map(stored) } : batch);
     stream.next += batch.entries.length;
     return DONE;
   }

@@ -1,0 +1,422 @@
+// What the kernel's guards prevent, as checks that hold on the library as it is and fail on it with the guard broken.
+
+import { deepStrictEqual, notStrictEqual, ok, strictEqual } from 'node:assert';
+import type { Batch, Outcome, Scope } from '../../src/index.js';
+import type { Library } from './library.js';
+import { codeOf, crash, run, stage, tick } from './stage.js';
+
+export type GuardCheck = (library: Library) => Promise<void>;
+
+/** A memory store whose appends become durable only when released. */
+function slowStore(library: Library) {
+  const inner = library.memoryStore();
+  const waiting: (() => void)[] = [];
+  let open = false;
+  const append = async (batch: Batch): Promise<void> => {
+    if (!open) await new Promise<void>((resolve) => waiting.push(resolve));
+    await inner.journal.append(batch);
+  };
+  const claim = (session: string) => inner.journal.claim(session);
+  const read = (session: string, from: number) => inner.journal.read(session, from);
+  const journal = { append, claim, read, list: inner.journal.list, remove: inner.journal.remove };
+  const release = (): void => {
+    open = true;
+    for (const go of waiting.splice(0)) go();
+  };
+  return { store: { ...inner, journal }, release };
+}
+
+const pureThen = (name: string) => (scope: Scope) =>
+  scope.effect({ kind: 'test', name, safety: 'pure', input: null, perform: () => name });
+
+export const kernelChecks = {
+  'a result is reported before it is durable': async (library) => {
+    const { store, release } = slowStore(library);
+    const session = await stage(library, store).open();
+    let reported = false;
+    const running = run(session, pureThen('p')).then(() => {
+      reported = true;
+    });
+    for (let i = 0; i < 5; i++) await tick();
+    strictEqual(reported, false);
+    release();
+    await running;
+  },
+  'an external effect starts before its intent is durable': async (library) => {
+    const { store, release } = slowStore(library);
+    const on = stage(library, store);
+    const session = await on.open();
+    const running = run(session, (scope) => scope.effect(on.effect('pay', 'once')));
+    for (let i = 0; i < 5; i++) await tick();
+    deepStrictEqual(on.performed, []);
+    release();
+    await running;
+    deepStrictEqual(on.performed, ['pay']);
+  },
+  'a once effect is silently done again after a crash': async (library) => {
+    const on = stage(library);
+    const body = (scope: Scope) => scope.effect(on.effect('pay', 'once'));
+    await crash(on, { append: 2, when: 'before' }, body);
+    deepStrictEqual(on.performed, ['pay']);
+    const outcome = await run(await on.open(), body);
+    deepStrictEqual(on.performed, ['pay']);
+    strictEqual(outcome.status, 'paused');
+    strictEqual(outcome.status === 'paused' && outcome.pending[0]?.kind, 'doubt');
+  },
+  'a recorded result is computed again': async (library) => {
+    const on = stage(library);
+    const body = async (scope: Scope) => {
+      await scope.effect(on.effect('read', 'idempotent'));
+      await scope.wait('go');
+    };
+    await run(await on.open(), body);
+    await run(await on.open(), body);
+    deepStrictEqual(on.performed, ['read']);
+  },
+  'a finished run is run again': async (library) => {
+    const on = stage(library);
+    let bodies = 0;
+    const body = async () => {
+      bodies += 1;
+      return bodies;
+    };
+    const first = await run(await on.open(), body);
+    deepStrictEqual(await run(await on.open(), body), first);
+    strictEqual(bodies, 1);
+  },
+  'a keyed effect is repeated under another key': async (library) => {
+    const on = stage(library);
+    const body = (scope: Scope) => scope.effect(on.effect('charge', 'keyed'));
+    await crash(on, { append: 2, when: 'before' }, body);
+    await run(await on.open(), body);
+    strictEqual(on.keys.length, 2);
+    strictEqual(on.keys[0], on.keys[1]);
+  },
+  'two sessions of one name at different times share an idempotency key': async (library) => {
+    const on = stage(library);
+    const body = (scope: Scope) => scope.effect(on.effect('charge', 'keyed'));
+    await run(await on.open(), body);
+    await on.store.journal.remove('s');
+    await run(await on.open(), body);
+    notStrictEqual(on.keys[0], on.keys[1]);
+  },
+  'code that asks for another step gets the recorded one': async (library) => {
+    const on = stage(library);
+    const step = (name: string) => async (scope: Scope) => {
+      await scope.effect(on.effect(name, 'idempotent', { input: null }));
+      await scope.wait('go');
+    };
+    await run(await on.open(), step('a'));
+    strictEqual(await codeOf(run(await on.open(), step('b'))), 'REPLAY_MISMATCH');
+    deepStrictEqual(on.performed, ['a']);
+  },
+  'code that asks with another input gets the recorded answer': async (library) => {
+    const on = stage(library);
+    const step = (input: object) => async (scope: Scope) => {
+      await scope.effect(on.effect('a', 'idempotent', { input }));
+      await scope.wait('go');
+    };
+    await run(await on.open(), step({ to: 'alice', more: [1] }));
+    strictEqual(await codeOf(run(await on.open(), step({ to: 'mallory', more: [1] }))), 'REPLAY_MISMATCH');
+    strictEqual((await run(await on.open(), step({ more: [1], to: 'alice' }))).status, 'paused');
+  },
+  'a step taken out of the code goes unnoticed': async (library) => {
+    const on = stage(library);
+    await run(await on.open(), async (scope) => {
+      await scope.effect(on.effect('a', 'idempotent'));
+      await scope.wait('go');
+    });
+    strictEqual(await codeOf(run(await on.open(), async () => 'done')), 'REPLAY_MISMATCH');
+  },
+  'all becomes race and the replay goes on': async (library) => {
+    const on = stage(library);
+    const branches = [(scope: Scope) => scope.wait('x'), (scope: Scope) => scope.wait('y')];
+    await run(await on.open(), (scope) => scope.all(branches));
+    strictEqual(await codeOf(run(await on.open(), (scope) => scope.race(branches))), 'REPLAY_MISMATCH');
+  },
+  'a body swallows a fault and goes on': async (library) => {
+    const on = stage(library);
+    const store = library.crashingStore(on.store, { append: 1, when: 'before' });
+    let after = false;
+    const swallow = async (scope: Scope) => {
+      await scope.effect(on.effect('a', 'once')).catch(() => {});
+      after = true;
+    };
+    strictEqual(await codeOf(run(await on.open({ store }), swallow)), 'STORE_FAILED');
+    await tick();
+    strictEqual(after, false);
+    deepStrictEqual(on.performed, []);
+  },
+  'something is written after an append failed': async (library) => {
+    const on = stage(library);
+    const store = library.crashingStore(on.store, { append: 2, when: 'before' });
+    const session = await on.open({ store });
+    await codeOf(run(session, (scope) => scope.effect(on.effect('a', 'once'))));
+    strictEqual(await codeOf(session.signal({ id: '1', name: 'x' })), 'STORE_FAILED');
+    strictEqual(store.appends, 2);
+  },
+  'a cancelled run starts another effect': async (library) => {
+    const on = stage(library);
+    const session = await on.open();
+    const outcome = await run(session, async (scope) => {
+      await scope
+        .effect(on.effect('a', 'idempotent', { perform: () => session.cancel('t1', 'enough') }))
+        .catch(() => {});
+      await scope.effect(on.effect('b', 'pure')).catch(() => {});
+      return 'fine';
+    });
+    deepStrictEqual(on.performed, []);
+    strictEqual(outcome.status === 'error' && outcome.error.code, 'CANCELLED');
+    strictEqual((await on.entries()).filter(({ type }) => type === 'effect.requested').length, 1);
+  },
+  'a cancel is forgotten by a restart': async (library) => {
+    const on = stage(library);
+    const body = async (scope: Scope) => {
+      await scope.wait('go').catch(() => {});
+      return scope.effect(on.effect('b', 'pure'));
+    };
+    const session = await on.open();
+    await run(session, body);
+    await session.cancel('t1', 'enough');
+    const outcome = await run(await on.open(), body);
+    strictEqual(outcome.status === 'error' && outcome.error.code, 'CANCELLED');
+    deepStrictEqual(on.performed, []);
+  },
+  'an effect that ends after the cancel leaves no trace': async (library) => {
+    const on = stage(library);
+    const session = await on.open();
+    let finish: (value: string) => void = () => {};
+    const slow = on.effect('slow', 'once', { perform: () => new Promise((resolve) => (finish = resolve)) });
+    const running = run(session, (scope) => scope.effect(slow));
+    for (let i = 0; i < 5; i++) await tick();
+    await session.cancel('t1', 'enough');
+    await running;
+    finish('late');
+    await session.close();
+    const types = (await on.entries()).map(({ type }) => type);
+    ok(types.lastIndexOf('effect.returned') > types.indexOf('cancel.requested'), types.join());
+  },
+  'a replay takes another winner': async (library) => {
+    const on = stage(library);
+    const body = async (scope: Scope) => {
+      const winner = await scope.race([(s) => s.wait('slow'), (s) => s.effect(on.effect('quick', 'once'))]);
+      await scope.wait('go');
+      return winner;
+    };
+    await run(await on.open(), body);
+    const session = await on.open();
+    await session.signal({ id: '1', name: 'slow', value: 'slow' });
+    await session.signal({ id: '2', name: 'go' });
+    deepStrictEqual(await run(session, body), { status: 'ok', output: 'quick done' });
+  },
+  'a branch that lost goes on': async (library) => {
+    const on = stage(library);
+    const gates: (() => void)[] = [];
+    const gate = (name: string) =>
+      on.effect(name, 'once', { perform: () => new Promise((resolve) => gates.push(() => resolve(name))) });
+    const running = run(await on.open(), async (scope) => {
+      await scope.race([
+        async (s) => {
+          await s.effect(gate('slow')).catch(() => {});
+          await s.effect(on.effect('zombie', 'pure'));
+        },
+        (s) => s.effect(gate('quick')),
+      ]);
+      await scope.effect(gate('later'));
+    });
+    for (let i = 0; i < 5; i++) await tick();
+    gates[1]?.();
+    for (let i = 0; i < 5; i++) await tick();
+    gates[0]?.();
+    for (let i = 0; i < 5; i++) await tick();
+    gates[2]?.();
+    await running;
+    deepStrictEqual(on.performed, []);
+  },
+  'which error is thrown depends on who was faster': async (library) => {
+    const on = stage(library);
+    const failing = (name: string) => (scope: Scope) =>
+      scope.effect(on.effect(name, 'pure', { perform: () => Promise.reject(new Error(name)) }));
+    const outcome = await run(await on.open(), (scope) =>
+      scope.all([(s) => s.wait('x').then(() => failing('by place')(s)), failing('by time')]),
+    );
+    strictEqual(outcome.status, 'paused');
+    const session = await on.open();
+    await session.signal({ id: '1', name: 'x' });
+    const end = await run(session, (scope) =>
+      scope.all([(s) => s.wait('x').then(() => failing('by place')(s)), failing('by time')]),
+    );
+    strictEqual(end.status === 'error' && end.error.message, 'by place');
+  },
+  'two steps of one scope run at once and their keys depend on speed': async (library) => {
+    const on = stage(library);
+    const outcome = await run(await on.open(), (scope) => Promise.all([scope.now(), scope.now()]));
+    strictEqual(outcome.status === 'error' && outcome.error.code, 'SCOPE_BUSY');
+  },
+  'a body ends while one of its steps still runs': async (library) => {
+    const on = stage(library);
+    const outcome = await run(await on.open(), async (scope) => {
+      scope.effect(on.effect('forgotten', 'once')).catch(() => {});
+      return 'done';
+    });
+    strictEqual(outcome.status === 'error' && outcome.error.code, 'SCOPE_BUSY');
+  },
+  'a timer begins anew after a restart': async (library) => {
+    const on = stage(library);
+    const body = (scope: Scope) => scope.sleep(10_000);
+    await run(await on.open(), body);
+    await on.clock.advance(6_000);
+    const again = await run(await on.open(), body);
+    deepStrictEqual(again.status === 'paused' && again.pending, [{ kind: 'timer', key: 't1/0', until: 11_000 }]);
+    await on.clock.advance(4_000);
+    strictEqual((await run(await on.open(), body)).status, 'ok');
+  },
+  'a timer fires early': async (library) => {
+    const on = stage(library);
+    const session = await on.open();
+    let fired = 0;
+    const running = session.run(
+      't1',
+      {
+        name: 'nap',
+        body: async (_input, scope) => {
+          await scope.sleep(40 * 24 * 3600 * 1000);
+          fired = on.clock.now();
+        },
+      },
+      null,
+    );
+    for (let i = 0; i < 5; i++) await tick();
+    await on.clock.advance(39 * 24 * 3600 * 1000);
+    strictEqual(fired, 0);
+    await on.clock.advance(24 * 3600 * 1000);
+    await running;
+    strictEqual(fired, 1_000 + 40 * 24 * 3600 * 1000);
+  },
+  'a signal delivered twice is taken twice': async (library) => {
+    const on = stage(library);
+    const session = await on.open();
+    strictEqual(await session.signal({ id: '1', name: 'pay', value: 5 }), true);
+    strictEqual(await session.signal({ id: '1', name: 'pay', value: 5 }), false);
+    strictEqual(await codeOf(session.signal({ id: '1', name: 'pay', value: 6 })), 'SIGNAL_CONFLICT');
+    const body = async (scope: Scope) => [await scope.wait('pay'), await scope.wait('pay')];
+    strictEqual((await run(session, body)).status, 'paused');
+  },
+  'a decision is taken for something that is not in doubt': async (library) => {
+    const on = stage(library);
+    const session = await on.open();
+    await run(session, (scope) => scope.effect(on.effect('pay', 'once')));
+    strictEqual(await codeOf(session.decide('t1/0', 'retry', 'mallory')), 'DECISION_REFUSED');
+    strictEqual(await codeOf(session.decide('t1/9', 'supply', 'mallory')), 'DECISION_REFUSED');
+  },
+  'a value that is changed later changes what was journaled': async (library) => {
+    const on = stage(library);
+    const shared = { list: [1] };
+    await run(await on.open(), async (scope) => {
+      await scope.record('list.seen', () => shared);
+      shared.list.push(2);
+      return null;
+    });
+    const seen = (await on.entries()).find(({ type }) => type === 'list.seen');
+    deepStrictEqual(seen?.value, { list: [1] });
+  },
+  'a value that is not JSON is journaled as something else': async (library) => {
+    const on = stage(library);
+    const cyclic: unknown[] = [];
+    cyclic.push(cyclic);
+    const deep = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`);
+    const bad = [new Date(0), Number.NaN, 10n, () => 1, Symbol('x'), new Map(), cyclic, deep, [undefined]];
+    for (const [index, value] of bad.entries()) {
+      const session = await on.open();
+      const outcome = await session.run(`t${index}`, { name: 'bad', body: async () => ({ inside: value }) }, null);
+      strictEqual(outcome.status === 'error' && outcome.error.code, 'VALUE_INVALID', String(index));
+    }
+  },
+  'a forbidden key reaches an object of ours': async (library) => {
+    const on = stage(library);
+    const outcome = await run(await on.open(), async () => JSON.parse('{"a":{"__proto__":{"polluted":true}}}'));
+    strictEqual(outcome.status === 'error' && outcome.error.code, 'VALUE_INVALID');
+    ok(outcome.status === 'error' && outcome.error.message.includes('["a"]["__proto__"]'));
+    strictEqual('polluted' in {}, false);
+  },
+  'endless recursion takes the process down': async (library) => {
+    const on = stage(library);
+    const endless = {
+      name: 'endless',
+      body: async (_: unknown, scope: Scope): Promise<unknown> => scope.call(endless, null),
+    };
+    const outcome = await (await on.open({ maxDepth: 50 })).run('t1', endless, null);
+    strictEqual(outcome.status === 'error' && outcome.error.code, 'DEPTH_EXCEEDED');
+    strictEqual((await on.entries()).filter(({ type }) => type === 'call.started').length, 51);
+  },
+  'a large value that was changed in the store is believed': async (library) => {
+    const on = stage(library);
+    const body = async (scope: Scope) => {
+      const text = await scope.effect(on.effect('big', 'once', { perform: () => 'x'.repeat(10_000) }));
+      await scope.wait('go');
+      return text;
+    };
+    await run(await on.open(), body);
+    const blob = (await on.entries()).find(({ type }) => type === 'effect.returned')?.blob ?? '';
+    await on.store.blobs.put('s', blob, JSON.stringify('forged'));
+    strictEqual(await codeOf(run(await on.open(), body)), 'STORE_DAMAGED');
+  },
+  'an entry is written that breaks an invariant': async (library) => {
+    const on = stage(library);
+    const spent = {
+      name: 'spent',
+      version: 1,
+      initial: 0,
+      apply: (n: number, e: { type: string }) => (e.type === 'coin.spent' ? n + 1 : n),
+    };
+    const cap = {
+      view: spent,
+      check: (n: number, draft: { type: string }) =>
+        draft.type === 'coin.spent' && n >= 2 ? { rule: 'cap', message: 'two coins are all there is' } : undefined,
+    };
+    const session = await on.open({ invariants: [cap as never] });
+    const outcome = await run(session, async (scope) => {
+      for (let i = 0; i < 3; i++) await scope.record('coin.spent', () => i);
+    });
+    strictEqual(outcome.status === 'error' && outcome.error.code, 'INVARIANT_VIOLATED');
+    strictEqual((await on.entries()).filter(({ type }) => type === 'coin.spent').length, 2);
+  },
+  'an entry of a newer program is misread': async (library) => {
+    const on = stage(library);
+    await run(
+      await on.open({ upcasts: { 'call.started': { current: 2, from: { 1: (entry) => entry } } } }),
+      async () => 1,
+    );
+    strictEqual(await codeOf(on.open()), 'ENTRY_FROM_THE_FUTURE');
+  },
+  'a snapshot of another past is believed': async (library) => {
+    const on = stage(library);
+    await run(await on.open(), async () => 'true');
+    const state = { standing: { born: 'x', roots: [], inbox: [], delivered: [] }, views: {} };
+    await on.store.snapshots.save('s', { next: 3, tail: 'of another past', state });
+    deepStrictEqual(await run(await on.open(), async () => 'false'), {
+      status: 'ok',
+      output: 'true',
+    } satisfies Outcome);
+  },
+  'an overtaken writer goes on writing': async (library) => {
+    const on = stage(library);
+    const old = await on.open();
+    await run(old, (scope) => scope.wait('x'));
+    await on.open();
+    strictEqual(await codeOf(old.signal({ id: '1', name: 'x' })), 'STALE_WRITER');
+  },
+  'a slow store makes the queue grow without end': async (library) => {
+    const { store, release } = slowStore(library);
+    const on = stage(library, store);
+    const session = await on.open();
+    let steps = 0;
+    const running = run(session, async (scope) => {
+      for (; steps < 5_000; steps++) await scope.call({ name: 'p', body: () => null }, null);
+    });
+    for (let i = 0; i < 5; i++) await tick();
+    ok(steps < 2_000, `${steps} steps ran ahead of the store`);
+    release();
+    await running;
+  },
+} as const satisfies Record<string, GuardCheck>;

@@ -9,6 +9,7 @@ export const requirements = {
   'house.requirements': 'Every requirement is cited by a test, and every citation names a requirement.',
   'house.hygiene': 'No postponed work, no switched-off checks, no evaluated code, no inexact versions.',
   'kernel.once': "A keyed entry is written to the session's journal once; asking again returns what was written.",
+  'kernel.kill': 'Killed at any time, a process that is started again loses nothing and does nothing twice.',
   'kernel.crash': 'A crash at any append, before or after it became durable, ends in the same entries as no crash.',
 } as const satisfies Record<string, string>;
 

@@ -13,7 +13,7 @@ import type { Run } from './run.js';
 
 /** What an effect is told when it is performed. */
 export interface Performance {
-  /** The same for every attempt at this effect, in any process: hand it to systems that accept an idempotency key. */
+  /** The same for every attempt at a non-pure effect, in any process: hand it to systems that accept an idempotency key. */
   readonly idempotencyKey: string;
   /** Aborted when the run is cancelled or this branch lost a race. */
   readonly signal: AbortSignal;

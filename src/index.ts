@@ -1,6 +1,6 @@
 export { memoryStore } from './adapters/memory/index.js';
 export { systemClock, systemIds } from './adapters/system/index.js';
-export type { Pending, Timers } from './kernel/attempt.js';
+export type { Outcome, Pending, Timers } from './kernel/attempt.js';
 export type { Check, Loop } from './kernel/call.js';
 export type { Clock, Ids } from './kernel/clock.js';
 export type { Effect, Performance } from './kernel/effect.js';
@@ -8,6 +8,6 @@ export { type Code, codes, Fault, LoopError } from './kernel/errors.js';
 export type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from './kernel/journal.js';
 export type { Layer } from './kernel/layer.js';
 export type { Branch, Scope } from './kernel/scope.js';
-export { type Outcome, Session, type SessionOptions, type Signal } from './kernel/session.js';
+export { Session, type SessionOptions, type Signal } from './kernel/session.js';
 export type { Upcasts } from './kernel/upcast.js';
 export type { Invariant, View, Violation } from './kernel/view.js';

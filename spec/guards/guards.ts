@@ -16,14 +16,14 @@ export const guards: readonly Guard[] = [
   guard(
     'a result is reported before it is durable',
     'session.ts',
-    'await this.writer.durable();\n      await this.remember();',
-    '',
+    'await this.writer.durable();\n      if (this.writer.next',
+    'if (this.writer.next',
   ),
   guard(
     'an external effect starts before its intent is durable',
     'effect.ts',
-    "if (safety !== 'pure') await",
-    'if (false) await',
+    "if (safety !== 'pure' || run.writer.crowded) await",
+    'if (run.writer.crowded) await',
   ),
   guard('a once effect is silently done again after a crash', 'effect.ts', "seen.open.safety !== 'once'", 'true'),
   guard(
@@ -60,15 +60,15 @@ export const guards: readonly Guard[] = [
   guard(
     'a step taken out of the code goes unnoticed',
     'scope.ts',
-    'if (untaken === undefined || this.life.reason !== undefined) return undefined;',
+    'if (untaken === undefined || this.site.life.reason !== undefined) return undefined;',
     'return undefined;',
   ),
   guard('all becomes race and the replay goes on', 'run.ts', 'if (!alike) return', 'if (false) return'),
   guard(
     'a body swallows a fault and goes on',
     'writer.ts',
-    'return this.durable().catch(stall);',
-    'return this.durable();',
+    'if (this.fault !== undefined) await stall();',
+    'if (this.fault !== undefined) throw this.fault;',
   ),
   guard(
     'something is written after an append failed',
@@ -80,7 +80,7 @@ export const guards: readonly Guard[] = [
   guard(
     'a cancel is forgotten by a restart',
     'session.ts',
-    'if (cancelled !== undefined) attempt',
+    'if (known?.cancelled !== undefined) attempt',
     'if (false) attempt',
   ),
   guard(
@@ -92,15 +92,15 @@ export const guards: readonly Guard[] = [
   guard(
     'a replay takes another winner',
     'group.ts',
-    'if (seen?.close !== undefined) return run.recall(seen.close);',
-    '',
+    "if ((await openGroup(run, site, 'race', count)) && seen?.close !== undefined) return run.recall(seen.close);",
+    "await openGroup(run, site, 'race', count);",
   ),
   guard('a branch that lost goes on', 'group.ts', 'else branch.end(lost, true);', ''),
   guard(
     'which error is thrown depends on who was faster',
     'group.ts',
-    'if (index < failed) {',
-    'if (failure === undefined) {',
+    'else if (index < first.index)',
+    'else if (first.index === count)',
   ),
   guard(
     'two steps of one scope run at once and their keys depend on speed',
@@ -114,8 +114,8 @@ export const guards: readonly Guard[] = [
     "if (this.busy) throw this.tangled('the body ended');",
     '',
   ),
-  guard('a timer begins anew after a restart', 'scope.ts', 'seen?.open?.until ?? clock.now() + ms', 'clock.now() + ms'),
-  guard('a timer fires early', 'scope.ts', 'if (clock.now() < until) await', 'if (false) await'),
+  guard('a timer begins anew after a restart', 'wait.ts', 'seen?.open?.until ?? clock.now() + ms', 'clock.now() + ms'),
+  guard('a timer fires early', 'wait.ts', 'if (clock.now() < until) {', 'if (false) {'),
   guard(
     'a signal delivered twice is taken twice',
     'session.ts',

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { openSqlite } from '../../src/adapters/sqlite/index.js';
 import type { Entry } from '../../src/protocol/index.js';
-import { seededRandom, type Sighting, startSink } from '../../src/testing/index.js';
+import { type Sighting, seededRandom, startSink } from '../../src/testing/index.js';
 import { verifies } from '../verifies.js';
 
 const KILLS = Number(process.env.RONDO_KILLS ?? 300);
@@ -59,7 +59,8 @@ function violations(sightings: readonly Sighting[], sessions: Map<string, Entry[
     times.set(key, (times.get(key) ?? 0) + 1);
   }
   for (const [key, used] of keys) if (used.size > 1) wrong.push(`${key} was done under ${used.size} idempotency keys`);
-  for (const [key, count] of times) if (key.startsWith('once ') && count > 1) wrong.push(`${key} was done ${count} times`);
+  for (const [key, count] of times)
+    if (key.startsWith('once ') && count > 1) wrong.push(`${key} was done ${count} times`);
   for (const [session, entries] of sessions) wrong.push(...lostIn(session, entries, times));
   return wrong;
 }
@@ -70,7 +71,8 @@ function lostIn(session: string, entries: readonly Entry[], times: ReadonlyMap<s
   const returned = new Set(entries.filter(({ type }) => type === 'effect.returned').map(({ key }) => key));
   for (const { type, key, name, safety } of entries) {
     const real = type === 'effect.requested' && safety !== 'pure' && name !== 'cancel' && returned.has(key);
-    if (real && !times.has(`${safety} ${session} ${name}`)) wrong.push(`${session} ${name} has a result but never happened`);
+    if (real && !times.has(`${safety} ${session} ${name}`))
+      wrong.push(`${session} ${name} has a result but never happened`);
   }
   const ended = entries.some(({ type, key }) => key === 't1' && (type === 'call.completed' || type === 'call.errored'));
   if (!ended) wrong.push(`${session} has no end`);
@@ -84,8 +86,11 @@ function lostAcks(sightings: readonly Sighting[], sessions: Map<string, Entry[]>
     const { session, outcome } = data as unknown as { session: string; outcome: string };
     const said = JSON.parse(outcome) as { status: string; output?: unknown; error?: unknown };
     const end = sessions.get(session)?.find(({ type, key }) => key === 't1' && /completed|errored/.test(type));
-    const held = end?.type === 'call.completed' ? { status: 'ok', output: end.value } : { status: 'error', error: end?.error };
-    return JSON.stringify(held) === JSON.stringify(said) ? [] : [`${session}: acknowledged ${outcome}, held ${JSON.stringify(held)}`];
+    const held =
+      end?.type === 'call.completed' ? { status: 'ok', output: end.value } : { status: 'error', error: end?.error };
+    return JSON.stringify(held) === JSON.stringify(said)
+      ? []
+      : [`${session}: acknowledged ${outcome}, held ${JSON.stringify(held)}`];
   });
 }
 
@@ -109,7 +114,12 @@ async function killMany(kills: number, seed: number): Promise<void> {
   rmSync(folder, { recursive: true });
 }
 
-verifies('kernel.kill', `work is lost or done twice when the process is killed (${KILLS} times)`, async () => {
-  const lanes = 2;
-  await Promise.all(Array.from({ length: lanes }, (_, lane) => killMany(Math.ceil(KILLS / lanes), 7 + lane)));
-}, 580_000);
+verifies(
+  'kernel.kill',
+  `work is lost or done twice when the process is killed (${KILLS} times)`,
+  async () => {
+    const lanes = 2;
+    await Promise.all(Array.from({ length: lanes }, (_, lane) => killMany(Math.ceil(KILLS / lanes), 7 + lane)));
+  },
+  580_000,
+);

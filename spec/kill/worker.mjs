@@ -52,7 +52,11 @@ async function finish(number) {
   const steps = randomProgram(seededRandom(number), 14);
   const loop = loopOf('main', steps, {
     perform: (effect, safety, key) =>
-      reportTo(sink, { key: `${safety} ${name} ${effect}`, kind: 'effect', data: { safety, session: name, effect, key } }),
+      reportTo(sink, {
+        key: `${safety} ${name} ${effect}`,
+        kind: 'effect',
+        data: { safety, session: name, effect, key },
+      }),
     cancel: () => session.cancel('t1', 'the program says so'),
   });
   for (;;) {

@@ -3,8 +3,9 @@
  * wait, a doubt or a timer, nothing in this process can move the run any more, and the attempt ends as a pause.
  * An ended attempt never moves again: its bodies stay where they are, as if the process had died there.
  */
+import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type { Fault, LoopError } from './errors.js';
+import { type Fault, LoopError } from './errors.js';
 import { Lifetime } from './lifetime.js';
 
 /** What a paused run waits for. */
@@ -12,6 +13,12 @@ export type Pending =
   | { readonly kind: 'signal'; readonly key: string; readonly name: string }
   | { readonly kind: 'doubt'; readonly key: string; readonly name: string; readonly input?: Json }
   | { readonly kind: 'timer'; readonly key: string; readonly until: number };
+
+/** How a run ended, or why it did not. All of it is durable by the time it is returned. */
+export type Outcome<O = unknown> =
+  | { readonly status: 'ok'; readonly output: O }
+  | { readonly status: 'error'; readonly error: ErrorRecord }
+  | { readonly status: 'paused'; readonly pending: readonly Pending[] };
 
 /** Whether a run stays for its timers or hands back a pause that names them. */
 export type Timers = 'hold' | 'pause';
@@ -28,20 +35,27 @@ export function stall(): Promise<never> {
 
 export class Attempt {
   readonly life: Lifetime = new Lifetime();
-  /** Settles when the attempt ends for a reason other than its body's outcome. */
-  readonly ended: Promise<readonly Pending[]>;
   over = false;
+  private fault: Fault | undefined;
   private strands = 1;
   private readonly parked = new Set<Parked>();
   private readonly timers: Timers;
-  private pause: (pending: readonly Pending[]) => void = () => {};
-  private abandon: (fault: Fault) => void = () => {};
+  private paused: (pending: readonly Pending[]) => void = () => {};
+  private failed: (fault: Fault) => void = () => {};
 
   constructor(timers: Timers) {
     this.timers = timers;
-    this.ended = new Promise((resolve, reject) => {
-      this.pause = resolve;
-      this.abandon = reject;
+  }
+
+  /** The root call's outcome, or what ended the attempt before it came to one. */
+  outcome(call: Promise<unknown>): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      this.paused = (pending) => resolve({ status: 'paused', pending });
+      this.failed = reject;
+      if (this.fault !== undefined) return reject(this.fault);
+      const fail = (thrown: unknown): void =>
+        thrown instanceof LoopError ? resolve({ status: 'error', error: thrown.record() }) : reject(thrown);
+      call.then((output) => resolve({ status: 'ok', output }), fail);
     });
   }
 
@@ -57,8 +71,9 @@ export class Attempt {
   }
 
   fail(fault: Fault): void {
+    this.fault ??= fault;
     this.finish();
-    this.abandon(fault);
+    this.failed(fault);
   }
 
   finish(): void {
@@ -97,6 +112,6 @@ export class Attempt {
     const pending = [...this.parked].map((parked) => parked.pending);
     if (this.timers === 'hold' && pending.some(({ kind }) => kind === 'timer')) return;
     this.finish();
-    this.pause(pending);
+    this.paused(pending);
   }
 }

@@ -5,9 +5,7 @@
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { LoopError, outcomeOf } from './errors.js';
-import type { Lifetime } from './lifetime.js';
-import type { Trodden } from './past.js';
-import type { Run } from './run.js';
+import type { Run, Site } from './run.js';
 import { Scope } from './scope.js';
 
 /** Returns the checked value, or throws a LoopError that says what is wrong with it. */
@@ -22,17 +20,14 @@ export interface Loop<I = unknown, O = unknown> {
   body(input: I, scope: Scope): Promise<O> | O;
 }
 
-/** Where a call is made from, and what an earlier process recorded of it. */
-export interface Site {
-  readonly key: string;
-  readonly life: Lifetime;
-  readonly seen: Trodden | undefined;
-  readonly depth: number;
-  /** The scope whose step this call is; a root has none. */
-  readonly caller?: Scope;
-}
-
-export async function runCall<I, O>(run: Run, site: Site, loop: Loop<I, O>, input: I): Promise<unknown> {
+/** Runs a call at a site; `caller` is the scope whose step it is, and a root has none. */
+export async function runCall<I, O>(
+  run: Run,
+  site: Site,
+  loop: Loop<I, O>,
+  input: I,
+  caller?: Scope,
+): Promise<unknown> {
   const { key, life, seen, depth } = site;
   let scope: Scope | undefined;
   try {
@@ -41,10 +36,10 @@ export async function runCall<I, O>(run: Run, site: Site, loop: Loop<I, O>, inpu
       if (run.writer.crowded) await run.writer.barrier();
     } else {
       const { name, version } = loop;
-      await run.expect(key, seen, { type: 'call.started', name, version, value: input });
+      await run.expect(key, seen, { type: 'call.started', name, version, value: input as Json });
       if (seen.close !== undefined) return await run.recall(seen.close);
     }
-    scope = new Scope(run, key, life, seen, depth);
+    scope = new Scope(run, site);
     const output = await loop.body(loop.input === undefined ? input : loop.input(input), scope);
     const untidy = scope.close();
     if (untidy !== undefined) await untidy;
@@ -57,7 +52,7 @@ export async function runCall<I, O>(run: Run, site: Site, loop: Loop<I, O>, inpu
     if (scope === undefined) throw thrown;
     return failCall(run, site, thrown);
   } finally {
-    site.caller?.leave();
+    caller?.leave();
   }
 }
 

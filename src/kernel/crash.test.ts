@@ -8,10 +8,11 @@ import { type CrashPoint, crashingStore } from '../testing/crashing-journal.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { answerOf, loopOf, randomProgram, type Step } from '../testing/programs.js';
 import { seededIds, seededRandom } from '../testing/seeded-ids.js';
+import type { Outcome } from './attempt.js';
 import { Fault } from './errors.js';
 import type { Store } from './journal.js';
 import type { Layer } from './layer.js';
-import { type Outcome, Session } from './session.js';
+import { Session } from './session.js';
 
 const macrotask = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

@@ -7,9 +7,10 @@ import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { LoopError, outcomeOf } from './errors.js';
-import { abortSignal, type Lifetime } from './lifetime.js';
+import { abortSignal } from './lifetime.js';
 import type { Trodden } from './past.js';
-import type { Run } from './run.js';
+import type { Run, Site } from './run.js';
+import { snapshot } from './value.js';
 
 /** What an effect is told when it is performed. */
 export interface Performance {
@@ -28,52 +29,38 @@ export interface Effect<O = unknown> {
   perform(input: Json, performance: Performance): Promise<O> | O;
 }
 
-/** An outcome as the journal knows it. */
-export type Recorded = Pick<Entry, 'value' | 'blob' | 'error'>;
-
-/** One attempt at an effect under `key`, `seen` being what an earlier process recorded of it. */
-export async function attemptEffect(
-  run: Run,
-  life: Lifetime,
-  key: string,
-  effect: Effect,
-  seen: Trodden | undefined,
-  from?: string,
-): Promise<unknown> {
+/** One attempt at an effect, unless its result is recorded. `from` names the effect whose input this attempt shares. */
+export async function attemptEffect(run: Run, site: Site, effect: Effect, from?: string): Promise<unknown> {
+  const { key, life, seen } = site;
   if (seen?.close !== undefined) return run.recall(seen.close);
   life.check();
-  if (seen?.open === undefined) return begin(run, life, key, key, effect, from);
-  if (seen.open.safety !== 'once') return perform(run, life, key, effect);
-  return resolveDoubt(run, life, key, effect, seen);
+  if (seen?.open === undefined) return begin(run, site, key, effect, from);
+  if (seen.open.safety !== 'once') return perform(run, site, effect);
+  return resolveDoubt(run, site, effect, seen);
 }
 
-async function begin(
-  run: Run,
-  life: Lifetime,
-  key: string,
-  intent: string,
-  effect: Effect,
-  from?: string,
-): Promise<unknown> {
-  const { kind, name, safety, input } = effect;
-  const value = from === undefined ? (input as Json) : undefined;
-  run.note(
-    run.writer.propose({ seq: 0, at: 0, type: 'effect.requested', key: intent, kind, name, safety, value, from }),
-  );
-  if (safety !== 'pure') await run.writer.barrier();
-  else if (run.writer.crowded) await run.writer.barrier();
-  life.check();
-  return perform(run, life, key, effect);
+async function begin(run: Run, site: Site, intent: string, effect: Effect, from?: string): Promise<unknown> {
+  const { kind, name, safety } = effect;
+  const value = from === undefined ? (effect.input as Json) : undefined;
+  const entry = { seq: 0, at: 0, type: 'effect.requested', key: intent, kind, name, safety, value };
+  run.note(run.writer.propose(from === undefined ? entry : { ...entry, from }));
+  if (safety !== 'pure' || run.writer.crowded) await run.writer.barrier();
+  site.life.check();
+  return perform(run, site, effect);
 }
 
 /** A `once` effect that may or may not have happened: only a decision from outside moves it on. */
-async function resolveDoubt(run: Run, life: Lifetime, key: string, effect: Effect, seen: Trodden): Promise<unknown> {
+async function resolveDoubt(run: Run, site: Site, effect: Effect, seen: Trodden): Promise<unknown> {
+  const { key, life } = site;
+  const input = snapshot(effect.input, effect.name) ?? null;
   for (let n = 1; ; n++) {
     const redo = `${key}~${n}`;
-    const decided = seen.decided[n] ?? (await run.decision(life, key, redo, effect));
+    const decided =
+      seen.decided[n] ??
+      (await run.outside({ kind: 'doubt', key, name: effect.name, input }, life, `decision ${redo}`));
     if (decided.decision === 'supply') return supply(run, key, decided);
-    if (decided.decision === 'fail') return refuse(run, key, decided);
-    if (seen.again[n] === undefined) return begin(run, life, key, redo, effect);
+    if (decided.decision === 'fail') throw refuse(run, key, decided);
+    if (seen.again[n] === undefined) return begin(run, site, redo, effect);
   }
 }
 
@@ -83,21 +70,22 @@ async function supply(run: Run, key: string, decided: Entry): Promise<unknown> {
   return value;
 }
 
-function refuse(run: Run, key: string, decided: Entry): never {
-  const message = `It is unknown whether this effect happened; ${decided.by} decided to fail it${decided.reason ? `: ${decided.reason}` : ''}.`;
-  const error = new LoopError('EFFECT_IN_DOUBT', message, { key, by: decided.by ?? '' });
+function refuse(run: Run, key: string, { by = '', reason }: Entry): LoopError {
+  const why = reason === undefined ? '' : `: ${reason}`;
+  const message = `It is unknown whether this effect happened; ${by} decided to fail it${why}.`;
+  const error = new LoopError('EFFECT_IN_DOUBT', message, { key, by });
   run.note(run.writer.push({ seq: 0, at: 0, type: 'effect.failed', key, error: error.record() }));
-  throw error;
+  return error;
 }
 
 /** Performs the effect and records how it ended, even if by then nobody waits for it any more. */
-function perform(run: Run, life: Lifetime, key: string, effect: Effect): Promise<unknown> {
-  const work = performAndRecord(run, life, key, effect);
-  run.follow(key, work);
-  return life.bound(work);
+function perform(run: Run, site: Site, effect: Effect): Promise<unknown> {
+  const work = performAndRecord(run, site, effect);
+  run.follow(site.key, work);
+  return site.life.bound(work);
 }
 
-async function performAndRecord(run: Run, life: Lifetime, key: string, effect: Effect): Promise<unknown> {
+async function performAndRecord(run: Run, { key, life }: Site, effect: Effect): Promise<unknown> {
   let aborting: ReturnType<typeof abortSignal> | undefined;
   const performance: Performance = {
     idempotencyKey: run.idempotencyKey(key),

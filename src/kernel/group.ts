@@ -5,131 +5,92 @@
 import type { Json } from '../protocol/json.js';
 import { LoopError, outcomeOf } from './errors.js';
 import { Lifetime } from './lifetime.js';
-import type { Trodden } from './past.js';
-import type { Run } from './run.js';
+import type { Run, Site } from './run.js';
 
-const LOT = 32;
+/** How many branches start before the ones that are short get a chance to end. */
+const LOT = 8;
 
-/** A branch that is ready to start, within a lifetime. */
-export type Start<O> = (life: Lifetime) => Promise<O>;
-
-async function openGroup(
-  run: Run,
-  life: Lifetime,
-  key: string,
-  seen: Trodden | undefined,
-  name: 'all' | 'race',
-  count: number,
-): Promise<void> {
-  if (seen !== undefined) return run.expect(key, seen, { type: 'group.opened', name, value: count });
-  life.check();
-  run.writer.propose({ seq: 0, at: 0, type: 'group.opened', key, name, value: count });
-  if (run.writer.crowded) await run.writer.barrier();
+/** Branches that are ready to start, each within a lifetime. */
+export interface Branches<O> {
+  readonly count: number;
+  start(index: number, life: Lifetime): Promise<O>;
 }
 
-export async function joinAll<O>(
-  run: Run,
-  life: Lifetime,
-  key: string,
-  seen: Trodden | undefined,
-  branches: readonly Start<O>[],
-): Promise<O[]> {
-  await openGroup(run, life, key, seen, 'all', branches.length);
-  if (branches.length === 0) return [];
-  const results: O[] = new Array(branches.length);
-  let left = branches.length;
-  let failed = left;
-  let failure: unknown;
-  run.attempt.fork(left);
-  await new Promise<void>((resolve) => {
-    const settle = (): void => {
-      left -= 1;
-      if (left === 0) resolve();
-      else run.attempt.leave();
-    };
-    const fail = (index: number, error: unknown): void => {
-      if (index < failed) {
-        failed = index;
-        failure = error;
-      }
-      settle();
-    };
-    const begin = (start: Start<O>, index: number): void => {
-      const keep = (value: O): void => {
-        results[index] = value;
-        settle();
-      };
-      start(life).then(keep, (error: unknown) => fail(index, error));
-    };
-    void beginAll(branches, begin);
-  });
-  if (failed < branches.length) throw failure;
-  return results;
+type Settled<O> = (index: number, value: O | undefined, failure: { readonly error: unknown } | undefined) => void;
+
+function openGroup(run: Run, site: Site, name: 'all' | 'race', count: number): Promise<boolean> {
+  return run.enter(site, { seq: 0, at: 0, type: 'group.opened', key: site.key, name, value: count });
 }
 
 /** Starts in small lots with a breath between them, so that short branches end before the last ones exist at all. */
-async function beginAll<O>(
-  branches: readonly Start<O>[],
-  begin: (start: Start<O>, index: number) => void,
+async function startAll<O>(
+  branches: Branches<O>,
+  lifeOf: (index: number) => Lifetime,
+  settled: Settled<O>,
 ): Promise<void> {
-  for (const [index, start] of branches.entries()) {
-    begin(start, index);
+  for (let index = 0; index < branches.count; index++) {
+    branches.start(index, lifeOf(index)).then(
+      (value) => settled(index, value, undefined),
+      (error: unknown) => settled(index, undefined, { error }),
+    );
     if (index % LOT === LOT - 1) await undefined;
   }
 }
 
-export async function raceFirst<O>(
-  run: Run,
-  life: Lifetime,
-  key: string,
-  seen: Trodden | undefined,
-  branches: readonly Start<O>[],
-): Promise<unknown> {
-  if (branches.length === 0) throw new LoopError('VALUE_INVALID', `The race at ${key} has no branches.`, { key });
-  await openGroup(run, life, key, seen, 'race', branches.length);
-  if (seen?.close !== undefined) return run.recall(seen.close);
-  const lives = branches.map(() => new Lifetime(life));
-  run.attempt.fork(branches.length);
+export async function joinAll<O>(run: Run, site: Site, branches: Branches<O>): Promise<O[]> {
+  const { count } = branches;
+  await openGroup(run, site, 'all', count);
+  if (count === 0) return [];
+  const results: O[] = [];
+  let left = count;
+  let first = { index: count, error: undefined as unknown };
+  run.attempt.fork(count);
+  await new Promise<void>((resolve) => {
+    const settled: Settled<O> = (index, value, failure) => {
+      if (failure === undefined) results[index] = value as O;
+      else if (index < first.index) first = { index, error: failure.error };
+      left -= 1;
+      if (left === 0) resolve();
+      else run.attempt.leave();
+    };
+    void startAll(branches, () => site.life, settled);
+  });
+  if (first.index < count) throw first.error;
+  return results;
+}
+
+export async function raceFirst<O>(run: Run, site: Site, branches: Branches<O>): Promise<unknown> {
+  const { key, life, seen } = site;
+  const { count } = branches;
+  if (count === 0) throw new LoopError('VALUE_INVALID', `The race at ${key} has no branches.`, { key });
+  if ((await openGroup(run, site, 'race', count)) && seen?.close !== undefined) return run.recall(seen.close);
+  const lives = Array.from({ length: count }, () => new Lifetime(life));
+  run.attempt.fork(count);
   return new Promise((resolve, reject) => {
     let decided = false;
-    const decide = (winner: number, value: unknown, error: LoopError | undefined): void => {
+    const settled: Settled<O> = (winner, value, failure) => {
       if (decided) return run.attempt.leave();
       decided = true;
-      const outcome = life.reason ?? recordWinner(run, key, winner, value, error);
+      const error = life.reason ?? recordWinner(run, key, winner, value, failure && outcomeOf(failure.error));
       const lost = new LoopError('CANCELLED', `Branch ${winner} of the race at ${key} ended first.`);
       for (const [index, branch] of lives.entries()) {
         if (index === winner) branch.detach();
         else branch.end(lost, true);
       }
-      if (outcome === undefined) resolve(value);
-      else reject(outcome);
+      if (error === undefined) resolve(value);
+      else reject(error);
     };
-    for (const [index, start] of branches.entries()) {
-      start(lives[index] ?? life).then(
-        (value) => decide(index, value, undefined),
-        (thrown: unknown) => decide(index, undefined, outcomeOf(thrown)),
-      );
-    }
+    void startAll(branches, (index) => lives[index] ?? life, settled);
   });
 }
 
 /** Writes who won; a winner whose value cannot be recorded has failed. */
-function recordWinner(
-  run: Run,
-  key: string,
-  winner: number,
-  value: unknown,
-  error: LoopError | undefined,
-): LoopError | undefined {
+function recordWinner(run: Run, key: string, winner: number, value: unknown, error?: LoopError): LoopError | undefined {
   const entry = { seq: 0, at: 0, type: 'race.won', key, winner };
   try {
-    if (error === undefined) {
-      run.writer.push({ ...entry, value: value as Json });
-      return undefined;
-    }
+    run.writer.push(error === undefined ? { ...entry, value: value as Json } : { ...entry, error: error.record() });
+    return error;
   } catch (thrown) {
     return recordWinner(run, key, winner, undefined, outcomeOf(thrown));
   }
-  run.writer.push({ ...entry, error: error.record() });
-  return error;
 }

@@ -9,14 +9,14 @@ export class Lifetime {
   /** A branch that lost a race leaves no outcome of its own: the race's entry says it all. */
   lost = false;
   private readonly listeners = new Set<Listener>();
-  private readonly parent: Lifetime | undefined;
-  private readonly follow = (reason: LoopError): void => this.end(reason, this.parent?.lost ?? false);
+  /** Stops following the lifetime around this one. */
+  readonly detach: () => void;
 
-  constructor(parent?: Lifetime) {
-    this.parent = parent;
-    if (parent === undefined) return;
-    if (parent.reason === undefined) parent.listen(this.follow);
-    else this.end(parent.reason, parent.lost);
+  constructor(around?: Lifetime) {
+    const follow = (reason: LoopError): void => this.end(reason, around?.lost ?? false);
+    this.detach = () => around?.unlisten(follow);
+    if (around?.reason !== undefined) follow(around.reason);
+    else around?.listen(follow);
   }
 
   listen(listener: Listener): void {
@@ -34,10 +34,6 @@ export class Lifetime {
     this.lost = lost;
     for (const listener of [...this.listeners]) listener(reason);
     this.listeners.clear();
-  }
-
-  detach(): void {
-    this.parent?.unlisten(this.follow);
   }
 
   /** New work is refused once the lifetime has ended. */

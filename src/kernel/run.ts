@@ -6,7 +6,6 @@ import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { type Attempt, type Pending, stall } from './attempt.js';
 import type { Clock, Ids } from './clock.js';
-import type { Effect } from './effect.js';
 import { Fault, faultOf, LoopError } from './errors.js';
 import type { Blobs } from './journal.js';
 import type { Layer } from './layer.js';
@@ -15,7 +14,7 @@ import type { Trodden } from './past.js';
 import { digest } from './record.js';
 import type { Standing } from './standing.js';
 import { same, snapshot } from './value.js';
-import type { Writer } from './writer.js';
+import type { Fresh, Writer } from './writer.js';
 
 /** Wakes those who wait for an outside fact: a signal by name, a decision by key. */
 export type Waiters = Map<string, Set<(entry: Entry) => void>>;
@@ -33,16 +32,19 @@ export interface RunParts {
   readonly maxDepth: number;
 }
 
-/** What the code asks for at a step, to be held against what is recorded there. */
-export interface Asked {
-  readonly type: string;
-  readonly name?: string | undefined;
-  readonly kind?: string | undefined;
-  readonly version?: string | undefined;
-  readonly value?: unknown;
+/** One step of a scope: its key, the lifetime it is part of, and what an earlier process recorded of it. */
+export interface Site {
+  readonly key: string;
+  readonly life: Lifetime;
+  readonly seen: Trodden | undefined;
+  /** How deep its scope is nested. */
+  readonly depth: number;
 }
 
-function described(entry: Asked | Entry | undefined): string {
+/** What the code asks for at a step, to be held against what is recorded there. */
+type Asked = Pick<Entry, 'type' | 'name' | 'kind' | 'version' | 'value'>;
+
+function described(entry: Asked | undefined): string {
   if (entry === undefined) return 'nothing';
   const value = entry.value === undefined ? '' : ` ${JSON.stringify(entry.value)}`;
   const version = entry.version === undefined ? '' : `@${entry.version}`;
@@ -101,6 +103,18 @@ export class Run {
     }
   }
 
+  /** The one rule: what a step opens with is written once, and asked again it must be the same. True if its end is recorded too. */
+  async enter({ key, life, seen }: Site, opening: Fresh): Promise<boolean> {
+    if (seen !== undefined) {
+      await this.expect(key, seen, opening);
+      return seen.close !== undefined;
+    }
+    life.check();
+    this.writer.propose(opening);
+    if (this.writer.crowded) await this.writer.barrier();
+    return false;
+  }
+
   /** Stops the attempt unless the record is of what is asked for now. */
   async expect(key: string, seen: Trodden, asked: Asked): Promise<void> {
     const recorded = seen.open ?? seen.close;
@@ -140,12 +154,6 @@ export class Run {
         if (waiting.size === 0) waiters.delete(name);
       };
     });
-  }
-
-  decision(life: Lifetime, key: string, redo: string, effect: Effect): Promise<Entry> {
-    const input = snapshot(effect.input, effect.name);
-    const pending: Pending = { kind: 'doubt', key, name: effect.name, ...(input === undefined ? {} : { input }) };
-    return this.outside(pending, life, `decision ${redo}`);
   }
 }
 

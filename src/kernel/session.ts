@@ -3,18 +3,18 @@
  * here. Opening claims the session, so an older writer is refused from then on; running a root again replays it from
  * the journal, whether the process died, the run paused or the body was changed.
  */
-import type { Decision, Entry, ErrorRecord } from '../protocol/entry.js';
+import type { Decision, Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { Attempt, type Pending, type Timers } from './attempt.js';
+import { Attempt, type Outcome, type Timers } from './attempt.js';
 import { type Loop, runCall } from './call.js';
 import type { Clock, Ids } from './clock.js';
 import { Fault, LoopError } from './errors.js';
 import type { Claim, Store } from './journal.js';
 import type { Layer } from './layer.js';
-import { Past } from './past.js';
+import { Past, type Trodden } from './past.js';
 import { digest } from './record.js';
 import { fetchValue, Run, type RunParts, type Waiters } from './run.js';
-import { Standing } from './standing.js';
+import { type Root, Standing } from './standing.js';
 import { type Upcasts, upcast } from './upcast.js';
 import { same, snapshot } from './value.js';
 import { Folds, type Invariant, type View } from './view.js';
@@ -31,12 +31,6 @@ export interface SessionOptions {
   /** How deep calls may nest; 2,000 unless told. */
   readonly maxDepth?: number;
 }
-
-/** How a run ended, or why it did not. All of it is durable by the time it is returned. */
-export type Outcome<O = unknown> =
-  | { readonly status: 'ok'; readonly output: O }
-  | { readonly status: 'error'; readonly error: ErrorRecord }
-  | { readonly status: 'paused'; readonly pending: readonly Pending[] };
 
 export interface Signal {
   /** The delivery's own id: the same id is taken once. */
@@ -121,13 +115,13 @@ export class Session {
     const attempt = new Attempt(options.timers ?? 'hold');
     this.attempt = { root, current: attempt };
     try {
-      const past = await this.past(root);
-      const cancelled = this.standing.roots.get(root)?.cancelled;
-      if (cancelled !== undefined) attempt.life.end(cancelledBecause(root, cancelled), false);
-      const run = new Run(this.parts, attempt);
-      const outcome = await Promise.race([this.body(run, root, loop, input, past), pausing(attempt)]);
+      const known = this.standing.roots.get(root);
+      const seen = known === undefined ? undefined : await this.past(root, known);
+      if (known?.cancelled !== undefined) attempt.life.end(cancelledBecause(root, known.cancelled), false);
+      const site = { key: root, life: attempt.life, seen, depth: 0 };
+      const outcome = await attempt.outcome(runCall(new Run(this.parts, attempt), site, loop, input));
       await this.writer.durable();
-      await this.remember();
+      if (this.writer.next - this.snapshotAt >= SNAPSHOT_EVERY) await this.remember();
       return outcome as Outcome<O>;
     } finally {
       attempt.finish();
@@ -188,29 +182,13 @@ export class Session {
     if (this.writer.fault === undefined) await this.writer.durable();
   }
 
-  private async body<I, O>(run: Run, root: string, loop: Loop<I, O>, input: I, past: Past): Promise<Outcome> {
-    try {
-      const site = { key: root, life: run.attempt.life, seen: past.recorded, depth: 0 };
-      const output = await runCall(run, site, loop, input);
-      return { status: 'ok', output };
-    } catch (thrown) {
-      if (thrown instanceof LoopError) return { status: 'error', error: thrown.record() };
-      throw thrown;
-    }
-  }
-
   /** What is recorded of a root. Of one that ended, its two ends are enough. */
-  private async past(root: string): Promise<Past> {
+  private async past(root: string, { first, last }: Root): Promise<Trodden | undefined> {
     const past = new Past(root);
-    const known = this.standing.roots.get(root);
-    if (known === undefined) return past;
     await this.writer.durable();
-    if (known.last === undefined) {
-      for await (const entry of this.read(known.first)) past.add(entry);
-      return past;
-    }
-    for (const seq of [known.first, known.last]) past.add(await this.entryAt(seq));
-    return past;
+    if (last === undefined) for await (const entry of this.read(first)) past.add(entry);
+    else for (const seq of [first, last]) past.add(await this.entryAt(seq));
+    return past.recorded;
   }
 
   private async *read(from: number): AsyncGenerator<Entry> {
@@ -247,7 +225,7 @@ export class Session {
 
   private async remember(): Promise<void> {
     const { next, last } = this.writer;
-    if (next - this.snapshotAt < SNAPSHOT_EVERY || last === undefined || !this.standing.quiet) return;
+    if (last === undefined || !this.standing.quiet) return;
     this.snapshotAt = next;
     const state = { standing: this.standing.save(), views: this.folds.save() };
     await this.store.snapshots.save(this.name, { next, tail: tailOf(last), state });
@@ -270,10 +248,6 @@ export class Session {
   private fault(code: 'SESSION_BUSY' | 'SESSION_CLOSED' | 'STORE_DAMAGED', what: string): Fault {
     return new Fault(code, `Session "${this.name}": ${what}.`, { session: this.name });
   }
-}
-
-async function pausing(attempt: Attempt): Promise<Outcome> {
-  return { status: 'paused', pending: await attempt.ended };
 }
 
 function cancelledBecause(root: string, reason: string): LoopError {

@@ -33,7 +33,8 @@ export class Writer {
   private readonly versioned: boolean;
   private readonly tell: (fault: Fault) => void;
   private buffer: Fresh[] = [];
-  private blobs = new Map<string, string>();
+  /** Large values that go out before the next append. */
+  private blobs: Map<string, string> | undefined;
   private backlog = 0;
   private putting = 0;
   private tail: Promise<void> = Promise.resolve();
@@ -81,19 +82,23 @@ export class Writer {
   }
 
   /** Resolves once all that was pushed is durable; rejects with the Fault if that fails. */
-  durable(): Promise<void> {
+  async durable(): Promise<void> {
     this.flush();
-    return this.tail;
+    await this.tail;
+    if (this.fault !== undefined) throw this.fault;
   }
 
   /** The same for bodies, which never see a Fault: it stays unsettled and the session ends the attempt. */
-  barrier(): Promise<void> {
-    return this.durable().catch(stall);
+  async barrier(): Promise<void> {
+    this.flush();
+    await this.tail;
+    if (this.fault !== undefined) await stall();
   }
 
   private putAside(entry: Fresh): void {
     const text = JSON.stringify(entry.value);
     entry.blob = digest(text);
+    this.blobs ??= new Map();
     this.blobs.set(entry.blob, text);
   }
 
@@ -102,33 +107,29 @@ export class Writer {
     const entries = this.buffer;
     const blobs = this.blobs;
     this.buffer = [];
-    this.blobs = new Map();
+    this.blobs = undefined;
     this.backlog += 1;
     const batch = { session: this.session, fence: this.fence, first: this.next - entries.length, entries };
     const append = (): Promise<void> => this.store.journal.append(batch);
     // An append may only overtake nothing: once one waits for its blobs, the ones after it queue behind.
-    const direct = blobs.size === 0 && this.putting === 0;
+    const direct = blobs === undefined && this.putting === 0;
     const written = direct ? append() : this.tail.then(() => this.putAll(blobs)).then(append);
     if (!direct) this.putting += 1;
-    this.tail = written.then(
-      () => {
-        this.backlog -= 1;
-        if (!direct) this.putting -= 1;
-      },
-      (error: unknown) => this.fail(error),
-    );
-    this.tail.catch(() => {});
+    const done = (): void => {
+      this.backlog -= 1;
+      if (!direct) this.putting -= 1;
+    };
+    this.tail = written.then(done, (error: unknown) => this.fail(error));
   }
 
-  private async putAll(blobs: ReadonlyMap<string, string>): Promise<void> {
-    for (const [name, text] of blobs) await this.store.blobs.put(this.session, name, text);
+  private async putAll(blobs: ReadonlyMap<string, string> | undefined): Promise<void> {
+    for (const [name, text] of blobs ?? []) await this.store.blobs.put(this.session, name, text);
   }
 
-  private fail(error: unknown): never {
-    if (this.fault === undefined) {
-      this.fault = faultOf(error);
-      this.tell(this.fault);
-    }
-    throw this.fault;
+  /** The first failure is the one to tell; those behind it only follow from it. */
+  private fail(error: unknown): void {
+    if (this.fault !== undefined) return;
+    this.fault = faultOf(error);
+    this.tell(this.fault);
   }
 }

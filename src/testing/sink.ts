@@ -83,4 +83,5 @@ function serve(file: string): void {
   });
 }
 
-if (process.argv[2] === 'rondo-sink' && process.argv[1] === fileURLToPath(import.meta.url)) serve(process.argv[3] ?? '');
+if (process.argv[2] === 'rondo-sink' && process.argv[1] === fileURLToPath(import.meta.url))
+  serve(process.argv[3] ?? '');

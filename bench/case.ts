@@ -1,0 +1,6 @@
+/** Measures one case and prints its microseconds per step; started by `measure`. */
+import { cases } from './cases.js';
+import { measureHere } from './measure.js';
+
+const name = process.argv[2] as keyof typeof cases;
+console.log(await measureHere(cases[name]));

@@ -1,0 +1,39 @@
+/**
+ * `npm run bench`: the figures of docs/benchmarks.md, measured here and now; exits with 1 if one is missed.
+ * Each section runs in a process of its own, so that none is measured with what another did to the compiler or the heap.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpus, loadavg } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { benchDurable, benchHeap } from './durable.js';
+import { benchCalls, benchReplay } from './memory.js';
+import { benchStart } from './start.js';
+import { failures } from './table.js';
+
+const sections: { readonly [name: string]: () => Promise<void> } = {
+  calls: benchCalls,
+  replay: () => benchReplay(50_000),
+  durable: () => benchDurable(5),
+  heap: benchHeap,
+  start: async () => benchStart(7),
+};
+
+function runAll(): number {
+  const load = loadavg()[0]?.toFixed(1);
+  console.log(`Node ${process.version}, ${cpus().length} cores (${cpus()[0]?.model || process.arch}), load ${load}`);
+  const program = fileURLToPath(import.meta.url);
+  const missed = Object.keys(sections).filter(
+    (name) => spawnSync(process.execPath, ['--expose-gc', program, name], { stdio: 'inherit' }).status !== 0,
+  );
+  console.log(missed.length === 0 ? '\nAll figures met.' : `\nFigures missed in: ${missed.join(', ')}.`);
+  return missed.length === 0 ? 0 : 1;
+}
+
+const [name] = process.argv.slice(2);
+if (name === undefined) process.exitCode = runAll();
+else if (sections[name] === undefined)
+  throw new TypeError(`There is no section "${name}": ${Object.keys(sections).join(', ')}.`);
+else {
+  await sections[name]();
+  process.exitCode = failures() === 0 ? 0 : 1;
+}

@@ -1,0 +1,93 @@
+/** The work that is measured: typed steps, as plain async functions with a compiled validator and as loops. */
+import { Ajv } from 'ajv';
+import type { Effect, Loop, Scope, Store } from '../src/index.js';
+import { memoryStore, Session, systemClock, systemIds } from '../src/index.js';
+import type { Safety } from '../src/protocol/index.js';
+
+export interface Count {
+  readonly n: number;
+}
+
+const validate = new Ajv().compile({ type: 'object', properties: { n: { type: 'number' } }, required: ['n'] });
+
+export function check(value: unknown): Count {
+  if (!validate(value)) throw new TypeError('not a count');
+  return value as Count;
+}
+
+export const increment: Loop<Count, Count> = {
+  name: 'increment',
+  input: check,
+  output: check,
+  body: async ({ n }) => ({ n: n + 1 }),
+};
+
+async function bareBody({ n }: Count): Promise<Count> {
+  return { n: n + 1 };
+}
+
+export async function bareIncrement(input: Count): Promise<Count> {
+  return check(await bareBody(check(input)));
+}
+
+export const inSequence = (steps: number): Loop<Count, Count> => ({
+  name: 'in-sequence',
+  body: async (input, scope) => {
+    let value = input;
+    for (let i = 0; i < steps; i++) value = await scope.call(increment, value);
+    return value;
+  },
+});
+
+export async function bareInSequence(steps: number): Promise<Count> {
+  let value: Count = { n: 0 };
+  for (let i = 0; i < steps; i++) value = await bareIncrement(value);
+  return value;
+}
+
+export const nested: Loop<Count, Count> = {
+  name: 'nested',
+  input: check,
+  output: check,
+  body: async ({ n }, scope) => (n === 0 ? { n } : scope.call(nested, { n: n - 1 })),
+};
+
+export async function bareNested(input: Count): Promise<Count> {
+  const { n } = check(input);
+  return check(n === 0 ? { n } : await bareNested({ n: n - 1 }));
+}
+
+export const sideBySide = (branches: number): Loop<Count, Count> => ({
+  name: 'side-by-side',
+  body: async (_input, scope) => {
+    const each = Array.from({ length: branches }, (_, n) => (branch: Scope) => branch.call(increment, { n }));
+    return { n: (await scope.all(each)).length };
+  },
+});
+
+export async function bareSideBySide(branches: number): Promise<number> {
+  return (await Promise.all(Array.from({ length: branches }, (_, n) => bareIncrement({ n })))).length;
+}
+
+export function effect(safety: Safety): Effect<Count> {
+  return { kind: 'bench', name: 'increment', safety, input: { n: 1 }, perform: async () => ({ n: 2 }) };
+}
+
+export const effectsInSequence = (steps: number, safety: Safety): Loop<Count, Count> => ({
+  name: `effects-${safety}`,
+  body: async (input, scope) => {
+    const one = effect(safety);
+    for (let i = 0; i < steps; i++) await scope.effect(one);
+    return input;
+  },
+});
+
+let sessions = 0;
+
+/** Opens a new session, runs one loop, and insists that it ended well. */
+export async function runOnce(loop: Loop<Count, Count>, input: Count, store: Store = memoryStore()): Promise<void> {
+  sessions += 1;
+  const session = await Session.open(`bench-${sessions}`, { store, clock: systemClock, ids: systemIds });
+  const outcome = await session.run('t1', loop, input);
+  if (outcome.status !== 'ok') throw new Error(`The run ended as ${JSON.stringify(outcome)}.`);
+}

@@ -1,0 +1,42 @@
+/** Steps that wait for something outside the run: a time, or a signal. What is waited for is recorded before the waiting. */
+import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import { LoopError } from './errors.js';
+import type { Run, Site } from './run.js';
+
+export async function waitUntil(run: Run, site: Site, ms: number): Promise<void> {
+  const { key, life, seen } = site;
+  const { clock } = run.parts;
+  if (!(ms >= 0 && Number.isFinite(ms)))
+    throw new LoopError('VALUE_INVALID', `Cannot sleep for ${ms} ms at ${key}.`, { key });
+  const until = seen?.open?.until ?? clock.now() + ms;
+  if (await run.enter(site, { seq: 0, at: 0, type: 'timer.set', key, until, value: ms })) return;
+  await run.writer.barrier();
+  life.check();
+  if (clock.now() < until) {
+    await run.attempt.park<void>({ kind: 'timer', key, until }, life, (wake) => {
+      const stop = new AbortController();
+      clock.sleep(until, stop.signal).then(wake, () => {});
+      return () => stop.abort();
+    });
+  }
+  run.writer.push({ seq: 0, at: 0, type: 'timer.fired', key });
+}
+
+export async function waitForSignal(run: Run, site: Site, name: string): Promise<Json | undefined> {
+  const { key, life, seen } = site;
+  const ended = await run.enter(site, { seq: 0, at: 0, type: 'wait.opened', key, name });
+  if (ended && seen?.close !== undefined) return (await run.recall(seen.close)) as Json | undefined;
+  life.check();
+  const take = (signal: Entry, value: Json | undefined): void =>
+    run.note(run.writer.push({ seq: 0, at: 0, type: 'wait.settled', key, signal: signal.key, value }));
+  const kept = run.parts.standing.takeSignal(name);
+  if (kept !== undefined) {
+    const value = (await run.recall(kept)) as Json | undefined;
+    take(kept, value);
+    return value;
+  }
+  // Taken in the same breath as it is written, so that no other wait can take the same signal.
+  const fresh = await run.outside({ kind: 'signal', key, name }, life, `signal ${name}`, (one) => take(one, one.value));
+  return fresh.value;
+}

@@ -7,7 +7,7 @@ export type { Effect, Performance } from './kernel/effect.js';
 export { type Code, codes, Fault, LoopError } from './kernel/errors.js';
 export type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from './kernel/journal.js';
 export type { Layer } from './kernel/layer.js';
-export type { Branch, Scope } from './kernel/scope.js';
+export type { Branch, Results, Scope } from './kernel/scope.js';
 export { Session, type SessionOptions, type Signal } from './kernel/session.js';
 export type { Upcasts } from './kernel/upcast.js';
 export type { Invariant, View, Violation } from './kernel/view.js';

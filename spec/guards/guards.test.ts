@@ -1,8 +1,301 @@
 // Each guard, and its broken twin: the check holds on the library as it is, and fails when the guard is taken out.
 
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { guards } from './guards.js';
-import { type Library, Workshop } from './library.js';
+import { afterAll, beforeAll, expect } from 'vitest';
+import type { RequirementId } from '../requirements.js';
+import { verifies } from '../verifies.js';
+import { type GuardCheck, kernelChecks } from './kernel-checks.js';
+import { type Break, type Library, Workshop } from './library.js';
+import { storeChecks } from './store-checks.js';
+
+interface Guard extends Break {
+  readonly id: RequirementId;
+  readonly disaster: string;
+  readonly check: GuardCheck;
+}
+
+const checks = { ...kernelChecks, ...storeChecks };
+
+function guard(id: RequirementId, disaster: keyof typeof checks, file: string, from: string, to: string): Guard {
+  return { id, disaster, file: file.includes('/') ? file : `kernel/${file}`, from, to, check: checks[disaster] };
+}
+
+const guards: readonly Guard[] = [
+  guard(
+    'kernel.ack',
+    'a result is reported before it is durable',
+    'session.ts',
+    'await this.writer.durable();\n      if (this.writer.next',
+    'if (this.writer.next',
+  ),
+  guard(
+    'kernel.intent',
+    'an external effect starts before its intent is durable',
+    'effect.ts',
+    "if (safety !== 'pure' || run.writer.crowded) await",
+    'if (run.writer.crowded) await',
+  ),
+  guard(
+    'kernel.doubt',
+    'a once effect is silently done again after a crash',
+    'effect.ts',
+    "seen.open.safety !== 'once'",
+    'true',
+  ),
+  guard(
+    'kernel.once',
+    'a recorded result is computed again',
+    'effect.ts',
+    'if (seen?.close !== undefined) return run.recall(seen.close);',
+    '',
+  ),
+  guard(
+    'kernel.once',
+    'a finished run is run again',
+    'call.ts',
+    'if (seen.close !== undefined) return await run.recall(seen.close);',
+    '',
+  ),
+  guard(
+    'kernel.doubt',
+    'a keyed effect is repeated under another key',
+    'run.ts',
+    '`${this.parts.standing.born}:${key}`',
+    '`${this.parts.ids.id()}:${key}`',
+  ),
+  guard(
+    'kernel.doubt',
+    'two sessions of one name at different times share an idempotency key',
+    'run.ts',
+    '`${this.parts.standing.born}:${key}`',
+    '`${this.parts.session}:${key}`',
+  ),
+  guard(
+    'kernel.replay',
+    'code that asks for another step gets the recorded one',
+    'run.ts',
+    'if (!alike) return',
+    'if (false) return',
+  ),
+  guard(
+    'kernel.replay',
+    'code that asks with another input gets the recorded answer',
+    'run.ts',
+    'if (!same(value, snapshot(asked.value, asked.type)))',
+    'if (false)',
+  ),
+  guard(
+    'kernel.replay',
+    'a step taken out of the code goes unnoticed',
+    'scope.ts',
+    'if (untaken === undefined || this.site.life.reason !== undefined) return undefined;',
+    'return undefined;',
+  ),
+  guard(
+    'kernel.replay',
+    'all becomes race and the replay goes on',
+    'run.ts',
+    'if (!alike) return',
+    'if (false) return',
+  ),
+  guard(
+    'kernel.fault',
+    'a body swallows a fault and goes on',
+    'writer.ts',
+    'if (this.fault !== undefined) await stall();',
+    'if (this.fault !== undefined) throw this.fault;',
+  ),
+  guard(
+    'kernel.fault',
+    'something is written after an append failed',
+    'session.ts',
+    'if (this.writer.fault !== undefined) throw this.writer.fault;',
+    '',
+  ),
+  guard(
+    'kernel.cancel',
+    'a cancelled run starts another effect',
+    'effect.ts',
+    '  life.check();\n  if (seen?.open',
+    '  if (seen?.open',
+  ),
+  guard(
+    'kernel.cancel',
+    'a cancel is forgotten by a restart',
+    'session.ts',
+    'if (known?.cancelled !== undefined) attempt',
+    'if (false) attempt',
+  ),
+  guard(
+    'kernel.cancel',
+    'an effect that ends after the cancel leaves no trace',
+    'session.ts',
+    'while (this.inFlight.size > 0',
+    'while (false',
+  ),
+  guard(
+    'kernel.race',
+    'a replay takes another winner',
+    'group.ts',
+    "if ((await openGroup(run, site, 'race', count)) && seen?.close !== undefined) return run.recall(seen.close);",
+    "await openGroup(run, site, 'race', count);",
+  ),
+  guard('kernel.race', 'a branch that lost goes on', 'group.ts', 'else branch.end(lost, true);', ''),
+  guard(
+    'kernel.parallel',
+    'which error is thrown depends on who was faster',
+    'group.ts',
+    'else if (index < first.index)',
+    'else if (first.index === count)',
+  ),
+  guard(
+    'kernel.parallel',
+    'two steps of one scope run at once and their keys depend on speed',
+    'scope.ts',
+    "if (this.busy) throw this.tangled('another step was started');",
+    '',
+  ),
+  guard(
+    'kernel.parallel',
+    'a body ends while one of its steps still runs',
+    'scope.ts',
+    "if (this.busy) throw this.tangled('the body ended');",
+    '',
+  ),
+  guard(
+    'kernel.timer',
+    'a timer begins anew after a restart',
+    'wait.ts',
+    'seen?.open?.until ?? clock.now() + ms',
+    'clock.now() + ms',
+  ),
+  guard('kernel.timer', 'a timer fires early', 'wait.ts', 'if (clock.now() < until) {', 'if (false) {'),
+  guard(
+    'kernel.signal',
+    'a signal delivered twice is taken twice',
+    'session.ts',
+    'if (known !== undefined) return this.delivered',
+    'if (false) return this.delivered',
+  ),
+  guard(
+    'kernel.doubt',
+    'a decision is taken for something that is not in doubt',
+    'session.ts',
+    'if (!this.doubts.some((doubt) => doubt.key === key))',
+    'if (false)',
+  ),
+  guard(
+    'kernel.value',
+    'a value that is changed later changes what was journaled',
+    'writer.ts',
+    'entry.value = snapshot(entry.value, entry.type, entry.key);',
+    'snapshot(entry.value, entry.type, entry.key);',
+  ),
+  guard(
+    'kernel.value',
+    'a value that is not JSON is journaled as something else',
+    'value.ts',
+    'Number.isFinite(value) ? value : refuse(path, `${value} is not a JSON number`)',
+    'value',
+  ),
+  guard(
+    'kernel.value',
+    'a value that is not JSON is journaled as something else',
+    'value.ts',
+    'if (proto !== null && Object.getPrototypeOf(proto) !== null) {',
+    'if (false) {',
+  ),
+  guard(
+    'kernel.value',
+    'a value that is not JSON is journaled as something else',
+    'value.ts',
+    'if (depth >= DEPTH)',
+    'if (false)',
+  ),
+  guard(
+    'kernel.value',
+    'a forbidden key reaches an object of ours',
+    'value.ts',
+    "if (key === '__proto__')",
+    'if (false)',
+  ),
+  guard(
+    'kernel.depth',
+    'endless recursion takes the process down',
+    'call.ts',
+    'if (depth > run.parts.maxDepth) throw',
+    'if (depth > 500) throw',
+  ),
+  guard(
+    'kernel.blob',
+    'a large value that was changed in the store is believed',
+    'run.ts',
+    '&& digest(text) === entry.blob',
+    '',
+  ),
+  guard(
+    'kernel.invariant',
+    'an entry is written that breaks an invariant',
+    'writer.ts',
+    'if (proposed && folds.ruled) folds.admit(entry);',
+    '',
+  ),
+  guard(
+    'kernel.version',
+    'an entry of a newer program is misread',
+    'upcast.ts',
+    'if (version > current) {',
+    'if (false) {',
+  ),
+  guard(
+    'kernel.snapshot',
+    'a snapshot of another past is believed',
+    'session.ts',
+    'tailOf(await this.entryAt(saved.next - 1)) !== saved.tail || ',
+    '',
+  ),
+  guard(
+    'kernel.pressure',
+    'a slow store makes the queue grow without end',
+    'call.ts',
+    'if (run.writer.crowded) await run.writer.barrier();',
+    '',
+  ),
+  guard(
+    'kernel.fence',
+    'an overtaken writer goes on writing',
+    'adapters/memory/index.ts',
+    'stream.fence !== batch.fence || ',
+    '',
+  ),
+  guard(
+    'journal.cases',
+    'a store in memory breaks its promise',
+    'adapters/memory/index.ts',
+    ' || stream.next !== batch.first',
+    '',
+  ),
+  guard(
+    'journal.cases',
+    'a store in memory breaks its promise',
+    'adapters/memory/index.ts',
+    'this.streams.delete(session);',
+    '',
+  ),
+  guard(
+    'journal.cases',
+    'a store in memory breaks its promise',
+    'adapters/memory/index.ts',
+    'stream.fence = this.claims;',
+    'stream.fence = 1;',
+  ),
+  guard(
+    'journal.cases',
+    'a store in memory breaks its promise',
+    'adapters/memory/index.ts',
+    'batch.entries.slice(from - batch.first)',
+    'batch.entries',
+  ),
+];
 
 let workshop: Workshop;
 let whole: Library;
@@ -18,8 +311,9 @@ function within<T>(ms: number, work: Promise<T>): Promise<T> {
   return Promise.race([work, new Promise<never>((_, reject) => setTimeout(reject, ms, new Error('no end')))]);
 }
 
-for (const { disaster, check, ...broken } of guards) {
-  test(`the guard against "${disaster}" holds, and is missed when broken: ${broken.from.trim().slice(0, 60)}`, async () => {
+for (const { id, disaster, check, ...broken } of guards) {
+  const named = broken.from.replaceAll(/\s+/g, ' ').slice(0, 60);
+  verifies(id, `${disaster} (and that is noticed when this guard is broken: ${named})`, async () => {
     await within(20_000, check(whole));
     const twin = await workshop.load(broken);
     await expect(within(5_000, check(twin))).rejects.toThrow();

@@ -4,6 +4,9 @@ import ts from 'typescript';
 import { nodes, parse } from './syntax.js';
 import type { SourceText } from './tree.js';
 
+/** A test, and a row of the table of guards, whose rows become tests. */
+const CITING: ReadonlySet<string> = new Set(['verifies', 'guard']);
+
 export interface Citation {
   readonly file: string;
   readonly id: string;
@@ -12,8 +15,7 @@ export interface Citation {
 export function citationsIn(text: SourceText): Citation[] {
   const found: Citation[] = [];
   for (const node of nodes(parse(text))) {
-    if (!ts.isCallExpression(node) || !ts.isIdentifier(node.expression) || node.expression.text !== 'verifies')
-      continue;
+    if (!ts.isCallExpression(node) || !ts.isIdentifier(node.expression) || !CITING.has(node.expression.text)) continue;
     const id = node.arguments[0];
     if (id && ts.isStringLiteralLike(id)) found.push({ file: text.file, id: id.text });
   }

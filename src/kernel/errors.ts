@@ -15,20 +15,9 @@ interface CodeFacts {
   readonly means: string;
 }
 
-const outcome = (http: number, retry: boolean, means: string): CodeFacts => ({
-  family: 'outcome',
-  retry,
-  http,
-  exit: 1,
-  means,
-});
-const fault = (http: number, retry: boolean, means: string): CodeFacts => ({
-  family: 'fault',
-  retry,
-  http,
-  exit: 70,
-  means,
-});
+type Facts = (http: number, retry: boolean, means: string) => CodeFacts;
+const outcome: Facts = (http, retry, means) => ({ family: 'outcome', retry, http, exit: 1, means });
+const fault: Facts = (http, retry, means) => ({ family: 'fault', retry, http, exit: 70, means });
 
 export const codes = {
   INPUT_VALIDATION_FAILED: outcome(422, false, 'The input does not fit what the loop accepts.'),
@@ -97,12 +86,19 @@ export class Fault extends Error {
 /** Any thrown thing as an outcome; what is already one stays itself. */
 export function outcomeOf(thrown: unknown): LoopError {
   if (thrown instanceof LoopError) return thrown;
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
-  return new LoopError('EXECUTION_FAILED', message || 'The body threw without a message.', undefined, thrown);
+  return new LoopError('EXECUTION_FAILED', messageOf(thrown), undefined, thrown);
 }
 
 /** Any failure of a store as a Fault. */
 export function faultOf(thrown: unknown): Fault {
   if (thrown instanceof Fault) return thrown;
-  return new Fault('STORE_FAILED', thrown instanceof Error ? thrown.message : String(thrown), undefined, thrown);
+  return new Fault('STORE_FAILED', messageOf(thrown), undefined, thrown);
+}
+
+function messageOf(thrown: unknown): string {
+  try {
+    return (thrown instanceof Error ? thrown.message : String(thrown)) || 'It was thrown without a message.';
+  } catch {
+    return 'What was thrown cannot be shown.';
+  }
 }

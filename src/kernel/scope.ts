@@ -16,6 +16,9 @@ import { waitForSignal, waitUntil } from './wait.js';
 /** A body without a name: one line of an `all` or a `race`. */
 export type Branch<O> = (scope: Scope) => Promise<O> | O;
 
+/** What the branches of an `all` return, place by place. */
+export type Results<B extends readonly Branch<unknown>[]> = { -readonly [I in keyof B]: Awaited<ReturnType<B[I]>> };
+
 export class Scope {
   private readonly run: Run;
   private readonly site: Site;
@@ -45,13 +48,14 @@ export class Scope {
   }
 
   /** Runs branches side by side and waits for all; if some failed, throws what the first of them (by place) threw. */
-  all<O>(branches: readonly Branch<O>[]): Promise<O[]> {
-    return this.step((site) => joinAll(this.run, site, this.branches(branches, site)));
+  all<const B extends readonly Branch<unknown>[]>(branches: B): Promise<Results<B>> {
+    return this.step((site) => joinAll(this.run, site, this.branches(branches, site))) as Promise<Results<B>>;
   }
 
   /** Runs branches side by side until one ends; the others are cancelled. The winner is recorded. */
-  race<O>(branches: readonly Branch<O>[]): Promise<O> {
-    return this.step((site) => raceFirst(this.run, site, this.branches(branches, site))) as Promise<O>;
+  race<B extends readonly Branch<unknown>[]>(branches: B): Promise<Awaited<ReturnType<B[number]>>> {
+    type Winner = Awaited<ReturnType<B[number]>>;
+    return this.step((site) => raceFirst(this.run, site, this.branches(branches, site))) as Promise<Winner>;
   }
 
   /** Waits for a length of time, across restarts; never shorter. */

@@ -39,6 +39,7 @@ export interface Signal {
   readonly value?: unknown;
 }
 
+const DECISIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
 const SNAPSHOT_EVERY = 1000;
 const ROOT_KEY = /^[A-Za-z0-9_.:-]{1,128}$/;
 
@@ -64,20 +65,10 @@ export class Session {
     const views = (options.views ?? []) as unknown as readonly View<unknown>[];
     this.folds = new Folds(views, (options.invariants ?? []) as unknown as readonly Invariant<unknown>[]);
     const tell = (fault: Fault): void => this.attempt?.current.fail(fault);
-    this.writer = new Writer(name, { store, clock, folds: this.folds, upcasts, claim, tell });
+    this.writer = new Writer({ session: name, store, clock, folds: this.folds, upcasts, claim, tell });
     const { writer, standing, waiters, inFlight } = this;
-    this.parts = {
-      session: name,
-      writer,
-      standing,
-      waiters,
-      inFlight,
-      blobs: store.blobs,
-      clock,
-      ids,
-      layers,
-      maxDepth,
-    };
+    const shared = { session: name, writer, standing, waiters, inFlight };
+    this.parts = { ...shared, blobs: store.blobs, clock, ids, layers, maxDepth };
   }
 
   /** Claims a session and folds what it holds. A session that was never opened starts here. */
@@ -132,6 +123,8 @@ export class Session {
   /** Lets an outside fact in. Resolves once it is durable; false if this delivery was already taken. */
   async signal({ id, name, value }: Signal): Promise<boolean> {
     this.usable();
+    if (typeof id !== 'string' || id === '' || typeof name !== 'string')
+      throw new TypeError('A signal has an id and a name; both are text, and the id is not empty.');
     const known = this.standing.delivered.get(id);
     if (known !== undefined) return this.delivered(known, { id, name, value });
     const entry = this.writer.propose({ seq: 0, at: 0, type: 'signal.received', key: id, name, value: value as Json });
@@ -150,6 +143,7 @@ export class Session {
     more: { value?: unknown; reason?: string } = {},
   ): Promise<void> {
     this.usable();
+    if (!DECISIONS.has(decision)) throw new TypeError(`A decision is retry, supply or fail; not ${String(decision)}.`);
     if (!this.doubts.some((doubt) => doubt.key === key)) {
       throw new LoopError('DECISION_REFUSED', `Nothing is in doubt under ${key} in session "${this.name}".`, { key });
     }
@@ -186,29 +180,30 @@ export class Session {
   private async past(root: string, { first, last }: Root): Promise<Trodden | undefined> {
     const past = new Past(root);
     await this.writer.durable();
-    if (last === undefined) for await (const entry of this.read(first)) past.add(entry);
+    if (last === undefined) for await (const entries of this.read(first)) for (const entry of entries) past.add(entry);
     else for (const seq of [first, last]) past.add(await this.entryAt(seq));
     return past.recorded;
   }
 
-  private async *read(from: number): AsyncGenerator<Entry> {
+  private async *read(from: number): AsyncGenerator<readonly Entry[]> {
     for await (const entries of this.store.journal.read(this.name, from)) {
-      for (const entry of entries) yield upcast(entry, this.upcasts);
+      yield entries.map((entry) => upcast(entry, this.upcasts));
     }
   }
 
   private async entryAt(seq: number): Promise<Entry> {
-    for await (const entry of this.read(seq)) return entry;
+    for await (const [entry] of this.read(seq)) if (entry !== undefined) return entry;
     throw this.fault('STORE_DAMAGED', `entry ${seq} is missing`);
   }
 
   private async load(next: number): Promise<void> {
-    const from = await this.restore(next);
-    for await (const stored of this.read(from)) {
-      const value = this.folds.empty ? stored.value : await fetchValue(this.store.blobs, this.name, stored);
-      const entry = value === stored.value ? stored : { ...stored, value };
-      this.standing.apply(stored);
-      this.folds.apply(entry);
+    for await (const entries of this.read(await this.restore(next))) {
+      for (const entry of entries) {
+        this.standing.apply(entry);
+        if (this.folds.empty) continue;
+        const value = await fetchValue(this.store.blobs, this.name, entry);
+        this.folds.apply(value === entry.value ? entry : { ...entry, value });
+      }
     }
   }
 

@@ -85,24 +85,25 @@ function copyOf(value: unknown, depth: number, path: string | undefined): Json {
 function explain(value: unknown, what: string): LoopError {
   try {
     weight = 0;
-    copyOf(value, 0, what);
+    copyOf(value, 0, '');
   } catch (flaw) {
     if (flaw instanceof Flaw) {
       const path = flaw.path.length > 200 ? `${flaw.path.slice(0, 200)}…` : flaw.path;
-      return new LoopError('VALUE_INVALID', `Cannot record ${path}: ${flaw.reason}.`, { path, reason: flaw.reason });
+      const place = path === '' ? what : `${what}, at ${path}`;
+      return new LoopError('VALUE_INVALID', `Cannot record ${place}: ${flaw.reason}.`, { path, reason: flaw.reason });
     }
   }
   return new LoopError('VALUE_INVALID', `Cannot record ${what}: it changed while it was read.`);
 }
 
 /** A private copy of a JSON value, or a LoopError that says where it is not one. Undefined stays undefined. */
-export function snapshot(value: unknown, what: string): Json | undefined {
+export function snapshot(value: unknown, what: string, key?: string): Json | undefined {
   weight = 0;
   if (value === undefined) return undefined;
   try {
     return copyOf(value, 0, undefined);
   } catch (flaw) {
-    if (flaw instanceof Flaw) throw explain(value, what);
+    if (flaw instanceof Flaw) throw explain(value, key === undefined ? what : `the value of ${what} at ${key}`);
     throw flaw;
   }
 }

@@ -3,7 +3,7 @@
  * far is durable. A failed append is final: the writer takes nothing more, and whoever waits stays waiting while the
  * session is told. Entries leave memory with their append; a slow store holds the run back instead of growing a queue.
  */
-import type { Entry } from '../protocol/entry.js';
+import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import { stall } from './attempt.js';
 import type { Clock } from './clock.js';
 import { type Fault, faultOf } from './errors.js';
@@ -18,20 +18,26 @@ export type Fresh = { -readonly [K in keyof Entry]: Entry[K] };
 
 const BATCH = 256;
 const BACKLOG = 4;
+const LONGEST = 10_000;
+
+/** What a writer works with; `tell` hears of the failure that ends it. */
+export interface WriterParts {
+  readonly session: string;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly folds: Folds;
+  readonly upcasts: Upcasts;
+  readonly claim: Claim;
+  tell(fault: Fault): void;
+}
 
 export class Writer {
   fault: Fault | undefined;
   /** The sequence number of the next entry. */
   next: number;
   last: Entry | undefined;
-  private readonly session: string;
-  private readonly store: Store;
-  private readonly fence: number;
-  private readonly clock: Clock;
-  private readonly folds: Folds;
-  private readonly upcasts: Upcasts;
+  private readonly parts: WriterParts;
   private readonly versioned: boolean;
-  private readonly tell: (fault: Fault) => void;
   private buffer: Fresh[] = [];
   /** Large values that go out before the next append. */
   private blobs: Map<string, string> | undefined;
@@ -39,19 +45,10 @@ export class Writer {
   private putting = 0;
   private tail: Promise<void> = Promise.resolve();
 
-  constructor(
-    session: string,
-    parts: { store: Store; clock: Clock; folds: Folds; upcasts: Upcasts; claim: Claim; tell(fault: Fault): void },
-  ) {
-    this.session = session;
-    this.store = parts.store;
-    this.clock = parts.clock;
-    this.folds = parts.folds;
-    this.upcasts = parts.upcasts;
-    this.versioned = Object.keys(parts.upcasts).length > 0;
-    this.fence = parts.claim.fence;
+  constructor(parts: WriterParts) {
+    this.parts = parts;
     this.next = parts.claim.next;
-    this.tell = parts.tell;
+    this.versioned = Object.keys(parts.upcasts).length > 0;
   }
 
   /** Whether the store is so far behind that the run should wait for it. */
@@ -66,16 +63,17 @@ export class Writer {
 
   /** Writes a fact; its value is checked, copied and, when large, put aside by digest. */
   push(entry: Fresh, proposed = false): Entry {
-    const value = snapshot(entry.value, entry.type);
+    const { folds, upcasts, clock } = this.parts;
+    if (entry.error !== undefined) entry.error = writable(entry.error);
+    entry.value = snapshot(entry.value, entry.type, entry.key);
     const large = heavy();
-    entry.value = value;
-    if (proposed && this.folds.ruled) this.folds.admit(entry);
+    if (proposed && folds.ruled) folds.admit(entry);
     if (large) this.putAside(entry);
-    if (this.versioned) entry.v = this.upcasts[entry.type]?.current ?? 1;
+    if (this.versioned) entry.v = upcasts[entry.type]?.current ?? 1;
     entry.seq = this.next++;
-    entry.at = this.clock.now();
+    entry.at = clock.now();
     this.last = entry;
-    if (!this.folds.empty) this.folds.apply(entry);
+    if (!folds.empty) folds.apply(entry);
     this.buffer.push(entry);
     if (this.buffer.length >= BATCH) this.flush();
     return entry;
@@ -109,8 +107,9 @@ export class Writer {
     this.buffer = [];
     this.blobs = undefined;
     this.backlog += 1;
-    const batch = { session: this.session, fence: this.fence, first: this.next - entries.length, entries };
-    const append = (): Promise<void> => this.store.journal.append(batch);
+    const { session, store, claim } = this.parts;
+    const batch = { session, fence: claim.fence, first: this.next - entries.length, entries };
+    const append = (): Promise<void> => store.journal.append(batch);
     // An append may only overtake nothing: once one waits for its blobs, the ones after it queue behind.
     const direct = blobs === undefined && this.putting === 0;
     const written = direct ? append() : this.tail.then(() => this.putAll(blobs)).then(append);
@@ -123,13 +122,25 @@ export class Writer {
   }
 
   private async putAll(blobs: ReadonlyMap<string, string> | undefined): Promise<void> {
-    for (const [name, text] of blobs ?? []) await this.store.blobs.put(this.session, name, text);
+    const { session, store } = this.parts;
+    for (const [name, text] of blobs ?? []) await store.blobs.put(session, name, text);
   }
 
   /** The first failure is the one to tell; those behind it only follow from it. */
   private fail(error: unknown): void {
     if (this.fault !== undefined) return;
     this.fault = faultOf(error);
-    this.tell(this.fault);
+    this.parts.tell(this.fault);
+  }
+}
+
+/** An error whose message is bounded and whose data is JSON, whoever made it. */
+function writable({ code, message, data }: ErrorRecord): ErrorRecord {
+  const bounded = { code: String(code), message: String(message).slice(0, LONGEST) };
+  try {
+    const copy = snapshot(data, 'data');
+    return copy === undefined || heavy() ? bounded : { ...bounded, data: copy };
+  } catch {
+    return bounded;
   }
 }

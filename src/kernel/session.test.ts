@@ -1,0 +1,333 @@
+/** Sessions end to end: pauses, layers, views, snapshots, large values, versions, and input meant to do harm. */
+import { expect } from 'vitest';
+import { verifies } from '../../spec/verifies.js';
+import { memoryStore } from '../adapters/memory/index.js';
+import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import { ManualClock } from '../testing/manual-clock.js';
+import { seededIds } from '../testing/seeded-ids.js';
+import type { Outcome } from './attempt.js';
+import type { Effect } from './effect.js';
+import { LoopError } from './errors.js';
+import type { Store } from './journal.js';
+import type { Layer } from './layer.js';
+import type { Scope } from './scope.js';
+import { Session, type SessionOptions } from './session.js';
+import type { View } from './view.js';
+
+const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+interface Fixture {
+  readonly store: Store;
+  readonly clock: ManualClock;
+  open(options?: Partial<SessionOptions>): Promise<Session>;
+  entries(): Promise<Entry[]>;
+}
+
+function fixture(): Fixture {
+  const store = memoryStore();
+  const clock = new ManualClock(1_000);
+  let opened = 0;
+  const open = (options: Partial<SessionOptions> = {}): Promise<Session> =>
+    Session.open('s', { store, clock, ids: seededIds(++opened), ...options });
+  const entries = async (): Promise<Entry[]> => {
+    const all: Entry[] = [];
+    for await (const some of store.journal.read('s', 0)) all.push(...some);
+    return all;
+  };
+  return { store, clock, open, entries };
+}
+
+function run(session: Session, body: (scope: Scope) => Promise<unknown>, root = 't1'): Promise<Outcome> {
+  return session.run(root, { name: 'main', body: (_input: null, scope) => body(scope) }, null, { timers: 'pause' });
+}
+
+function effect(name: string, perform: Effect['perform'], safety: Effect['safety'] = 'once'): Effect {
+  return { kind: 'test', name, safety, input: null, perform };
+}
+
+verifies(
+  'kernel.pause',
+  'a run that waits on three things looks as if it ran',
+  async () => {
+    const { open } = fixture();
+    const session = await open();
+    const body = (scope: Scope) =>
+      scope.all([
+        (s) => s.wait('approval'),
+        (s) => s.sleep(5_000),
+        (s) => s.race([(r) => r.wait('either'), (r) => r.wait('or')]),
+      ]);
+    const outcome = await run(session, body);
+    expect(outcome.status === 'paused' && [...outcome.pending].sort((a, b) => (a.key < b.key ? -1 : 1))).toEqual([
+      { kind: 'signal', key: 't1/0/0/0', name: 'approval' },
+      { kind: 'timer', key: 't1/0/1/0', until: 6_000 },
+      { kind: 'signal', key: 't1/0/2/0/0/0', name: 'either' },
+      { kind: 'signal', key: 't1/0/2/0/1/0', name: 'or' },
+    ]);
+  },
+  10_000,
+);
+
+verifies('kernel.pause', 'a pause comes while an effect still runs', async () => {
+  const { open } = fixture();
+  const session = await open();
+  let finish: (value: string) => void = () => {};
+  let ended = false;
+  const running = run(session, (scope) =>
+    scope.all([
+      (s) => s.wait('x'),
+      (s) => s.effect(effect('slow', () => new Promise((resolve) => (finish = resolve)))),
+    ]),
+  ).then((outcome) => {
+    ended = true;
+    return outcome;
+  });
+  for (let i = 0; i < 5; i++) await tick();
+  expect(ended).toBe(false);
+  finish('done');
+  expect((await running).status).toBe('paused');
+});
+
+verifies('kernel.signal', 'a signal that came first, or while the run runs, is lost', async () => {
+  const { open } = fixture();
+  const session = await open();
+  await session.signal({ id: 'early', name: 'x', value: 1 });
+  const running = session.run(
+    't1',
+    { name: 'main', body: async (_: null, s) => [await s.wait('x'), await s.wait('x')] },
+    null,
+  );
+  await tick();
+  const again = await open();
+  await again.signal({ id: 'late', name: 'x', value: { large: 'y'.repeat(9_000) } });
+  await running;
+  const outcome = await run(again, async (s) => [await s.wait('x'), await s.wait('x')]);
+  expect(outcome).toEqual({ status: 'ok', output: [1, { large: 'y'.repeat(9_000) }] });
+});
+
+verifies('kernel.layer', 'a recorded result passes the layers again, or a retry forgets its attempts', async () => {
+  const { open, entries } = fixture();
+  const passed: string[] = [];
+  const retry: Layer = async (one, scope, next) => {
+    passed.push(one.name);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await next();
+      } catch (error) {
+        if (attempt === 3) throw error;
+        await scope.sleep(100 * attempt);
+      }
+    }
+  };
+  let performed = 0;
+  const flaky = effect('flaky', () => {
+    performed += 1;
+    if (performed < 3) throw new Error('busy');
+    return 'at last';
+  });
+  const body = async (scope: Scope) => {
+    const value = await scope.effect(flaky);
+    await scope.wait('go');
+    return value;
+  };
+  const { clock } = { clock: new ManualClock(0) };
+  for (let round = 0; round < 3; round++) {
+    await run(await open({ layers: [retry], clock }), body);
+    await clock.advance(1_000);
+  }
+  expect(performed).toBe(3);
+  const before = passed.length;
+  const session = await open({ layers: [retry], clock });
+  await session.signal({ id: '1', name: 'go' });
+  expect(await run(session, body)).toEqual({ status: 'ok', output: 'at last' });
+  expect(passed.length).toBe(before);
+  const settled = (await entries()).find(({ type }) => type === 'effect.settled');
+  expect(settled).toMatchObject({ key: 't1/0', from: 't1/0/4' });
+});
+
+verifies('kernel.layer', 'an answer of a layer, or its refusal, is not what the body gets', async () => {
+  const { open, entries } = fixture();
+  const cache: Layer = async (one, _scope, next) => (one.name === 'cached' ? { from: 'cache' } : next());
+  const admit: Layer = async (one, _scope, next) => {
+    if (one.name === 'forbidden') throw new LoopError('TOOL_NOT_ADMITTED', 'not in the grant');
+    return next();
+  };
+  const never = (): never => {
+    throw new Error('it was performed');
+  };
+  const body = async (scope: Scope) => [
+    await scope.effect(effect('cached', never)),
+    await scope.effect(effect('forbidden', never)).catch((error: LoopError) => error.code),
+    await scope.wait('go'),
+  ];
+  await run(await open({ layers: [admit, cache] }), body);
+  const session = await open();
+  await session.signal({ id: '1', name: 'go', value: 'go' });
+  expect(await run(session, body)).toEqual({
+    status: 'ok',
+    output: [{ from: 'cache' }, 'TOOL_NOT_ADMITTED', 'go'],
+  });
+  expect((await entries()).some(({ type }) => type === 'effect.requested')).toBe(false);
+});
+
+const texts: View<number> = {
+  name: 'texts',
+  version: 1,
+  initial: 0,
+  apply: (sum, { type, value }) => (type === 'text.said' && typeof value === 'string' ? sum + value.length : sum),
+};
+
+verifies('kernel.view', 'a view knows less after a restart than it did live', async () => {
+  const { open } = fixture();
+  const session = await open({ views: [texts as never] });
+  await run(session, async (scope) => {
+    await scope.record('text.said', () => 'short');
+    await scope.record('text.said', () => 'x'.repeat(20_000));
+  });
+  expect(session.state(texts)).toBe(20_005);
+  expect((await open({ views: [texts as never] })).state(texts)).toBe(20_005);
+});
+
+/** Counts the entries that a store is asked to read. */
+function countingReads(store: Store): { store: Store; read: () => number } {
+  let read = 0;
+  const { journal } = store;
+  const counting = {
+    claim: (session: string) => journal.claim(session),
+    append: (batch: Parameters<typeof journal.append>[0]) => journal.append(batch),
+    list: () => journal.list(),
+    remove: (session: string) => journal.remove(session),
+    async *read(session: string, from: number) {
+      for await (const some of journal.read(session, from)) {
+        read += some.length;
+        yield some;
+      }
+    },
+  };
+  return { store: { ...store, journal: counting }, read: () => read };
+}
+
+verifies('kernel.snapshot', 'a snapshot is needed, wrong, or never used', async () => {
+  const { open, store } = fixture();
+  const views = [texts as never];
+  const session = await open({ views });
+  await session.signal({ id: 'kept', name: 'kept', value: 7 });
+  await run(session, async (scope) => {
+    for (let i = 0; i < 1_500; i++) await scope.record('text.said', () => 'ab');
+  });
+  const saved = await store.snapshots.load('s');
+  expect(saved?.next).toBeGreaterThan(1_500);
+  const with_ = countingReads(store);
+  const quick = await open({ views, store: with_.store });
+  expect(with_.read()).toBeLessThan(600);
+  expect(quick.state(texts)).toBe(3_000);
+  expect(await quick.signal({ id: 'kept', name: 'kept', value: 7 })).toBe(false);
+  const without = { ...store, snapshots: { load: async () => undefined, save: async () => {} } };
+  const slow = await open({ views, store: without });
+  expect(slow.state(texts)).toBe(3_000);
+  expect(await run(slow, async () => 'again')).toEqual(await run(await open({ views }), async () => 'again'));
+  const taken = await run(await open({ views }), (scope) => scope.wait('kept'), 't2');
+  expect(taken).toEqual({ status: 'ok', output: 7 });
+});
+
+verifies('kernel.snapshot', 'a view of a newer version starts from an older state', async () => {
+  const { open } = fixture();
+  await run(await open({ views: [texts as never] }), async (scope) => {
+    for (let i = 0; i < 1_500; i++) await scope.record('text.said', () => 'ab');
+  });
+  const doubled: View<number> = { ...texts, version: 2, apply: (sum, entry) => texts.apply(sum, entry) };
+  expect((await open({ views: [doubled as never] })).state(doubled)).toBe(3_000);
+});
+
+verifies('kernel.blob', 'a large value is stored as often as it is passed on', async () => {
+  const { open, entries, store } = fixture();
+  const large = 'z'.repeat(50_000);
+  const echo = { name: 'echo', body: async (input: Json) => input };
+  await run(await open(), async (scope) => {
+    for (let i = 0; i < 20; i++) await scope.call(echo, large);
+    return large;
+  });
+  const all = await entries();
+  const digests = new Set(all.flatMap(({ blob }) => blob ?? []));
+  expect(digests.size).toBe(1);
+  expect(JSON.stringify(all).length).toBeLessThan(10_000);
+  for (const digest of digests) expect(await store.blobs.get('s', digest)).toBe(JSON.stringify(large));
+});
+
+verifies('kernel.version', 'an entry of an older program cannot be read any more', async () => {
+  const { open } = fixture();
+  await run(await open(), async (scope) => scope.record('text.said', () => 'old'));
+  const upcasts = {
+    'text.said': {
+      current: 3,
+      from: {
+        1: (e: Entry) => ({ ...e, value: `${e.value} but` }),
+        2: (e: Entry) => ({ ...e, value: `${e.value} good` }),
+      },
+    },
+  };
+  const seen: View<string> = {
+    name: 'seen',
+    version: 1,
+    initial: '',
+    apply: (state, { type, value, v }) => (type === 'text.said' ? `${v} ${value}` : state),
+  };
+  expect((await open({ upcasts, views: [seen as never] })).state(seen)).toBe('3 old but good');
+});
+
+verifies('kernel.once', 'the same root with another input silently becomes another run', async () => {
+  const { open } = fixture();
+  const loop = { name: 'main', body: async (input: Json) => input };
+  const session = await open();
+  expect(await session.run('t1', loop, { amount: 5 })).toEqual({ status: 'ok', output: { amount: 5 } });
+  await expect(session.run('t1', loop, { amount: 500 })).rejects.toMatchObject({
+    code: 'REPLAY_MISMATCH',
+    message: expect.stringContaining('{"amount":500}'),
+  });
+  expect(await session.run('t1', loop, { amount: 5 })).toEqual({ status: 'ok', output: { amount: 5 } });
+});
+
+verifies('kernel.fault', 'two runs of one session at once write into each other', async () => {
+  const { open } = fixture();
+  const session = await open();
+  const first = run(session, (scope) => scope.wait('x'));
+  await expect(run(session, async () => 1, 't2')).rejects.toMatchObject({ code: 'SESSION_BUSY' });
+  await first;
+  await session.close();
+  await expect(run(session, async () => 1, 't3')).rejects.toMatchObject({ code: 'SESSION_CLOSED' });
+});
+
+verifies('kernel.value', 'a thrown thing that is no error breaks the journal', async () => {
+  const { open } = fixture();
+  const hostile: unknown[] = [
+    'text',
+    null,
+    42,
+    {
+      toString: () => {
+        throw new Error('no');
+      },
+    },
+    new LoopError('X', 'm', { n: 10n } as never),
+  ];
+  for (const [index, thrown] of hostile.entries()) {
+    const outcome = await run(await open(), () => Promise.reject(thrown), `t${index}`);
+    expect(outcome.status).toBe('error');
+    expect(outcome.status === 'error' && typeof outcome.error.message).toBe('string');
+  }
+});
+
+verifies('kernel.parallel', 'ten thousand branches lose or mix up a result', async () => {
+  const { open } = fixture();
+  const double = { name: 'double', body: async (n: number) => n * 2 };
+  const body = async (scope: Scope) => {
+    const all = await scope.all(Array.from({ length: 10_000 }, (_, i) => (s: Scope) => s.call(double, i)));
+    await scope.wait('go');
+    return all.every((value, i) => value === i * 2) && all.length;
+  };
+  await run(await open(), body);
+  const session = await open();
+  await session.signal({ id: '1', name: 'go' });
+  expect(await run(session, body)).toEqual({ status: 'ok', output: 10_000 });
+});

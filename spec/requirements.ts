@@ -8,6 +8,7 @@ export const requirements = {
   'house.exports': 'The exported names of each subpath are a literal list, and nothing is exported by star.',
   'house.requirements': 'Every requirement is cited by a test, and every citation names a requirement.',
   'house.hygiene': 'No postponed work, no switched-off checks, no evaluated code, no inexact versions.',
+  'house.snippets': 'The code in the documents runs.',
   'kernel.once': "A keyed entry is written to the session's journal once; asking again returns what was written.",
   'kernel.ack': 'Nothing is reported before all that led to it is durable.',
   'kernel.intent':

@@ -6,6 +6,7 @@ import { verifies } from '../verifies.js';
 import { type GuardCheck, kernelChecks } from './kernel-checks.js';
 import { type Break, type Library, Workshop } from './library.js';
 import { storeChecks } from './store-checks.js';
+import { valueChecks } from './value-checks.js';
 
 interface Guard extends Break {
   readonly id: RequirementId;
@@ -13,7 +14,7 @@ interface Guard extends Break {
   readonly check: GuardCheck;
 }
 
-const checks = { ...kernelChecks, ...storeChecks };
+const checks = { ...kernelChecks, ...valueChecks, ...storeChecks };
 
 function guard(id: RequirementId, disaster: keyof typeof checks, file: string, from: string, to: string): Guard {
   return { id, disaster, file: file.includes('/') ? file : `kernel/${file}`, from, to, check: checks[disaster] };
@@ -194,8 +195,8 @@ const guards: readonly Guard[] = [
     'kernel.value',
     'a value that is not JSON is journaled as something else',
     'value.ts',
-    'Number.isFinite(value) ? value : refuse(path, `${value} is not a JSON number`)',
-    'value',
+    'if (!Number.isFinite(value))',
+    'if (false)',
   ),
   guard(
     'kernel.value',

@@ -10,6 +10,8 @@ const DEPTH = 256;
 const SIZE = 64 * 1024 * 1024;
 const INLINE = 4096;
 
+type Fields = { readonly [key: string]: unknown };
+
 let weight = 0;
 
 /** Whether the value of the last snapshot is too large to sit inside its entry. */
@@ -17,83 +19,64 @@ export function heavy(): boolean {
   return weight > INLINE;
 }
 
-class Flaw {
-  readonly path: string;
-  readonly reason: string;
+/** Why a value cannot be copied; where, is found only when it matters. */
+class Flaw extends Error {}
 
-  constructor(path: string, reason: string) {
-    this.path = path;
-    this.reason = reason;
-  }
-}
-
-function refuse(path: string | undefined, reason: string): never {
-  throw new Flaw(path ?? '', reason);
-}
-
-function under(path: string | undefined, step: string | number): string | undefined {
-  return path === undefined ? undefined : `${path}[${JSON.stringify(step)}]`;
-}
-
-function copyList(list: readonly unknown[], depth: number, path: string | undefined): Json[] {
-  const copy: Json[] = [];
-  for (let i = 0; i < list.length; i++) {
-    if (list[i] === undefined) refuse(under(path, i), 'a list may not hold undefined');
-    copy.push(copyOf(list[i], depth, under(path, i)));
-  }
-  return copy;
-}
-
-function copyFields(object: object, depth: number, path: string | undefined): { [key: string]: Json } {
-  const proto = Object.getPrototypeOf(object);
+function copyFields(source: Fields, depth: number): { [key: string]: Json } {
+  const proto = Object.getPrototypeOf(source);
   if (proto !== null && Object.getPrototypeOf(proto) !== null) {
-    refuse(path, `an instance of ${proto.constructor?.name ?? 'a class'} is not JSON; convert it first`);
+    throw new Flaw(`an instance of ${proto.constructor?.name ?? 'a class'} is not JSON; convert it first`);
   }
   const copy: { [key: string]: Json } = {};
-  const source = object as { readonly [key: string]: unknown };
-  for (const key of Object.keys(object)) {
-    if (key === '__proto__') refuse(under(path, key), 'this key is forbidden');
+  for (const key of Object.keys(source)) {
+    if (key === '__proto__') throw new Flaw('the key "__proto__" is forbidden');
     const value = source[key];
     if (value === undefined) continue;
     weight += key.length + 4;
-    copy[key] = copyOf(value, depth, under(path, key));
+    copy[key] = copyOf(value, depth);
   }
   return copy;
 }
 
-/** Walks without building paths; a flaw makes the caller walk again with them. */
-function copyOf(value: unknown, depth: number, path: string | undefined): Json {
-  if (weight > SIZE) refuse(path, `the value is larger than ${SIZE} bytes`);
+function copyList(list: readonly unknown[], depth: number): Json[] {
+  const copy: Json[] = [];
+  for (let i = 0; i < list.length; i++) copy.push(copyOf(list[i], depth));
+  return copy;
+}
+
+function copyOf(value: unknown, depth: number): Json {
+  if (weight > SIZE) throw new Flaw(`the whole is larger than ${SIZE} bytes`);
   weight += 8;
   switch (typeof value) {
     case 'string':
       weight += value.length;
       return value;
     case 'number':
-      return Number.isFinite(value) ? value : refuse(path, `${value} is not a JSON number`);
+      if (!Number.isFinite(value)) throw new Flaw(`${value} is not a JSON number`);
+      return value;
     case 'boolean':
       return value;
     case 'object':
       if (value === null) return null;
-      if (depth >= DEPTH) refuse(path, `it is cyclic, or nested deeper than ${DEPTH}`);
-      return Array.isArray(value) ? copyList(value, depth + 1, path) : copyFields(value, depth + 1, path);
+      if (depth >= DEPTH) throw new Flaw(`it is cyclic, or nested deeper than ${DEPTH}`);
+      return Array.isArray(value) ? copyList(value, depth + 1) : copyFields(value as Fields, depth + 1);
     default:
-      return refuse(path, `a ${typeof value} is not JSON`);
+      throw new Flaw(`${typeof value === 'undefined' ? 'undefined' : `a ${typeof value}`} is not JSON`);
   }
 }
 
-function explain(value: unknown, what: string): LoopError {
-  try {
-    weight = 0;
-    copyOf(value, 0, '');
-  } catch (flaw) {
-    if (flaw instanceof Flaw) {
-      const path = flaw.path.length > 200 ? `${flaw.path.slice(0, 200)}…` : flaw.path;
-      const place = path === '' ? what : `${what}, at ${path}`;
-      return new LoopError('VALUE_INVALID', `Cannot record ${place}: ${flaw.reason}.`, { path, reason: flaw.reason });
+/** The path to the innermost part that cannot be copied by itself; a value that is only too large or too deep has none. */
+function placeOf(value: unknown, depth = 0): string {
+  if (typeof value !== 'object' || value === null || depth > 20) return '';
+  for (const [key, part] of Object.entries(value)) {
+    try {
+      weight = 0;
+      if (part !== undefined || Array.isArray(value)) copyOf(part, 0);
+    } catch {
+      return `[${JSON.stringify(key)}]${placeOf(part, depth + 1)}`;
     }
   }
-  return new LoopError('VALUE_INVALID', `Cannot record ${what}: it changed while it was read.`);
+  return '';
 }
 
 /** A private copy of a JSON value, or a LoopError that says where it is not one. Undefined stays undefined. */
@@ -101,10 +84,13 @@ export function snapshot(value: unknown, what: string, key?: string): Json | und
   weight = 0;
   if (value === undefined) return undefined;
   try {
-    return copyOf(value, 0, undefined);
+    return copyOf(value, 0);
   } catch (flaw) {
-    if (flaw instanceof Flaw) throw explain(value, key === undefined ? what : `the value of ${what} at ${key}`);
-    throw flaw;
+    if (!(flaw instanceof Flaw)) throw flaw;
+    const path = placeOf(value);
+    const place = `${key === undefined ? what : `the value of ${what} at ${key}`}${path === '' ? '' : `, at ${path}`}`;
+    const data = { path, reason: flaw.message };
+    throw new LoopError('VALUE_INVALID', `Cannot record ${place}: ${flaw.message}.`, data);
   }
 }
 
@@ -112,14 +98,9 @@ export function snapshot(value: unknown, what: string, key?: string): Json | und
 export function same(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
-  if (Array.isArray(a) || Array.isArray(b)) {
-    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
-    return a.every((item, i) => same(item, b[i]));
-  }
   const left = a as { readonly [key: string]: Json };
   const right = b as { readonly [key: string]: Json };
   const keys = Object.keys(left);
-  return (
-    keys.length === Object.keys(right).length && keys.every((k) => Object.hasOwn(right, k) && same(left[k], right[k]))
-  );
+  if (Array.isArray(a) !== Array.isArray(b) || keys.length !== Object.keys(right).length) return false;
+  return keys.every((key) => Object.hasOwn(right, key) && same(left[key], right[key]));
 }

@@ -1,0 +1,99 @@
+// What the guards of values, views and versions prevent; see kernel-checks.ts.
+
+import { deepStrictEqual, ok, strictEqual } from 'node:assert';
+import type { Outcome, Scope } from '../../src/index.js';
+import type { GuardCheck } from './kernel-checks.js';
+import { codeOf, run, stage } from './stage.js';
+
+export const valueChecks = {
+  'a value that is changed later changes what was journaled': async (library) => {
+    const on = stage(library);
+    const shared = { list: [1] };
+    await run(await on.open(), async (scope) => {
+      await scope.record('list.seen', () => shared);
+      shared.list.push(2);
+      return null;
+    });
+    const seen = (await on.entries()).find(({ type }) => type === 'list.seen');
+    deepStrictEqual(seen?.value, { list: [1] });
+  },
+  'a value that is not JSON is journaled as something else': async (library) => {
+    const on = stage(library);
+    const cyclic: unknown[] = [];
+    cyclic.push(cyclic);
+    const deep = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`);
+    const bad = [new Date(0), Number.NaN, 10n, () => 1, Symbol('x'), new Map(), cyclic, deep, [undefined]];
+    for (const [index, value] of bad.entries()) {
+      const session = await on.open();
+      const outcome = await session.run(`t${index}`, { name: 'bad', body: async () => ({ inside: value }) }, null);
+      strictEqual(outcome.status === 'error' && outcome.error.code, 'VALUE_INVALID', String(index));
+    }
+  },
+  'a forbidden key reaches an object of ours': async (library) => {
+    const on = stage(library);
+    const outcome = await run(await on.open(), async () => JSON.parse('{"a":{"__proto__":{"polluted":true}}}'));
+    strictEqual(outcome.status === 'error' && outcome.error.code, 'VALUE_INVALID');
+    ok(outcome.status === 'error' && outcome.error.message.includes('["a"]: the key "__proto__"'));
+    strictEqual('polluted' in {}, false);
+  },
+  'endless recursion takes the process down': async (library) => {
+    const on = stage(library);
+    const endless = {
+      name: 'endless',
+      body: async (_: unknown, scope: Scope): Promise<unknown> => scope.call(endless, null),
+    };
+    const outcome = await (await on.open({ maxDepth: 50 })).run('t1', endless, null);
+    strictEqual(outcome.status === 'error' && outcome.error.code, 'DEPTH_EXCEEDED');
+    strictEqual((await on.entries()).filter(({ type }) => type === 'call.started').length, 51);
+  },
+  'a large value that was changed in the store is believed': async (library) => {
+    const on = stage(library);
+    const body = async (scope: Scope) => {
+      const text = await scope.effect(on.effect('big', 'once', { perform: () => 'x'.repeat(10_000) }));
+      await scope.wait('go');
+      return text;
+    };
+    await run(await on.open(), body);
+    const blob = (await on.entries()).find(({ type }) => type === 'effect.returned')?.blob ?? '';
+    await on.store.blobs.put('s', blob, JSON.stringify('forged'));
+    strictEqual(await codeOf(run(await on.open(), body)), 'STORE_DAMAGED');
+  },
+  'an entry is written that breaks an invariant': async (library) => {
+    const on = stage(library);
+    const spent = {
+      name: 'spent',
+      version: 1,
+      initial: 0,
+      apply: (n: number, e: { type: string }) => (e.type === 'coin.spent' ? n + 1 : n),
+    };
+    const cap = {
+      view: spent,
+      check: (n: number, draft: { type: string }) =>
+        draft.type === 'coin.spent' && n >= 2 ? { rule: 'cap', message: 'two coins are all there is' } : undefined,
+    };
+    const session = await on.open({ invariants: [cap as never] });
+    const outcome = await run(session, async (scope) => {
+      for (let i = 0; i < 3; i++) await scope.record('coin.spent', () => i);
+    });
+    strictEqual(outcome.status === 'error' && outcome.error.code, 'INVARIANT_VIOLATED');
+    strictEqual((await on.entries()).filter(({ type }) => type === 'coin.spent').length, 2);
+  },
+  'an entry of a newer program is misread': async (library) => {
+    const on = stage(library);
+    await run(
+      await on.open({ upcasts: { 'call.started': { current: 2, from: { 1: (entry) => entry } } } }),
+      async () => 1,
+    );
+    strictEqual(await codeOf(on.open()), 'ENTRY_FROM_THE_FUTURE');
+  },
+  'a snapshot of another past is believed': async (library) => {
+    const on = stage(library);
+    await run(await on.open(), async () => 'true');
+    const state = { standing: { born: 'x', roots: [], inbox: [], delivered: [] }, views: {} };
+    await on.store.snapshots.save('s', { next: 3, tail: 'of another past', state });
+    deepStrictEqual(await run(await on.open(), async () => 'false'), {
+      status: 'ok',
+      output: 'true',
+    } satisfies Outcome);
+  },
+} as const satisfies Record<string, GuardCheck>;

@@ -5,14 +5,15 @@
 import { spawnSync } from 'node:child_process';
 import { cpus, loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { benchCalls } from './calls.js';
 import { benchDurable, benchHeap } from './durable.js';
-import { benchCalls, benchReplay } from './memory.js';
+import { benchReplay } from './replay.js';
 import { benchStart } from './start.js';
 import { failures } from './table.js';
 
 const sections: { readonly [name: string]: () => Promise<void> } = {
   calls: benchCalls,
-  replay: () => benchReplay(50_000),
+  replay: benchReplay,
   durable: () => benchDurable(5),
   heap: benchHeap,
   start: async () => benchStart(7),

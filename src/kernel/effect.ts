@@ -56,11 +56,11 @@ async function resolveDoubt(run: Run, site: Site, effect: Effect, seen: Trodden)
   for (let n = 1; ; n++) {
     const redo = `${key}~${n}`;
     const decided =
-      seen.decided[n] ??
+      seen.redo('effect.decided', n) ??
       (await run.outside({ kind: 'doubt', key, name: effect.name, input }, life, `decision ${redo}`));
     if (decided.decision === 'supply') return supply(run, key, decided);
     if (decided.decision === 'fail') throw refuse(run, key, decided);
-    if (seen.again[n] === undefined) return begin(run, site, redo, effect);
+    if (seen.redo('effect.requested', n) === undefined) return begin(run, site, redo, effect);
   }
 }
 

@@ -21,9 +21,8 @@ const BESIDE = new Set(['signal.received', 'cancel.requested', 'session.opened']
 export class Trodden {
   open: Entry | undefined;
   close: Entry | undefined;
-  /** Further intents and the decisions that allowed them, by their number. */
-  readonly decided: Entry[] = [];
-  readonly again: Entry[] = [];
+  /** Further intents, and the decisions that allowed them, by type and number. */
+  private redone: Map<string, Entry> | undefined;
   private steps: Map<number, Trodden> | undefined;
 
   /** The step's record, handed out once. */
@@ -43,6 +42,15 @@ export class Trodden {
     return this.open ?? this.close ?? this.untaken?.witness;
   }
 
+  redo(type: 'effect.decided' | 'effect.requested', number: number): Entry | undefined {
+    return this.redone?.get(`${type} ${number}`);
+  }
+
+  putRedo(entry: Entry, number: number): void {
+    this.redone ??= new Map();
+    this.redone.set(`${entry.type} ${number}`, entry);
+  }
+
   put(index: number, step: Trodden): void {
     this.steps ??= new Map();
     this.steps.set(index, step);
@@ -56,24 +64,26 @@ export class Trodden {
 
 /** Builds the tree of one root from its entries, given in order. */
 export class Past {
-  private readonly root: Trodden = new Trodden();
+  readonly root: string;
+  private readonly top: Trodden = new Trodden();
   private readonly steps = new Map<string, Trodden>();
 
-  constructor(rootKey: string) {
-    this.steps.set(rootKey, this.root);
+  constructor(root: string) {
+    this.root = root;
+    this.steps.set(root, this.top);
   }
 
   /** The root's record; undefined if it never started. */
   get recorded(): Trodden | undefined {
-    return this.root.open === undefined ? undefined : this.root;
+    return this.top.open === undefined ? undefined : this.top;
   }
 
   add(entry: Entry): void {
     if (BESIDE.has(entry.type)) return;
-    const [path = '', redo] = entry.key.split('~');
-    const step = this.at(path);
+    const cut = entry.key.indexOf('~');
+    const step = this.at(cut < 0 ? entry.key : entry.key.slice(0, cut));
     if (step === undefined) return;
-    if (redo !== undefined) (entry.type === 'effect.decided' ? step.decided : step.again)[Number(redo)] = entry;
+    if (cut >= 0) step.putRedo(entry, Number(entry.key.slice(cut + 1)));
     else if (entry.from !== undefined && entry.type === 'effect.settled') step.finish(this.passedOn(entry, entry.from));
     else if (CLOSES.has(entry.type) || !OPENS.has(entry.type)) step.finish(entry);
     else step.open = entry;

@@ -54,6 +54,8 @@ export class Session {
   private readonly writer: Writer;
   private readonly parts: RunParts;
   private attempt: { readonly root: string; readonly current: Attempt } | undefined;
+  /** The last root that opening found, for the run that usually follows. */
+  private loaded: { readonly root: string; readonly recorded: Trodden | undefined; readonly next: number } | undefined;
   private snapshotAt = 0;
   private closed = false;
 
@@ -176,8 +178,11 @@ export class Session {
     if (this.writer.fault === undefined) await this.writer.durable();
   }
 
-  /** What is recorded of a root. Of one that ended, its two ends are enough. */
+  /** What is recorded of a root. Of one that ended, its two ends are enough; opening may just have read all of it. */
   private async past(root: string, { first, last }: Root): Promise<Trodden | undefined> {
+    const fresh = this.loaded;
+    this.loaded = undefined;
+    if (fresh?.root === root && fresh.next === this.writer.next) return fresh.recorded;
     const past = new Past(root);
     await this.writer.durable();
     if (last === undefined) for await (const entries of this.read(first)) for (const entry of entries) past.add(entry);
@@ -197,14 +202,23 @@ export class Session {
   }
 
   private async load(next: number): Promise<void> {
+    let past: Past | undefined;
     for await (const entries of this.read(await this.restore(next))) {
       for (const entry of entries) {
         this.standing.apply(entry);
-        if (this.folds.empty) continue;
-        const value = await fetchValue(this.store.blobs, this.name, entry);
-        this.folds.apply(value === entry.value ? entry : { ...entry, value });
+        if (entry.type === 'call.started' && this.standing.roots.has(entry.key)) past = new Past(entry.key);
+        past?.add(entry);
+        const folding = this.fold(entry);
+        if (folding !== undefined) await folding;
       }
     }
+    if (past !== undefined) this.loaded = { root: past.root, recorded: past.recorded, next };
+  }
+
+  private fold(entry: Entry): Promise<void> | undefined {
+    if (this.folds.empty) return undefined;
+    if (entry.blob === undefined) return void this.folds.apply(entry);
+    return fetchValue(this.store.blobs, this.name, entry).then((value) => this.folds.apply({ ...entry, value }));
   }
 
   /** Takes over a snapshot if it is one of this very past; returns where folding goes on. */

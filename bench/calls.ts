@@ -1,13 +1,9 @@
 /** The kernel's own cost, in memory, as ratios to plain functions taken in the same round. */
 
-import type { Loop } from '../src/index.js';
-import { memoryStore, Session, systemClock, systemIds } from '../src/index.js';
 import { cases } from './cases.js';
 import { measure, median, ratio } from './measure.js';
-import { atLeast, atMost, note, section } from './table.js';
-import * as work from './work.js';
+import { atMost, note, section } from './table.js';
 
-const start = { n: 0 };
 const ROUNDS = 5;
 
 export async function benchCalls(): Promise<void> {
@@ -27,34 +23,4 @@ export async function benchCalls(): Promise<void> {
     `10 in sequence, one store that keeps every session: ${ratio(seen['sequence of 10, kept'], bare).toFixed(1)} x bare`,
   );
   note(`10 once effects in sequence, a barrier each: ${ratio(seen['once effects'], bare).toFixed(1)} x bare`);
-}
-
-/** A run of many steps that stops for a signal at its end: opening and running it again replays all of it. */
-export async function benchReplay(steps: number): Promise<void> {
-  section('Replay');
-  const store = memoryStore();
-  const loop: Loop<work.Count, work.Count> = {
-    name: 'long',
-    body: async (input, scope) => {
-      const end = await work.inSequence(steps).body(input, scope);
-      await scope.wait('go on');
-      return end;
-    },
-  };
-  const options = { store, clock: systemClock, ids: systemIds };
-  await (await Session.open('replay', options)).run('t1', loop, start);
-  const rates: number[] = [];
-  for (let round = 0; round < 5; round++) {
-    const begin = process.hrtime.bigint();
-    const session = await Session.open('replay', options);
-    const outcome = await session.run('t1', loop, start);
-    if (outcome.status !== 'paused') throw new Error('the replay should end at its wait');
-    rates.push((2 * steps) / (Number(process.hrtime.bigint() - begin) / 1e9));
-  }
-  atLeast(
-    `a run of ${2 * steps} entries opened and replayed`,
-    rates.sort((a, b) => a - b)[2] ?? 0,
-    200_000,
-    'entries/s',
-  );
 }

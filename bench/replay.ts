@@ -1,0 +1,48 @@
+/** Opening a session and running its unfinished root again, until it stands where it stood. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openSqlite } from '../src/adapters/sqlite/index.js';
+import type { Loop, Store } from '../src/index.js';
+import { memoryStore, Session, systemClock, systemIds } from '../src/index.js';
+import { median } from './measure.js';
+import { atLeast, section } from './table.js';
+import * as work from './work.js';
+
+const STEPS = 50_000;
+
+/** Many steps, then a wait that nobody answers. */
+const long: Loop<work.Count, work.Count> = {
+  name: 'long',
+  body: async (input, scope) => {
+    const end = await work.inSequence(STEPS).body(input, scope);
+    await scope.wait('go on');
+    return end;
+  },
+};
+
+async function entriesPerSecond(store: Store): Promise<number> {
+  const options = { store, clock: systemClock, ids: systemIds };
+  const replay = async (): Promise<void> => {
+    const outcome = await (await Session.open('replay', options)).run('t1', long, { n: 0 });
+    if (outcome.status !== 'paused') throw new Error('the replay should end at its wait');
+  };
+  await replay();
+  const rates: number[] = [];
+  for (let round = 0; round < 5; round++) {
+    const start = process.hrtime.bigint();
+    await replay();
+    rates.push((2 * STEPS) / (Number(process.hrtime.bigint() - start) / 1e9));
+  }
+  return median(rates);
+}
+
+export async function benchReplay(): Promise<void> {
+  section(`Replay of a run of ${(2 * STEPS).toLocaleString('en')} entries: open the session, run it to where it stood`);
+  atLeast('from memory', await entriesPerSecond(memoryStore()), 200_000, 'entries/s');
+  const folder = mkdtempSync(join(tmpdir(), 'rondo-bench-'));
+  const store = await openSqlite(join(folder, 'replay.db'));
+  atLeast('from SQLite', await entriesPerSecond(store), 200_000, 'entries/s');
+  await store.close();
+  rmSync(folder, { recursive: true });
+}

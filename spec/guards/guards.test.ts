@@ -116,8 +116,8 @@ const guards: readonly Guard[] = [
     'kernel.cancel',
     'a cancelled run starts another effect',
     'effect.ts',
-    '  life.check();\n  if (seen?.open',
-    '  if (seen?.open',
+    '  life.check();\n  const flying',
+    '  const flying',
   ),
   guard(
     'kernel.cancel',
@@ -258,7 +258,7 @@ const guards: readonly Guard[] = [
     'kernel.pressure',
     'a slow store makes the queue grow without end',
     'call.ts',
-    'if (run.writer.crowded) await run.writer.barrier();',
+    'if (run.writer.crowded) await run.barrier(life);',
     '',
   ),
   guard(
@@ -295,6 +295,21 @@ const guards: readonly Guard[] = [
     'adapters/memory/index.ts',
     'batch.entries.slice(from - batch.first)',
     'batch.entries',
+  ),
+  guard(
+    'kernel.fault',
+    'a body that outlives its attempt writes its end',
+    'call.ts',
+    'if (run.over) return await stall();',
+    '',
+  ),
+  guard('kernel.fault', 'an effect starts after the session was closed', 'run.ts', 'if (this.over) await stall();', ''),
+  guard(
+    'kernel.once',
+    'an effect still in flight is begun again by the next attempt',
+    'effect.ts',
+    'if (flying !== undefined) return life.bound(flying);',
+    '',
   ),
 ];
 

@@ -1,7 +1,7 @@
 // What the kernel's guards prevent, as checks that hold on the library as it is and fail on it with the guard broken.
 
 import { deepStrictEqual, notStrictEqual, ok, strictEqual } from 'node:assert';
-import type { Batch, Outcome, Scope } from '../../src/index.js';
+import type { Batch, Scope } from '../../src/index.js';
 import type { Library } from './library.js';
 import { codeOf, crash, run, stage, tick } from './stage.js';
 
@@ -328,5 +328,59 @@ export const kernelChecks = {
     ok(steps < 2_000, `${steps} steps ran ahead of the store`);
     release();
     await running;
+  },
+  'a body that outlives its attempt writes its end': async (library) => {
+    const on = stage(library);
+    const later = { name: 'later', body: () => tick().then(tick) };
+    const body = (name: string) => (scope: Scope) =>
+      scope.all([(s) => s.call(later, null), (s) => s.effect(on.effect(name, 'idempotent'))]);
+    const session = await on.open();
+    const running = run(session, body('a'));
+    await tick();
+    await session.close();
+    await codeOf(running);
+    const again = await on.open();
+    strictEqual(await codeOf(run(again, body('b'))), 'REPLAY_MISMATCH');
+    for (let i = 0; i < 5; i++) await tick();
+    await again.close();
+    strictEqual((await on.entries()).filter(({ type }) => type === 'call.completed').length, 0);
+  },
+  'an effect starts after the session was closed': async (library) => {
+    const { store, release } = slowStore(library);
+    const on = stage(library, store);
+    const session = await on.open();
+    const running = codeOf(run(session, (scope) => scope.effect(on.effect('pay', 'once'))));
+    await tick();
+    const closing = session.close();
+    release();
+    await closing;
+    strictEqual(await running, 'SESSION_CLOSED');
+    deepStrictEqual(on.performed, []);
+  },
+  'an effect still in flight is begun again by the next attempt': async (library) => {
+    const on = stage(library);
+    const session = await on.open();
+    let finish: (value: string) => void = () => {};
+    const slow = on.effect('slow', 'keyed', {
+      perform: () => {
+        on.performed.push('slow');
+        return new Promise((resolve) => (finish = resolve));
+      },
+    });
+    const body = (second: string) => (scope: Scope) =>
+      scope.all([(s) => s.effect(slow), (s) => s.wait('x').then(() => s.effect(on.effect(second, 'pure')))]);
+    const first = codeOf(run(session, body('a')));
+    for (let i = 0; i < 5; i++) await tick();
+    await session.signal({ id: '1', name: 'x' });
+    for (let i = 0; i < 5; i++) await tick();
+    (session as unknown as { attempt: { current: { fail(fault: unknown): void } } }).attempt.current.fail(
+      new library.Fault('STORE_FAILED', 'the attempt ends, the session lives'),
+    );
+    await first;
+    const second = run(session, body('a'));
+    for (let i = 0; i < 5; i++) await tick();
+    deepStrictEqual(on.performed, ['slow', 'a']);
+    finish('done');
+    strictEqual((await second).status, 'ok');
   },
 } as const satisfies Record<string, GuardCheck>;

@@ -33,7 +33,7 @@ export async function runCall<I, O>(
   try {
     if (seen === undefined) {
       start(run, site, loop, input);
-      if (run.writer.crowded) await run.writer.barrier();
+      if (run.writer.crowded) await run.barrier(life);
     } else {
       const { name, version } = loop;
       await run.expect(key, seen, { type: 'call.started', name, version, value: input as Json });
@@ -43,6 +43,7 @@ export async function runCall<I, O>(
     const output = await loop.body(loop.input === undefined ? input : loop.input(input), scope);
     const untidy = scope.close();
     if (untidy !== undefined) await untidy;
+    if (run.over) return await stall();
     life.check();
     const value = loop.output === undefined ? output : loop.output(output);
     const completed = run.writer.push({ seq: 0, at: 0, type: 'call.completed', key, value: value as Json });

@@ -29,11 +29,13 @@ export interface Effect<O = unknown> {
   perform(input: Json, performance: Performance): Promise<O> | O;
 }
 
-/** One attempt at an effect, unless its result is recorded. `from` names the effect whose input this attempt shares. */
+/** One attempt at an effect, unless its result is recorded or an earlier attempt of this process is still at it. `from` names the effect whose input this attempt shares. */
 export async function attemptEffect(run: Run, site: Site, effect: Effect, from?: string): Promise<unknown> {
   const { key, life, seen } = site;
   if (seen?.close !== undefined) return run.recall(seen.close);
   life.check();
+  const flying = run.parts.inFlight.get(key);
+  if (flying !== undefined) return life.bound(flying);
   if (seen?.open === undefined) return begin(run, site, key, effect, from);
   if (seen.open.safety !== 'once') return perform(run, site, effect);
   return resolveDoubt(run, site, effect, seen);
@@ -44,8 +46,7 @@ async function begin(run: Run, site: Site, intent: string, effect: Effect, from?
   const value = from === undefined ? (effect.input as Json) : undefined;
   const entry = { seq: 0, at: 0, type: 'effect.requested', key: intent, kind, name, safety, value };
   run.note(run.writer.propose(from === undefined ? entry : { ...entry, from }));
-  if (safety !== 'pure' || run.writer.crowded) await run.writer.barrier();
-  site.life.check();
+  if (safety !== 'pure' || run.writer.crowded) await run.barrier(site.life);
   return perform(run, site, effect);
 }
 

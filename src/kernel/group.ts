@@ -69,6 +69,7 @@ export async function raceFirst<O>(run: Run, site: Site, branches: Branches<O>):
   return new Promise((resolve, reject) => {
     let decided = false;
     const settled: Settled<O> = (winner, value, failure) => {
+      if (run.over) return;
       if (decided) return run.attempt.leave();
       decided = true;
       const error = life.reason ?? recordWinner(run, key, winner, value, failure && outcomeOf(failure.error));

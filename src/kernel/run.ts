@@ -73,6 +73,13 @@ export class Run {
     return this.writer.fault !== undefined;
   }
 
+  /** Waits until all that was written is durable. By then the run may be over, or cancelled. */
+  async barrier(life: Lifetime): Promise<void> {
+    await this.writer.barrier();
+    if (this.over) await stall();
+    life.check();
+  }
+
   idempotencyKey(key: string): string {
     return `${this.parts.standing.born}:${key}`;
   }
@@ -111,7 +118,7 @@ export class Run {
     }
     life.check();
     this.writer.propose(opening);
-    if (this.writer.crowded) await this.writer.barrier();
+    if (this.writer.crowded) await this.barrier(life);
     return false;
   }
 

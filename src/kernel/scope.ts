@@ -76,7 +76,7 @@ export class Scope {
       life.check();
       const value = make();
       this.run.writer.propose({ seq: 0, at: 0, type, key, value });
-      if (this.run.writer.crowded) await this.run.writer.barrier();
+      if (this.run.writer.crowded) await this.run.barrier(life);
       return value;
     });
   }

@@ -11,8 +11,7 @@ export async function waitUntil(run: Run, site: Site, ms: number): Promise<void>
     throw new LoopError('VALUE_INVALID', `Cannot sleep for ${ms} ms at ${key}.`, { key });
   const until = seen?.open?.until ?? clock.now() + ms;
   if (await run.enter(site, { seq: 0, at: 0, type: 'timer.set', key, until, value: ms })) return;
-  await run.writer.barrier();
-  life.check();
+  await run.barrier(life);
   if (clock.now() < until) {
     await run.attempt.park<void>({ kind: 'timer', key, until }, life, (wake) => {
       const stop = new AbortController();

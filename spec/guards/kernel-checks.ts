@@ -154,6 +154,22 @@ export const kernelChecks = {
     await codeOf(run(session, (scope) => scope.effect(on.effect('a', 'once'))));
     strictEqual(await codeOf(session.signal({ id: '1', name: 'x' })), 'STORE_FAILED');
     strictEqual(store.appends, 2);
+    let appends = 0;
+    const failing = library.memoryStore();
+    const append = async (): Promise<void> => {
+      appends += 1;
+      await tick();
+      throw new library.Fault('STORE_FAILED', 'the disk is gone');
+    };
+    const claim = (name: string) => failing.journal.claim(name);
+    const slowly = { ...failing, journal: { ...failing.journal, claim, append } };
+    await codeOf(
+      run(await stage(library).open({ store: slowly as never }), async (scope) => {
+        for (let i = 0; i < 700; i++) await scope.record('a.b', () => i);
+      }),
+    );
+    for (let i = 0; i < 5; i++) await tick();
+    strictEqual(appends, 1);
   },
   'a cancelled run starts another effect': async (library) => {
     const on = stage(library);
@@ -168,6 +184,16 @@ export const kernelChecks = {
     deepStrictEqual(on.performed, []);
     strictEqual(outcome.status === 'error' && outcome.error.code, 'CANCELLED');
     strictEqual((await on.entries()).filter(({ type }) => type === 'effect.requested').length, 1);
+  },
+  'a cancelled run takes up an effect in doubt': async (library) => {
+    const on = stage(library);
+    const body = (scope: Scope) => scope.effect(on.effect('read', 'idempotent'));
+    await crash(on, { append: 2, when: 'before' }, body);
+    const session = await on.open();
+    await session.cancel('t1', 'enough');
+    await run(session, body);
+    deepStrictEqual(on.performed, ['read']);
+    strictEqual((await on.entries()).filter(({ type }) => type.startsWith('effect.')).length, 1);
   },
   'a cancel is forgotten by a restart': async (library) => {
     const on = stage(library);
@@ -382,5 +408,43 @@ export const kernelChecks = {
     deepStrictEqual(on.performed, ['slow', 'a']);
     finish('done');
     strictEqual((await second).status, 'ok');
+  },
+  'a branch that lost keeps the signal it took': async (library) => {
+    const on = stage(library);
+    const session = await on.open();
+    await session.signal({ id: 'a', name: 'a', value: 'A' });
+    await session.signal({ id: 'b', name: 'b', value: 'B' });
+    const body = async (scope: Scope) => {
+      const first = await scope.race([(s) => s.wait('a'), (s) => s.wait('b')]);
+      return [first, await scope.wait(first === 'A' ? 'b' : 'a')];
+    };
+    deepStrictEqual(await run(session, body), { status: 'ok', output: ['A', 'B'] });
+  },
+  'a body that will not hear of its cancel spins for ever': async (library) => {
+    const on = stage(library);
+    const session = await on.open();
+    let rounds = 0;
+    const again = on.effect('again', 'pure', { perform: () => (rounds === 10 ? session.cancel('t1', 'enough') : 1) });
+    const outcome = await run(session, async (scope) => {
+      for (; rounds < 20_000; rounds++) await scope.effect(again).catch(() => {});
+    });
+    strictEqual(outcome.status === 'error' && outcome.error.code, 'CANCELLED');
+    ok(rounds < 20_000, 'the body went on to its own end');
+  },
+  'a scope is used after its body ended': async (library) => {
+    const on = stage(library);
+    let kept: Scope | undefined;
+    const leak = {
+      name: 'leak',
+      body: async (_: unknown, scope: Scope) => {
+        kept = scope;
+      },
+    };
+    const outcome = await run(await on.open(), async (scope) => {
+      await scope.call(leak, null);
+      await kept?.effect(on.effect('stray', 'once'));
+    });
+    strictEqual(outcome.status === 'error' && outcome.error.code, 'SCOPE_BUSY');
+    deepStrictEqual(on.performed, []);
   },
 } as const satisfies Record<string, GuardCheck>;

@@ -96,4 +96,37 @@ export const valueChecks = {
       output: 'true',
     } satisfies Outcome);
   },
+  'an effect is performed with other arguments than were journaled': async (library) => {
+    const on = stage(library);
+    const input = { amount: 5 };
+    let paid: unknown;
+    const pay = on.effect('pay', 'once', { input, perform: (given) => (paid = given) });
+    await run(await on.open(), (scope) => {
+      const paying = scope.effect(pay);
+      input.amount = 500;
+      return paying;
+    });
+    const intent = (await on.entries()).find(({ type }) => type === 'effect.requested');
+    deepStrictEqual(paid, intent?.value);
+  },
+  'what an invariant refused is allowed by a replay': async (library) => {
+    const on = stage(library);
+    let allowed = false;
+    const any = { name: 'any', version: 1, initial: 0, apply: (n: number) => n };
+    const rule = {
+      view: any,
+      check: (_: number, { type }: { type: string }) =>
+        type === 'coin.spent' && !allowed ? { rule: 'none', message: 'nothing may be spent' } : undefined,
+    };
+    const body = async (scope: Scope) => {
+      const spent = await scope.record('coin.spent', () => 'spent').catch(() => 'refused');
+      await scope.wait('go');
+      return spent;
+    };
+    await run(await on.open({ invariants: [rule as never] }), body);
+    allowed = true;
+    const session = await on.open({ invariants: [rule as never] });
+    await session.signal({ id: '1', name: 'go' });
+    deepStrictEqual(await run(session, body), { status: 'ok', output: 'refused' });
+  },
 } as const satisfies Record<string, GuardCheck>;

@@ -5,7 +5,7 @@
  */
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { type Fault, LoopError } from './errors.js';
+import type { Fault, LoopError } from './errors.js';
 import { Lifetime } from './lifetime.js';
 
 /** What a paused run waits for. */
@@ -38,24 +38,25 @@ export class Attempt {
   over = false;
   private fault: Fault | undefined;
   private strands = 1;
+  private looking = false;
   private readonly parked = new Set<Parked>();
   private readonly timers: Timers;
   private paused: (pending: readonly Pending[]) => void = () => {};
   private failed: (fault: Fault) => void = () => {};
+  private abandoned: (reason: LoopError) => void = () => {};
 
   constructor(timers: Timers) {
     this.timers = timers;
   }
 
-  /** The root call's outcome, or what ended the attempt before it came to one. */
+  /** The root call's outcome, or what ended the attempt before it came to one: a LoopError is how the run failed. */
   outcome(call: Promise<unknown>): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       this.paused = (pending) => resolve({ status: 'paused', pending });
       this.failed = reject;
-      if (this.fault !== undefined) return reject(this.fault);
-      const fail = (thrown: unknown): void =>
-        thrown instanceof LoopError ? resolve({ status: 'error', error: thrown.record() }) : reject(thrown);
-      call.then((output) => resolve({ status: 'ok', output }), fail);
+      this.abandoned = reject;
+      if (this.fault !== undefined) reject(this.fault);
+      call.then((output) => resolve({ status: 'ok', output }), reject);
     });
   }
 
@@ -67,7 +68,14 @@ export class Attempt {
   /** A strand is gone, and another one goes on in its place elsewhere. */
   leave(): void {
     this.strands -= 1;
-    if (this.strands === 0) this.quiet();
+    if (this.strands > 0 || this.looking) return;
+    this.looking = true;
+    setImmediate(() => this.look());
+  }
+
+  /** Throws what ended the attempt before it began. */
+  check(): void {
+    if (this.fault !== undefined) throw this.fault;
   }
 
   fail(fault: Fault): void {
@@ -84,6 +92,8 @@ export class Attempt {
 
   /** Waits for something outside the run. `arm` says how to be woken and returns how to stop listening. */
   park<T>(pending: Pending, life: Lifetime, arm: (wake: (value: T) => void) => () => void): Promise<T> {
+    if (this.over) return stall();
+    if (life.reason !== undefined) return Promise.reject(life.reason);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.parked.delete(parked);
@@ -107,8 +117,23 @@ export class Attempt {
     });
   }
 
-  /** Nothing moves by itself any more; only timers that are held can still wake the run. */
-  private quiet(): void {
+  /** A strand that will not take its end for an answer stays where it is. */
+  giveUp(): Promise<never> {
+    this.leave();
+    return stall();
+  }
+
+  /**
+   * Nothing moves by itself any more; only timers that are held can still wake the run. It is looked at after a turn of
+   * the loop: by then a body that forgot to await a step has ended, which is an error and not a pause.
+   */
+  private look(): void {
+    this.looking = false;
+    if (this.strands > 0 || this.over) return;
+    if (this.life.reason !== undefined) {
+      this.abandoned(this.life.reason);
+      return;
+    }
     const pending = [...this.parked].map((parked) => parked.pending);
     if (this.timers === 'hold' && pending.some(({ kind }) => kind === 'timer')) return;
     this.finish();

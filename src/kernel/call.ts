@@ -5,8 +5,10 @@
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { LoopError, outcomeOf } from './errors.js';
-import type { Run, Site } from './run.js';
+import { type Run, type Site, tooDeep } from './run.js';
 import { Scope } from './scope.js';
+import { copy, snapshot } from './value.js';
+import type { Fresh } from './writer.js';
 
 /** Returns the checked value, or throws a LoopError that says what is wrong with it. */
 export type Check<T> = (value: unknown) => T;
@@ -31,27 +33,29 @@ export async function runCall<I, O>(
   const { key, life, seen, depth } = site;
   let scope: Scope | undefined;
   try {
+    let own: Json | undefined;
     if (seen === undefined) {
-      start(run, site, loop, input);
+      own = copy(start(run, site, loop, input));
       if (run.writer.crowded) await run.barrier(life);
     } else {
       const { name, version } = loop;
       await run.expect(key, seen, { type: 'call.started', name, version, value: input as Json });
       if (seen.close !== undefined) return await run.recall(seen.close);
+      own = snapshot(input, 'the input', key);
     }
     scope = new Scope(run, site);
-    const output = await loop.body(loop.input === undefined ? input : loop.input(input), scope);
+    const output = await loop.body(loop.input === undefined ? (own as I) : loop.input(own), scope);
     const untidy = scope.close();
     if (untidy !== undefined) await untidy;
-    if (run.over) return await stall();
     life.check();
-    const value = loop.output === undefined ? output : loop.output(output);
-    const completed = run.writer.push({ seq: 0, at: 0, type: 'call.completed', key, value: value as Json });
+    const result = loop.output === undefined ? output : loop.output(output);
+    const completed = run.push(life, { seq: 0, at: 0, type: 'call.completed', key, value: result as Json });
     if (depth === 0) run.note(completed);
-    return value;
+    return copy(completed.value);
   } catch (thrown) {
+    if (run.over) return await stall();
     if (scope === undefined) throw thrown;
-    return failCall(run, site, thrown);
+    throw failed(run, site, thrown);
   } finally {
     caller?.leave();
   }
@@ -60,30 +64,31 @@ export async function runCall<I, O>(
 function start(
   run: Run,
   { key, life, depth }: Site,
-  { name, version }: Pick<Loop, 'name' | 'version'>,
+  loop: Pick<Loop, 'name' | 'version'>,
   input: unknown,
-): void {
-  life.check();
+): Json | undefined {
+  const { name, version } = loop;
   if (depth > run.parts.maxDepth) throw tooDeep(key, run.parts.maxDepth);
+  if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw nameless(key);
   const value = input as Json;
-  const started =
-    version === undefined
-      ? { seq: 0, at: 0, type: 'call.started', key, name, value }
-      : { seq: 0, at: 0, type: 'call.started', key, name, version, value };
-  run.writer.propose(started);
+  const started: Fresh = { seq: 0, at: 0, type: 'call.started', key, name, value };
+  if (version !== undefined) started.version = version;
+  run.propose(life, started);
   if (depth === 0) run.note(started);
+  return started.value;
 }
 
-function failCall(run: Run, { key, life, depth }: Site, thrown: unknown): Promise<never> {
-  if (run.over) return stall();
+/** Writes how the call failed, unless its branch lost a race; the error as it is recorded. */
+function failed(run: Run, { key, life, depth }: Site, thrown: unknown): LoopError {
   const error = life.reason ?? outcomeOf(thrown);
-  if (life.lost) throw error;
-  const errored = run.writer.push({ seq: 0, at: 0, type: 'call.errored', key, error: error.record() });
+  if (life.lost) return error;
+  const errored = run.push(life, { seq: 0, at: 0, type: 'call.errored', key, error: error.record() });
   if (depth === 0) run.note(errored);
-  throw error;
+  return errored.error === undefined ? error : LoopError.of(errored.error, thrown);
 }
 
-function tooDeep(key: string, limit: number): LoopError {
-  const place = key.length > 60 ? `${key.slice(0, 60)}…` : key;
-  return new LoopError('DEPTH_EXCEEDED', `Calls are nested deeper than ${limit} at ${place}.`, { limit });
+function nameless(key: string): LoopError {
+  return new LoopError('VALUE_INVALID', `The loop called at ${key} needs a name, and its name and version are text.`, {
+    key,
+  });
 }

@@ -5,12 +5,12 @@
  */
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { stall } from './attempt.js';
 import { LoopError, outcomeOf } from './errors.js';
 import { abortSignal } from './lifetime.js';
 import type { Trodden } from './past.js';
 import type { Run, Site } from './run.js';
-import { snapshot } from './value.js';
+import { copy, snapshot } from './value.js';
+import type { Fresh } from './writer.js';
 
 /** What an effect is told when it is performed. */
 export interface Performance {
@@ -26,86 +26,111 @@ export interface Effect<O = unknown> {
   readonly name: string;
   readonly input: unknown;
   readonly safety: Safety;
+  /** Gets the input as it was journaled. */
   perform(input: Json, performance: Performance): Promise<O> | O;
 }
 
-/** One attempt at an effect, unless its result is recorded or an earlier attempt of this process is still at it. `from` names the effect whose input this attempt shares. */
-export async function attemptEffect(run: Run, site: Site, effect: Effect, from?: string): Promise<unknown> {
-  const { key, life, seen } = site;
-  if (seen?.close !== undefined) return run.recall(seen.close);
-  life.check();
-  const flying = run.parts.inFlight.get(key);
-  if (flying !== undefined) return life.bound(flying);
-  if (seen?.open === undefined) return begin(run, site, key, effect, from);
-  if (seen.open.safety !== 'once') return perform(run, site, effect);
-  return resolveDoubt(run, site, effect, seen);
+/** How an attempt is performed: with what, known to the outside as what, and whether its intent must be durable first. */
+interface Manner {
+  readonly input: Json | undefined;
+  readonly identity: string;
+  readonly waits: boolean;
 }
 
-async function begin(run: Run, site: Site, intent: string, effect: Effect, from?: string): Promise<unknown> {
-  const { kind, name, safety } = effect;
-  const value = from === undefined ? (effect.input as Json) : undefined;
-  const entry = { seq: 0, at: 0, type: 'effect.requested', key: intent, kind, name, safety, value };
-  run.note(run.writer.propose(from === undefined ? entry : { ...entry, from }));
-  if (safety !== 'pure' || run.writer.crowded) await run.barrier(site.life);
-  return perform(run, site, effect);
+/** An entry of an effect, opened with what identifies it. */
+export function effectEntry(type: string, key: string, { kind, name, safety, input }: Effect): Fresh {
+  return { seq: 0, at: 0, type, key, kind, name, safety, value: input as Json };
+}
+
+/** One attempt at an effect, unless its result is recorded or an earlier attempt of this process is still at it. */
+export async function attemptEffect(run: Run, site: Site, effect: Effect, identity: string): Promise<unknown> {
+  const { key, life, seen } = site;
+  if (seen !== undefined) await run.expect(key, seen, effectEntry('effect.requested', key, effect));
+  if (seen?.close !== undefined) return run.recall(seen.close);
+  life.check();
+  const landed = run.parts.landed?.get(key);
+  if (landed !== undefined) return run.recall(landed);
+  const flying = run.parts.inFlight.get(key);
+  if (flying !== undefined) return life.bound(flying);
+  if (seen?.open === undefined) return begin(run, site, key, effect, identity);
+  if (seen.open.safety === 'once') return resolveDoubt(run, site, effect, seen, identity);
+  return perform(run, site, effect, { input: snapshot(effect.input, effect.name), identity, waits: false });
+}
+
+function begin(run: Run, site: Site, intent: string, effect: Effect, identity: string): Promise<unknown> {
+  const entry = run.propose(site.life, effectEntry('effect.requested', intent, effect));
+  run.note(entry);
+  const waits = effect.safety !== 'pure' || run.writer.crowded;
+  return perform(run, site, effect, { input: entry.value, identity, waits });
 }
 
 /** A `once` effect that may or may not have happened: only a decision from outside moves it on. */
-async function resolveDoubt(run: Run, site: Site, effect: Effect, seen: Trodden): Promise<unknown> {
+async function resolveDoubt(run: Run, site: Site, effect: Effect, seen: Trodden, identity: string): Promise<unknown> {
   const { key, life } = site;
-  const input = snapshot(effect.input, effect.name) ?? null;
+  const { name } = effect;
+  const input = snapshot(effect.input, name) ?? null;
   for (let n = 1; ; n++) {
     const redo = `${key}~${n}`;
-    const decided =
-      seen.redo('effect.decided', n) ??
-      (await run.outside({ kind: 'doubt', key, name: effect.name, input }, life, `decision ${redo}`));
-    if (decided.decision === 'supply') return supply(run, key, decided);
-    if (decided.decision === 'fail') throw refuse(run, key, decided);
-    if (seen.redo('effect.requested', n) === undefined) return begin(run, site, redo, effect);
+    const known = seen.redo('effect.decided', n) ?? run.parts.standing.decisionAt(redo);
+    const decided = known ?? (await run.outside({ kind: 'doubt', key, name, input }, life, `decision ${redo}`));
+    if (decided.decision === 'supply') return supply(run, site, decided);
+    if (decided.decision === 'fail') throw refuse(run, site, decided);
+    const refused = seen.redo('step.refused', n);
+    if (refused !== undefined) return run.recall(refused);
+    if (seen.redo('effect.requested', n) === undefined) return begin(run, site, redo, effect, identity);
   }
 }
 
-async function supply(run: Run, key: string, decided: Entry): Promise<unknown> {
+async function supply(run: Run, { key, life }: Site, decided: Entry): Promise<unknown> {
   const value = (await run.recall(decided)) as Json | undefined;
-  run.note(run.writer.push({ seq: 0, at: 0, type: 'effect.returned', key, value }));
+  run.note(run.push(life, { seq: 0, at: 0, type: 'effect.returned', key, value }));
   return value;
 }
 
-function refuse(run: Run, key: string, { by = '', reason }: Entry): LoopError {
+function refuse(run: Run, { key, life }: Site, { by = '', reason }: Entry): LoopError {
   const why = reason === undefined ? '' : `: ${reason}`;
   const message = `It is unknown whether this effect happened; ${by} decided to fail it${why}.`;
   const error = new LoopError('EFFECT_IN_DOUBT', message, { key, by });
-  run.note(run.writer.push({ seq: 0, at: 0, type: 'effect.failed', key, error: error.record() }));
+  run.note(run.push(life, { seq: 0, at: 0, type: 'effect.failed', key, error: error.record() }));
   return error;
 }
 
-/** Performs the effect and records how it ended, even if by then nobody waits for it any more. */
-function perform(run: Run, site: Site, effect: Effect): Promise<unknown> {
-  const work = performAndRecord(run, site, effect);
+/** Performs the effect; how it ends is recorded even if by then nobody waits for it any more. */
+function perform(run: Run, site: Site, effect: Effect, manner: Manner): Promise<unknown> {
+  const work = performAndRecord(run, site, effect, manner);
   run.follow(site.key, work);
   return site.life.bound(work);
 }
 
-async function performAndRecord(run: Run, { key, life }: Site, effect: Effect): Promise<unknown> {
+async function performAndRecord(run: Run, { key, life }: Site, effect: Effect, manner: Manner): Promise<unknown> {
+  if (manner.waits) await run.writer.flushed();
+  if (run.over) return undefined;
   let aborting: ReturnType<typeof abortSignal> | undefined;
   const performance: Performance = {
-    idempotencyKey: run.idempotencyKey(key),
+    idempotencyKey: run.idempotencyKey(manner.identity),
     get signal() {
       aborting ??= abortSignal(life);
       return aborting.signal;
     },
   };
   try {
-    const value = await effect.perform(effect.input as Json, performance);
-    if (run.dead) return stall();
-    run.note(run.writer.push({ seq: 0, at: 0, type: 'effect.returned', key, value: value as Json }));
-    return value;
+    life.check();
+    const value = await effect.perform(copy(manner.input) as Json, performance);
+    return recordEnd(run, { seq: 0, at: 0, type: 'effect.returned', key, value: value as Json });
   } catch (thrown) {
-    if (run.dead) return stall();
-    const error = outcomeOf(thrown);
-    run.note(run.writer.push({ seq: 0, at: 0, type: 'effect.failed', key, error: error.record() }));
-    throw error;
+    const error = outcomeOf(thrown).record();
+    return recordEnd(run, { seq: 0, at: 0, type: 'effect.failed', key, error }, thrown);
   } finally {
     aborting?.release();
   }
+}
+
+/** A fact about the outside, written whoever still waits for it; the value, or the error, as it is recorded. */
+function recordEnd(run: Run, entry: Fresh, cause?: unknown): Json | undefined {
+  if (run.writer.fault !== undefined) return undefined;
+  const end = run.writer.push(entry);
+  run.note(end);
+  if (run.over) run.parts.landed?.set(end.key, end);
+  if (end.error !== undefined) throw LoopError.of(end.error, cause);
+  return copy(end.value);
 }

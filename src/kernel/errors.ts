@@ -36,6 +36,7 @@ export const codes = {
   SESSION_CLOSED: fault(409, false, 'The session was closed.'),
   STALE_WRITER: fault(409, false, 'Another writer has claimed the session since.'),
   ENTRY_FROM_THE_FUTURE: fault(500, false, 'An entry was written by a newer version than this one can read.'),
+  VIEW_FAILED: fault(500, false, 'A view threw while it folded an entry.'),
   STORE_OWNED: fault(423, true, 'Another process owns the store.'),
   STORE_FULL: fault(507, true, 'There is no room left to write.'),
   STORE_READ_ONLY: fault(500, false, 'The store cannot be written.'),
@@ -65,8 +66,9 @@ export class LoopError extends Error {
     return data === undefined ? { code, message } : { code, message, data };
   }
 
-  static of(record: ErrorRecord): LoopError {
-    return new LoopError(record.code, record.message, record.data);
+  /** The error of a record. A cause is for people who debug: a replay has none. */
+  static of(record: ErrorRecord, cause?: unknown): LoopError {
+    return new LoopError(record.code, record.message, record.data, cause);
   }
 }
 

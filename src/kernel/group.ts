@@ -2,10 +2,13 @@
  * Branches side by side. Each has a scope of its own, so its keys do not depend on who is faster. `all` waits for every
  * branch and reports by place; `race` records who ended first, so a replay takes the same winner and never runs the rest.
  */
+import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { LoopError, outcomeOf } from './errors.js';
 import { Lifetime } from './lifetime.js';
-import type { Run, Site } from './run.js';
+import { type Run, type Site, tooDeep } from './run.js';
+import { copy } from './value.js';
+import type { Fresh } from './writer.js';
 
 /** How many branches start before the ones that are short get a chance to end. */
 const LOT = 8;
@@ -18,8 +21,9 @@ export interface Branches<O> {
 
 type Settled<O> = (index: number, value: O | undefined, failure: { readonly error: unknown } | undefined) => void;
 
-function openGroup(run: Run, site: Site, name: 'all' | 'race', count: number): Promise<boolean> {
-  return run.enter(site, { seq: 0, at: 0, type: 'group.opened', key: site.key, name, value: count });
+async function openGroup(run: Run, site: Site, opening: Fresh): Promise<boolean> {
+  if (site.depth >= run.parts.maxDepth) throw tooDeep(site.key, run.parts.maxDepth);
+  return run.enter(site, opening);
 }
 
 /** Starts in small lots with a breath between them, so that short branches end before the last ones exist at all. */
@@ -29,7 +33,9 @@ async function startAll<O>(
   settled: Settled<O>,
 ): Promise<void> {
   for (let index = 0; index < branches.count; index++) {
-    branches.start(index, lifeOf(index)).then(
+    const life = lifeOf(index);
+    const started = life.lost ? Promise.reject(life.reason) : branches.start(index, life);
+    started.then(
       (value) => settled(index, value, undefined),
       (error: unknown) => settled(index, undefined, { error }),
     );
@@ -39,7 +45,7 @@ async function startAll<O>(
 
 export async function joinAll<O>(run: Run, site: Site, branches: Branches<O>): Promise<O[]> {
   const { count } = branches;
-  await openGroup(run, site, 'all', count);
+  await openGroup(run, site, { seq: 0, at: 0, type: 'group.opened', key: site.key, name: 'all', value: count });
   if (count === 0) return [];
   const results: O[] = [];
   let left = count;
@@ -63,35 +69,46 @@ export async function raceFirst<O>(run: Run, site: Site, branches: Branches<O>):
   const { key, life, seen } = site;
   const { count } = branches;
   if (count === 0) throw new LoopError('VALUE_INVALID', `The race at ${key} has no branches.`, { key });
-  if ((await openGroup(run, site, 'race', count)) && seen?.close !== undefined) return run.recall(seen.close);
+  const opening: Fresh = { seq: 0, at: 0, type: 'group.opened', key, name: 'race', value: count };
+  if ((await openGroup(run, site, opening)) && seen?.close !== undefined) return run.recall(seen.close);
+  if (seen === undefined) run.note(opening);
   const lives = Array.from({ length: count }, () => new Lifetime(life));
   run.attempt.fork(count);
   return new Promise((resolve, reject) => {
     let decided = false;
+    let left = count;
     const settled: Settled<O> = (winner, value, failure) => {
       if (run.over) return;
-      if (decided) return run.attempt.leave();
+      left -= 1;
+      // Once all of it is cancelled nobody wins, and it ends when the last branch has ended.
+      if (decided || (life.reason !== undefined && left > 0)) return run.attempt.leave();
       decided = true;
-      const error = life.reason ?? recordWinner(run, key, winner, value, failure && outcomeOf(failure.error));
+      const end = life.reason ?? recordWinner(run, site, winner, value, failure && outcomeOf(failure.error));
       const lost = new LoopError('CANCELLED', `Branch ${winner} of the race at ${key} ended first.`);
       for (const [index, branch] of lives.entries()) {
         if (index === winner) branch.detach();
         else branch.end(lost, true);
       }
-      if (error === undefined) resolve(value);
-      else reject(error);
+      run.redeliver();
+      if (end instanceof LoopError) reject(end);
+      else resolve(copy(end.value));
     };
     void startAll(branches, (index) => lives[index] ?? life, settled);
   });
 }
 
 /** Writes who won; a winner whose value cannot be recorded has failed. */
-function recordWinner(run: Run, key: string, winner: number, value: unknown, error?: LoopError): LoopError | undefined {
-  const entry = { seq: 0, at: 0, type: 'race.won', key, winner };
+function recordWinner(run: Run, site: Site, winner: number, value: unknown, failure?: LoopError): Entry | LoopError {
+  const won = { seq: 0, at: 0, type: 'race.won', key: site.key, winner };
   try {
-    run.writer.push(error === undefined ? { ...entry, value: value as Json } : { ...entry, error: error.record() });
-    return error;
+    const entry = run.push(
+      site.life,
+      failure === undefined ? { ...won, value: value as Json } : { ...won, error: failure.record() },
+    );
+    run.note(entry);
+    return entry.error === undefined ? entry : LoopError.of(entry.error, failure);
   } catch (thrown) {
-    return recordWinner(run, key, winner, undefined, outcomeOf(thrown));
+    if (run.over) return outcomeOf(thrown);
+    return recordWinner(run, site, winner, undefined, outcomeOf(thrown));
   }
 }

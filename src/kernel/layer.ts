@@ -3,10 +3,11 @@
  * themselves. With layers an effect has two levels: what was asked and how it was settled, and under it the attempts.
  */
 import type { Json } from '../protocol/json.js';
-import { attemptEffect, type Effect } from './effect.js';
-import { outcomeOf } from './errors.js';
+import { attemptEffect, type Effect, effectEntry } from './effect.js';
+import { LoopError, outcomeOf } from './errors.js';
 import type { Run, Site } from './run.js';
 import { Scope } from './scope.js';
+import { same, snapshot } from './value.js';
 
 /**
  * One layer. `scope` is the effect's own: its timers, waits and records are journaled under the effect, so a layer that
@@ -17,45 +18,50 @@ export type Layer = (effect: Effect, scope: Scope, next: (effect?: Effect) => Pr
 /** Does an effect, or returns its recorded result. An effect that was begun without layers is finished without. */
 export async function runEffect(run: Run, site: Site, effect: Effect): Promise<unknown> {
   const { key, seen } = site;
-  const { kind, name, safety, input } = effect;
+  assertEffect(effect, key);
   const layered = seen?.open === undefined ? run.parts.layers.length > 0 : seen.open.type === 'effect.asked';
-  if (!layered) {
-    if (seen !== undefined) await run.expect(key, seen, { type: 'effect.requested', kind, name, value: input as Json });
-    return attemptEffect(run, site, effect);
-  }
-  const asked = { seq: 0, at: 0, type: 'effect.asked', key, kind, name, safety, value: input as Json };
+  if (!layered) return attemptEffect(run, site, effect, key);
+  const asked = effectEntry('effect.asked', key, effect);
   if ((await run.enter(site, asked)) && seen?.close !== undefined) return run.recall(seen.close);
-  return settle(run, site, effect);
+  // From here on the effect is what was asked, whatever becomes of the caller's object.
+  return settle(run, site, { ...effect, input: snapshot(effect.input, effect.name) });
+}
+
+const SAFETIES: ReadonlySet<string> = new Set(['pure', 'idempotent', 'keyed', 'once']);
+
+function assertEffect({ kind, name, safety }: Effect, key: string): void {
+  if (typeof kind === 'string' && typeof name === 'string' && SAFETIES.has(safety)) return;
+  const message = `The effect at ${key} needs a kind and a name, both text, and a safety: pure, idempotent, keyed or once.`;
+  throw new LoopError('VALUE_INVALID', message, { key });
 }
 
 /** Runs the layers and records what they made of the effect; a result they passed on unchanged is not stored again. */
 async function settle(run: Run, site: Site, effect: Effect): Promise<unknown> {
   const { key, life } = site;
   const scope = new Scope(run, site);
-  let last: { readonly key: string; readonly value: unknown } | undefined;
+  let last: { readonly key: string; readonly value: Json | undefined } | undefined;
   const innermost = (current: Effect): Promise<unknown> =>
     scope.step(async (inner) => {
-      const value = await attemptEffect(run, inner, current, current === effect ? key : undefined);
-      last = { key: inner.key, value };
+      const value = await attemptEffect(run, inner, current, key);
+      last = { key: inner.key, value: snapshot(value, current.name) };
       return value;
     });
   const from = (index: number, current: Effect): Promise<unknown> => {
     const layer = run.parts.layers[index];
-    return layer === undefined
-      ? innermost(current)
-      : layer(current, scope, (changed) => from(index + 1, changed ?? current));
+    if (layer === undefined) return innermost(current);
+    return layer(current, scope, (changed) => from(index + 1, changed ?? current));
   };
   const entry = { seq: 0, at: 0, type: 'effect.settled', key };
   try {
-    const value = await from(0, effect);
-    if (life.lost || run.over) return value;
-    const passed = last !== undefined && Object.is(last.value, value);
-    run.writer.push(passed ? { ...entry, from: last?.key } : { ...entry, value: value as Json });
+    const value = snapshot(await from(0, effect), 'the answer of the layers', key);
+    const untidy = scope.close();
+    if (untidy !== undefined) await untidy;
+    const passed = last !== undefined && same(last.value, value);
+    run.push(life, passed ? { ...entry, from: last?.key } : { ...entry, value });
     return value;
   } catch (thrown) {
-    if (life.reason !== undefined || run.over) throw thrown;
-    const error = outcomeOf(thrown);
-    run.writer.push({ ...entry, error: error.record() });
-    throw error;
+    if (life.reason !== undefined) throw thrown;
+    const { error } = run.push(life, { ...entry, error: outcomeOf(thrown).record() });
+    throw error === undefined ? thrown : LoopError.of(error, thrown);
   }
 }

@@ -44,7 +44,8 @@ export class Lifetime {
   /** The work's outcome, or the end of the lifetime, whichever is first. The work itself is not stopped. */
   bound<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.listen(reject);
+      if (this.reason === undefined) this.listen(reject);
+      else reject(this.reason);
       const leave = (): void => this.unlisten(reject);
       work.then(
         (value) => {

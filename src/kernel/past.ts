@@ -13,6 +13,7 @@ const CLOSES = new Set([
   'timer.fired',
   'wait.settled',
   'race.won',
+  'step.refused',
 ]);
 const OPENS = new Set(['call.started', 'effect.asked', 'effect.requested', 'timer.set', 'wait.opened', 'group.opened']);
 const BESIDE = new Set(['signal.received', 'cancel.requested', 'session.opened']);
@@ -42,7 +43,7 @@ export class Trodden {
     return this.open ?? this.close ?? this.untaken?.witness;
   }
 
-  redo(type: 'effect.decided' | 'effect.requested', number: number): Entry | undefined {
+  redo(type: 'effect.decided' | 'effect.requested' | 'step.refused', number: number): Entry | undefined {
     return this.redone?.get(`${type} ${number}`);
   }
 
@@ -65,6 +66,8 @@ export class Trodden {
 /** Builds the tree of one root from its entries, given in order. */
 export class Past {
   readonly root: string;
+  /** The place after the last entry that was added. */
+  next = 0;
   private readonly top: Trodden = new Trodden();
   private readonly steps = new Map<string, Trodden>();
 
@@ -79,6 +82,7 @@ export class Past {
   }
 
   add(entry: Entry): void {
+    this.next = entry.seq + 1;
     if (BESIDE.has(entry.type)) return;
     const cut = entry.key.indexOf('~');
     const step = this.at(cut < 0 ? entry.key : entry.key.slice(0, cut));

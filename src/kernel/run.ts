@@ -13,7 +13,7 @@ import type { Lifetime } from './lifetime.js';
 import type { Trodden } from './past.js';
 import { digest } from './record.js';
 import type { Standing } from './standing.js';
-import { same, snapshot } from './value.js';
+import { copy, same, snapshot } from './value.js';
 import type { Fresh, Writer } from './writer.js';
 
 /** Wakes those who wait for an outside fact: a signal by name, a decision by key. */
@@ -25,6 +25,8 @@ export interface RunParts {
   readonly standing: Standing;
   readonly waiters: Waiters;
   readonly inFlight: Map<string, Promise<unknown>>;
+  /** Results of effects that an earlier attempt began and that ended during this one. */
+  landed: Map<string, Entry> | undefined;
   readonly blobs: Blobs;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -46,11 +48,35 @@ type Asked = Pick<Entry, 'type' | 'name' | 'kind' | 'version' | 'value'>;
 
 function described(entry: Asked | undefined): string {
   if (entry === undefined) return 'nothing';
-  const value = entry.value === undefined ? '' : ` ${JSON.stringify(entry.value)}`;
   const version = entry.version === undefined ? '' : `@${entry.version}`;
-  const text = `${entry.type} ${entry.name ?? ''}${version}${value}`.trim();
+  const text = `${entry.type} ${entry.name ?? ''}${version} ${shown(entry.value)}`.trim();
   return text.length > 300 ? `${text.slice(0, 300)}…` : text;
 }
+
+function shown(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? '';
+  } catch {
+    return 'with a value that is not JSON';
+  }
+}
+
+/** What is asked for may be anything; only JSON can be what was recorded. */
+function sameAs(recorded: Json | undefined, asked: unknown): boolean {
+  try {
+    return same(recorded, snapshot(asked, 'what is asked for'));
+  } catch {
+    return false;
+  }
+}
+
+export function tooDeep(key: string, limit: number): LoopError {
+  const place = key.length > 60 ? `${key.slice(0, 60)}…` : key;
+  return new LoopError('DEPTH_EXCEEDED', `Calls are nested deeper than ${limit} at ${place}.`, { limit });
+}
+
+/** Never seen: whoever meets it stays where it is. */
+const OVER = new Error('The attempt is over.');
 
 export class Run {
   readonly parts: RunParts;
@@ -73,9 +99,31 @@ export class Run {
     return this.writer.fault !== undefined;
   }
 
+  /** Writes for this attempt. Once it is over nothing is written for it, and nothing for a branch that has lost. */
+  push(life: Lifetime, entry: Fresh): Entry {
+    if (this.over) throw OVER;
+    if (life.lost) life.check();
+    return this.writer.push(entry);
+  }
+
+  /** Writes what a step opens with. That an invariant refused it is recorded in its place, for a replay to find. */
+  propose(life: Lifetime, entry: Fresh): Entry {
+    if (this.over) throw OVER;
+    life.check();
+    try {
+      return this.writer.propose(entry);
+    } catch (thrown) {
+      if (!(thrown instanceof LoopError) || thrown.code !== 'INVARIANT_VIOLATED') throw thrown;
+      const { type, key, name, value } = entry;
+      const refused = { seq: 0, at: 0, type: 'step.refused', key, name: type, value, error: thrown.record() };
+      this.push(life, name === undefined ? refused : { ...refused, kind: name });
+      throw thrown;
+    }
+  }
+
   /** Waits until all that was written is durable. By then the run may be over, or cancelled. */
   async barrier(life: Lifetime): Promise<void> {
-    await this.writer.barrier();
+    await this.writer.flushed();
     if (this.over) await stall();
     life.check();
   }
@@ -98,7 +146,7 @@ export class Run {
   /** A value as it was recorded, fetched from the blobs if it lies there. */
   async recall(entry: Entry): Promise<unknown> {
     if (entry.error !== undefined) throw LoopError.of(entry.error);
-    return this.fetch(entry);
+    return copy(await this.fetch(entry));
   }
 
   private async fetch(entry: Entry): Promise<Json | undefined> {
@@ -116,8 +164,7 @@ export class Run {
       await this.expect(key, seen, opening);
       return seen.close !== undefined;
     }
-    life.check();
-    this.writer.propose(opening);
+    this.propose(life, opening);
     if (this.writer.crowded) await this.barrier(life);
     return false;
   }
@@ -126,11 +173,14 @@ export class Run {
   async expect(key: string, seen: Trodden, asked: Asked): Promise<void> {
     const recorded = seen.open ?? seen.close;
     if (recorded === undefined) return this.mismatch(key, seen.witness, asked);
+    const { error } = recorded;
+    const refused = recorded.type === 'step.refused' && recorded.name === asked.type && recorded.kind === asked.name;
+    if (refused && error !== undefined && sameAs(await this.fetch(recorded), asked.value)) throw LoopError.of(error);
     const { type, name, kind, version } = recorded;
     const alike = type === asked.type && name === asked.name && kind === asked.kind && version === asked.version;
     if (!alike) return this.mismatch(key, recorded, asked);
     const value = await this.fetch(recorded);
-    if (!same(value, snapshot(asked.value, asked.type))) return this.mismatch(key, { ...recorded, value }, asked);
+    if (!sameAs(value, asked.value)) return this.mismatch(key, { ...recorded, value }, asked);
   }
 
   mismatch(key: string, recorded: Entry | undefined, asked: Asked | undefined): Promise<never> {
@@ -144,6 +194,14 @@ export class Run {
       new Fault('REPLAY_MISMATCH', message, { session: this.parts.session, key, recorded: held, asked: wanted }),
     );
     return stall();
+  }
+
+  /** Signals that a lost branch gave back go to whoever waits for them by now. */
+  redeliver(): void {
+    for (const [waited, [waiter]] of this.parts.waiters) {
+      const kept = waited.startsWith('signal ') ? this.parts.standing.kept(waited.slice('signal '.length)) : undefined;
+      if (kept !== undefined) waiter?.(kept);
+    }
   }
 
   /** Waits for an entry that comes from outside, under `name` among the waiters. */

@@ -3,14 +3,16 @@
  * runs again asks for the same keys in the same order and finds what it already did. A scope is a straight line: one
  * step at a time; what runs side by side gets a scope of its own, through `all` or `race`.
  */
+import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { type Loop, runCall } from './call.js';
 import type { Effect } from './effect.js';
-import { LoopError } from './errors.js';
+import { LoopError, outcomeOf } from './errors.js';
 import { type Branches, joinAll, raceFirst } from './group.js';
 import { runEffect } from './layer.js';
 import type { Run, Site } from './run.js';
+import { copy } from './value.js';
 import { waitForSignal, waitUntil } from './wait.js';
 
 /** A body without a name: one line of an `all` or a `race`. */
@@ -19,11 +21,34 @@ export type Branch<O> = (scope: Scope) => Promise<O> | O;
 /** What the branches of an `all` return, place by place. */
 export type Results<B extends readonly Branch<unknown>[]> = { -readonly [I in keyof B]: Awaited<ReturnType<B[I]>> };
 
+const PATIENCE = 100;
+
+/** Types that the kernel writes itself. */
+const RESERVED = /^(session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
+
+function reserved(type: string, key: string): LoopError {
+  return new LoopError('VALUE_INVALID', `Cannot record ${type} at ${key}: the kernel writes this type itself.`, {
+    key,
+    type,
+  });
+}
+
+/** What was made, or how making it failed: either is recorded. */
+function made(make: () => Json): { value: Json } | { error: ErrorRecord } {
+  try {
+    return { value: make() };
+  } catch (thrown) {
+    return { error: outcomeOf(thrown).record() };
+  }
+}
+
 export class Scope {
   private readonly run: Run;
   private readonly site: Site;
   private next = 0;
   private busy = false;
+  /** New steps asked for after the end: a retry loop that takes a cancel for a failure would go on for ever. */
+  private refusals = 0;
 
   constructor(run: Run, site: Site) {
     this.run = run;
@@ -39,6 +64,7 @@ export class Scope {
   call<I, O>(loop: Loop<I, O>, input: I): Promise<O> {
     if (this.busy) return Promise.reject(this.tangled('another step was started'));
     if (this.run.over) return stall();
+    if (this.refusals > PATIENCE) return this.run.attempt.giveUp();
     return runCall(this.run, this.enter(1), loop, input, this) as Promise<O>;
   }
 
@@ -53,7 +79,7 @@ export class Scope {
   }
 
   /** Runs branches side by side until one ends; the others are cancelled. The winner is recorded. */
-  race<B extends readonly Branch<unknown>[]>(branches: B): Promise<Awaited<ReturnType<B[number]>>> {
+  race<const B extends readonly Branch<unknown>[]>(branches: B): Promise<Awaited<ReturnType<B[number]>>> {
     type Winner = Awaited<ReturnType<B[number]>>;
     return this.step((site) => raceFirst(this.run, site, this.branches(branches, site))) as Promise<Winner>;
   }
@@ -71,13 +97,16 @@ export class Scope {
   /** Records a fact of a type of one's own, made once: a body that runs again gets what was recorded. */
   record<V extends Json>(type: string, make: () => V): Promise<V> {
     return this.step(async ({ key, life, seen }) => {
-      if (seen !== undefined && seen.close?.type !== type) return this.run.mismatch(key, seen.witness, { type });
+      if (RESERVED.test(type)) throw reserved(type, key);
+      const refused = seen?.close?.type === 'step.refused' && seen.close.name === type;
+      if (seen !== undefined && seen.close?.type !== type && !refused)
+        return this.run.mismatch(key, seen.witness, { type });
       if (seen?.close !== undefined) return (await this.run.recall(seen.close)) as V;
       life.check();
-      const value = make();
-      this.run.writer.propose({ seq: 0, at: 0, type, key, value });
+      const { value, error } = this.run.propose(life, { seq: 0, at: 0, type, key, ...made(make) });
+      if (error !== undefined) throw LoopError.of(error);
       if (this.run.writer.crowded) await this.run.barrier(life);
-      return value;
+      return copy(value) as V;
     });
   }
 
@@ -93,10 +122,12 @@ export class Scope {
   async step<T>(work: (site: Site) => Promise<T>): Promise<T> {
     if (this.busy) throw this.tangled('another step was started');
     if (this.run.over) return stall();
+    if (this.refusals > PATIENCE) return this.run.attempt.giveUp();
     try {
       return await work(this.enter(0));
     } finally {
       this.leave();
+      if (this.run.over) await stall();
     }
   }
 
@@ -108,6 +139,8 @@ export class Scope {
   /** Refuses to end while a step still runs, or while the journal holds steps that were not asked for. */
   close(): Promise<never> | undefined {
     if (this.busy) throw this.tangled('the body ended');
+    // Whoever kept this scope meets the same refusal as a second step at once.
+    this.busy = true;
     const untaken = this.site.seen?.untaken;
     if (untaken === undefined || this.site.life.reason !== undefined) return undefined;
     return this.run.mismatch(this.key, untaken.witness, undefined);
@@ -117,12 +150,14 @@ export class Scope {
     const { key, life, seen, depth } = this.site;
     const index = this.next++;
     this.busy = true;
-    return { key: `${key}/${index}`, life, seen: seen?.take(index), depth: depth + deeper };
+    const step = seen?.take(index);
+    if (life.reason !== undefined && step === undefined) this.refusals += 1;
+    return { key: `${key}/${index}`, life, seen: step, depth: depth + deeper };
   }
 
   private branches<O>(list: readonly Branch<O>[], { key, seen, depth }: Site): Branches<O> {
     const start = async (index: number, life: Site['life']): Promise<O> => {
-      const scope = new Scope(this.run, { key: `${key}/${index}`, life, seen: seen?.take(index), depth });
+      const scope = new Scope(this.run, { key: `${key}/${index}`, life, seen: seen?.take(index), depth: depth + 1 });
       const value = await list[index]?.(scope);
       const untidy = scope.close();
       if (untidy !== undefined) await untidy;
@@ -134,8 +169,11 @@ export class Scope {
   private tangled(what: string): LoopError {
     const { key } = this;
     const message =
-      `In ${key}, ${what} while step ${this.next - 1} was still running. ` +
+      `In ${key}, ${what} while step ${this.next - 1} was still running, or after the body had ended. ` +
       'Await each step; for steps side by side use scope.all or scope.race.';
-    return new LoopError('SCOPE_BUSY', message, { key });
+    const error = new LoopError('SCOPE_BUSY', message, { key });
+    // The step that nobody waits for must not go on either: the whole run ends with this.
+    this.run.attempt.life.end(error, false);
+    return error;
   }
 }

@@ -98,10 +98,9 @@ verifies('kernel.signal', 'a signal that came first, or while the run runs, is l
     { name: 'main', body: async (_: null, s) => [await s.wait('x'), await s.wait('x')] },
     null,
   );
-  await tick();
+  expect((await running).status).toBe('paused');
   const again = await open();
   await again.signal({ id: 'late', name: 'x', value: { large: 'y'.repeat(9_000) } });
-  await running;
   const outcome = await run(again, async (s) => [await s.wait('x'), await s.wait('x')]);
   expect(outcome).toEqual({ status: 'ok', output: [1, { large: 'y'.repeat(9_000) }] });
 });

@@ -15,7 +15,7 @@ import { Past, type Trodden } from './past.js';
 import { digest } from './record.js';
 import { fetchValue, Run, type RunParts, type Waiters } from './run.js';
 import { type Root, Standing } from './standing.js';
-import { type Upcasts, upcast } from './upcast.js';
+import { needsUpcast, type Upcasts, upcast } from './upcast.js';
 import { same, snapshot } from './value.js';
 import { Folds, type Invariant, type View } from './view.js';
 import { Writer } from './writer.js';
@@ -55,28 +55,29 @@ export class Session {
   private readonly parts: RunParts;
   private attempt: { readonly root: string; readonly current: Attempt } | undefined;
   /** The last root that opening found, for the run that usually follows. */
-  private loaded: { readonly root: string; readonly recorded: Trodden | undefined; readonly next: number } | undefined;
+  private loaded: Past | undefined;
   private snapshotAt = 0;
-  private closed = false;
+  private closing: Promise<void> | undefined;
 
-  private constructor(name: string, options: SessionOptions, claim: Claim) {
+  private constructor(name: string, options: SessionOptions, claim: Claim, folds: Folds) {
     const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000 } = options;
     this.name = name;
     this.store = store;
     this.upcasts = upcasts;
-    const views = (options.views ?? []) as unknown as readonly View<unknown>[];
-    this.folds = new Folds(views, (options.invariants ?? []) as unknown as readonly Invariant<unknown>[]);
+    this.folds = folds;
     const tell = (fault: Fault): void => this.attempt?.current.fail(fault);
     this.writer = new Writer({ session: name, store, clock, folds: this.folds, upcasts, claim, tell });
     const { writer, standing, waiters, inFlight } = this;
-    const shared = { session: name, writer, standing, waiters, inFlight };
+    const shared = { session: name, writer, standing, waiters, inFlight, landed: undefined };
     this.parts = { ...shared, blobs: store.blobs, clock, ids, layers, maxDepth };
   }
 
   /** Claims a session and folds what it holds. A session that was never opened starts here. */
   static async open(name: string, options: SessionOptions): Promise<Session> {
+    const views = (options.views ?? []) as unknown as readonly View<unknown>[];
+    const folds = new Folds(views, (options.invariants ?? []) as unknown as readonly Invariant<unknown>[]);
     const claim = await options.store.journal.claim(name);
-    const session = new Session(name, options, claim);
+    const session = new Session(name, options, claim, folds);
     if (claim.next > 0) await session.load(claim.next);
     else {
       const born = options.ids.id();
@@ -107,18 +108,22 @@ export class Session {
     if (this.attempt !== undefined) throw this.fault('SESSION_BUSY', `it already runs ${this.attempt.root}`);
     const attempt = new Attempt(options.timers ?? 'hold');
     this.attempt = { root, current: attempt };
+    this.parts.landed = this.inFlight.size > 0 ? new Map() : undefined;
     try {
       const known = this.standing.roots.get(root);
       const seen = known === undefined ? undefined : await this.past(root, known);
+      attempt.check();
       if (known?.cancelled !== undefined) attempt.life.end(cancelledBecause(root, known.cancelled), false);
       const site = { key: root, life: attempt.life, seen, depth: 0 };
-      const outcome = await attempt.outcome(runCall(new Run(this.parts, attempt), site, loop, input));
+      const call = runCall(new Run(this.parts, attempt), site, loop, input);
+      const outcome = await attempt.outcome(call).catch((thrown: unknown) => this.failure(root, thrown));
       await this.writer.durable();
       if (this.writer.next - this.snapshotAt >= SNAPSHOT_EVERY) await this.remember();
       return outcome as Outcome<O>;
     } finally {
       attempt.finish();
       this.attempt = undefined;
+      this.parts.landed = undefined;
     }
   }
 
@@ -163,37 +168,64 @@ export class Session {
     this.usable();
     const known = this.standing.roots.get(root);
     if (known === undefined || known.last !== undefined || known.cancelled !== undefined) return false;
-    this.standing.apply(this.writer.propose({ seq: 0, at: 0, type: 'cancel.requested', key: root, reason }));
-    if (this.attempt?.root === root) this.attempt.current.life.end(cancelledBecause(root, reason), false);
+    const why = String(reason);
+    this.standing.apply(this.writer.propose({ seq: 0, at: 0, type: 'cancel.requested', key: root, reason: why }));
+    if (this.attempt?.root === root) this.attempt.current.life.end(cancelledBecause(root, why), false);
     await this.writer.durable();
     return true;
   }
 
   /** Ends the attempt, waits until effects in flight are recorded and all is durable; nothing is written afterwards. */
-  async close(): Promise<void> {
-    if (this.closed) return;
-    this.closed = true;
+  close(): Promise<void> {
+    this.closing ??= this.end();
+    return this.closing;
+  }
+
+  /** How a run failed. One whose body would not end was left where it was, and its end is written here. */
+  private failure(root: string, thrown: unknown): Outcome {
+    if (!(thrown instanceof LoopError)) throw thrown;
+    const error = thrown.record();
+    const known = this.standing.roots.get(root);
+    if (known !== undefined && known.last === undefined) {
+      this.standing.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
+    }
+    return { status: 'error', error };
+  }
+
+  private async end(): Promise<void> {
     this.attempt?.current.fail(this.fault('SESSION_CLOSED', 'it was closed'));
     while (this.inFlight.size > 0 && this.writer.fault === undefined) await Promise.allSettled(this.inFlight.values());
     if (this.writer.fault === undefined) await this.writer.durable();
   }
 
-  /** What is recorded of a root. Of one that ended, its two ends are enough; opening may just have read all of it. */
+  /**
+   * What is recorded of a root; of one that ended, its two ends are enough. What is written while it is read is heard
+   * of otherwise: results that land, decisions, signals and cancels are all kept in memory until they are needed.
+   */
   private async past(root: string, { first, last }: Root): Promise<Trodden | undefined> {
-    const fresh = this.loaded;
+    const opened = this.loaded;
     this.loaded = undefined;
-    if (fresh?.root === root && fresh.next === this.writer.next) return fresh.recorded;
-    const past = new Past(root);
+    if (opened?.root === root && opened.next === this.writer.next) return opened.recorded;
     await this.writer.durable();
-    if (last === undefined) for await (const entries of this.read(first)) for (const entry of entries) past.add(entry);
-    else for (const seq of [first, last]) past.add(await this.entryAt(seq));
+    const past = new Past(root);
+    if (last !== undefined) for (const seq of [first, last]) past.add(await this.entryAt(seq));
+    else for await (const entries of this.read(first)) for (const entry of entries) past.add(entry);
+    if (past.recorded === undefined) throw this.fault('STORE_DAMAGED', `entry ${first} is missing`);
     return past.recorded;
   }
 
   private async *read(from: number): AsyncGenerator<readonly Entry[]> {
     for await (const entries of this.store.journal.read(this.name, from)) {
-      yield entries.map((entry) => upcast(entry, this.upcasts));
+      const present = entries.map((entry) => this.upToDate(entry));
+      yield present.some((entry) => entry instanceof Promise) ? await Promise.all(present) : (present as Entry[]);
     }
+  }
+
+  /** An older entry is brought up to date with its value, wherever that lies. */
+  private upToDate(entry: Entry): Entry | Promise<Entry> {
+    if (entry.blob === undefined || !needsUpcast(entry, this.upcasts)) return upcast(entry, this.upcasts);
+    const { blob: _, ...rest } = entry;
+    return fetchValue(this.store.blobs, this.name, entry).then((value) => upcast({ ...rest, value }, this.upcasts));
   }
 
   private async entryAt(seq: number): Promise<Entry> {
@@ -212,7 +244,7 @@ export class Session {
         if (folding !== undefined) await folding;
       }
     }
-    if (past !== undefined) this.loaded = { root: past.root, recorded: past.recorded, next };
+    this.loaded = past;
   }
 
   private fold(entry: Entry): Promise<void> | undefined {
@@ -225,9 +257,15 @@ export class Session {
   private async restore(next: number): Promise<number> {
     const saved = await this.store.snapshots.load(this.name);
     if (saved === undefined || saved.next > next || saved.next === 0) return 0;
-    const { standing, views } = saved.state as { standing: Json; views: { [view: string]: Json } };
-    if (tailOf(await this.entryAt(saved.next - 1)) !== saved.tail || !this.folds.restore(views)) return 0;
-    this.standing.restore(standing);
+    if (tailOf(await this.entryAt(saved.next - 1)) !== saved.tail) return 0;
+    try {
+      const { standing, views } = saved.state as { standing: Json; views: { [view: string]: Json } };
+      const kept = Standing.parse(standing, (entry) => upcast(entry, this.upcasts));
+      if (!this.folds.restore(views)) return 0;
+      this.standing.take(kept);
+    } catch {
+      return 0;
+    }
     this.snapshotAt = saved.next;
     return saved.next;
   }
@@ -236,8 +274,12 @@ export class Session {
     const { next, last } = this.writer;
     if (last === undefined || !this.standing.quiet) return;
     this.snapshotAt = next;
-    const state = { standing: this.standing.save(), views: this.folds.save() };
-    await this.store.snapshots.save(this.name, { next, tail: tailOf(last), state });
+    try {
+      const state = snapshot({ standing: this.standing.save(), views: this.folds.save() }, 'a snapshot') as Json;
+      await this.store.snapshots.save(this.name, { next, tail: tailOf(last), state });
+    } catch {
+      // A cache that cannot be kept is done without; if the store itself failed, the next append tells.
+    }
   }
 
   /** The same delivery again is no news; another content under its id is a conflict. */
@@ -251,7 +293,7 @@ export class Session {
 
   private usable(): void {
     if (this.writer.fault !== undefined) throw this.writer.fault;
-    if (this.closed) throw this.fault('SESSION_CLOSED', 'it was closed');
+    if (this.closing !== undefined) throw this.fault('SESSION_CLOSED', 'it was closed');
   }
 
   private fault(code: 'SESSION_BUSY' | 'SESSION_CLOSED' | 'STORE_DAMAGED', what: string): Fault {

@@ -17,6 +17,8 @@ interface Intent {
   readonly safety: Safety;
   readonly begun: number;
   decided: number;
+  /** The last decision, until it is acted on. */
+  decision?: Entry;
 }
 
 export class Standing {
@@ -26,6 +28,9 @@ export class Standing {
   readonly inbox: Map<string, Entry> = new Map();
   /** The place of every signal ever received, by its delivery id. */
   readonly delivered: Map<string, number> = new Map();
+  /** Races that are not decided, and the signals that waits inside them took. */
+  private readonly races: Set<string> = new Set();
+  private readonly taken: Map<string, Entry> = new Map();
   /** Non-pure effects with an intent and no result. */
   readonly intents: Map<string, Intent> = new Map();
 
@@ -38,20 +43,47 @@ export class Standing {
     const { key, type } = entry;
     if (type === 'session.opened') this.born = entry.born ?? '';
     else if (type === 'signal.received') this.receive(entry);
-    else if (type === 'wait.settled') this.inbox.delete(entry.signal ?? '');
+    else if (type === 'wait.settled') this.settle(entry);
+    else if (type === 'group.opened' && entry.name === 'race') this.races.add(key);
     else if (type === 'effect.requested') this.intend(entry);
     else if (type === 'effect.decided') this.decide(entry);
     else if (type === 'effect.returned' || type === 'effect.failed') this.intents.delete(key);
+    else if (type === 'race.won') this.decideRace(entry);
     else if (!key.includes('/')) this.applyRoot(entry);
   }
 
-  /** The oldest signal of a name that nobody took, taken. */
-  takeSignal(name: string): Entry | undefined {
-    for (const entry of this.inbox.values()) {
-      if (entry.name !== name) continue;
-      this.inbox.delete(entry.key);
-      return entry;
+  /** A signal that was taken inside a race may have to be given back. */
+  private settle({ key, signal = '' }: Entry): void {
+    const taken = this.inbox.get(signal);
+    this.inbox.delete(signal);
+    if (taken !== undefined && this.racing(key)) this.taken.set(key, taken);
+  }
+
+  private racing(key: string): boolean {
+    for (const race of this.races) if (key.startsWith(`${race}/`)) return true;
+    return false;
+  }
+
+  /** What the losers took is there again; what the winner took stays taken, unless a race around it is lost. */
+  private decideRace({ key, winner }: Entry): void {
+    this.abandon(key);
+    this.races.delete(key);
+    for (const [wait, signal] of this.taken) {
+      if (!wait.startsWith(`${key}/`)) continue;
+      const won = wait.startsWith(`${key}/${winner}/`);
+      if (!won) this.inbox.set(signal.key, signal);
+      if (!won || !this.racing(wait)) this.taken.delete(wait);
     }
+  }
+
+  /** What lies under a race that is decided, or a root that ended, needs no decision any more. */
+  private abandon(key: string): void {
+    for (const intent of this.intents.keys()) if (intent.startsWith(`${key}/`)) this.intents.delete(intent);
+  }
+
+  /** The oldest signal of a name that nobody took. */
+  kept(name: string): Entry | undefined {
+    for (const entry of this.inbox.values()) if (entry.name === name) return entry;
     return undefined;
   }
 
@@ -66,18 +98,31 @@ export class Standing {
     if (safety !== 'pure') this.intents.set(base, { name, safety, begun, decided: begun });
   }
 
-  private decide({ key }: Entry): void {
-    const [base = key, redo] = key.split('~');
+  private decide(decision: Entry): void {
+    const [base = '', redo] = decision.key.split('~');
     const intent = this.intents.get(base);
-    if (intent !== undefined) intent.decided = Number(redo);
+    if (intent === undefined) return;
+    intent.decided = Number(redo);
+    intent.decision = decision;
+  }
+
+  /** A decision that was made while nobody listened. */
+  decisionAt(redo: string): Entry | undefined {
+    const [base = ''] = redo.split('~');
+    const decision = this.intents.get(base)?.decision;
+    return decision?.key === redo ? decision : undefined;
   }
 
   private applyRoot({ key, type, seq, reason }: Entry): void {
     const root = this.roots.get(key);
     if (root === undefined) {
       if (type === 'call.started') this.roots.set(key, { first: seq });
-    } else if (type === 'call.completed' || type === 'call.errored') root.last = seq;
-    else if (type === 'cancel.requested') root.cancelled = reason ?? '';
+    } else if (type === 'call.completed' || type === 'call.errored') {
+      root.last = seq;
+      this.abandon(key);
+      this.races.clear();
+      this.taken.clear();
+    } else if (type === 'cancel.requested') root.cancelled = reason ?? '';
   }
 
   save(): Json {
@@ -86,16 +131,26 @@ export class Standing {
     return { born, roots, inbox: [...this.inbox.values()] as unknown as Json, delivered: [...this.delivered] };
   }
 
-  restore(saved: Json): void {
+  /** Reads what `save` made, or throws; nothing of it is believed halfway. */
+  static parse(saved: Json, upToDate: (entry: Entry) => Entry): Standing {
     const { born, roots, inbox, delivered } = saved as unknown as {
       born: string;
       roots: [string, number, number][];
       inbox: Entry[];
       delivered: [string, number][];
     };
-    this.born = born;
-    for (const [key, first, last] of roots) this.roots.set(key, { first, last });
-    for (const entry of inbox) this.inbox.set(entry.key, entry);
-    for (const [id, seq] of delivered) this.delivered.set(id, seq);
+    const standing = new Standing();
+    standing.born = born;
+    for (const [key, first, last] of roots) standing.roots.set(key, { first, last });
+    for (const entry of inbox) standing.inbox.set(entry.key, upToDate(entry));
+    for (const [id, seq] of delivered) standing.delivered.set(id, seq);
+    return standing;
+  }
+
+  take(other: Standing): void {
+    this.born = other.born;
+    for (const [key, root] of other.roots) this.roots.set(key, root);
+    for (const [id, entry] of other.inbox) this.inbox.set(id, entry);
+    for (const [id, seq] of other.delivered) this.delivered.set(id, seq);
   }
 }

@@ -10,6 +10,10 @@ export interface Upcasts {
   };
 }
 
+export function needsUpcast({ type, v = 1 }: Entry, upcasts: Upcasts): boolean {
+  return Object.hasOwn(upcasts, type) && v < (upcasts[type]?.current ?? 1);
+}
+
 export function upcast(entry: Entry, upcasts: Upcasts): Entry {
   const known = Object.hasOwn(upcasts, entry.type) ? upcasts[entry.type] : undefined;
   const current = known?.current ?? 1;

@@ -1,22 +1,20 @@
 /**
  * Values that cross the journal. `snapshot` checks and copies in one walk: what is journaled is plain JSON of
  * bounded depth and size, and nobody who keeps a reference can change it afterwards.
- * A value over `INLINE` goes to the blobs by digest.
  */
 import type { Json } from '../protocol/json.js';
 import { LoopError } from './errors.js';
 
 const DEPTH = 256;
 const SIZE = 64 * 1024 * 1024;
-const INLINE = 4096;
 
 type Fields = { readonly [key: string]: unknown };
 
 let weight = 0;
 
-/** Whether the value of the last snapshot is too large to sit inside its entry. */
-export function heavy(): boolean {
-  return weight > INLINE;
+/** About how many bytes the value of the last snapshot has. */
+export function weighed(): number {
+  return weight;
 }
 
 /** Why a value cannot be copied; where, is found only when it matters. */
@@ -50,10 +48,11 @@ function copyOf(value: unknown, depth: number): Json {
   switch (typeof value) {
     case 'string':
       weight += value.length;
+      if (weight > SIZE) throw new Flaw(`the whole is larger than ${SIZE} bytes`);
       return value;
     case 'number':
       if (!Number.isFinite(value)) throw new Flaw(`${value} is not a JSON number`);
-      return value;
+      return value === 0 ? 0 : value;
     case 'boolean':
       return value;
     case 'object':
@@ -92,6 +91,12 @@ export function snapshot(value: unknown, what: string, key?: string): Json | und
     const data = { path, reason: flaw.message };
     throw new LoopError('VALUE_INVALID', `Cannot record ${place}: ${flaw.message}.`, data);
   }
+}
+
+/** A copy of a value that is known to be JSON: what a body gets is its own, and never what the journal holds. */
+export function copy(value: Json | undefined): Json | undefined {
+  weight = 0;
+  return typeof value === 'object' ? copyOf(value, 0) : value;
 }
 
 /** Whether two JSON values are the same; the order of keys does not matter. */

@@ -1,8 +1,9 @@
 /** Steps that wait for something outside the run: a time, or a signal. What is waited for is recorded before the waiting. */
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { LoopError } from './errors.js';
+import { faultOf, LoopError } from './errors.js';
 import type { Run, Site } from './run.js';
+import { copy } from './value.js';
 
 export async function waitUntil(run: Run, site: Site, ms: number): Promise<void> {
   const { key, life, seen } = site;
@@ -15,11 +16,13 @@ export async function waitUntil(run: Run, site: Site, ms: number): Promise<void>
   if (clock.now() < until) {
     await run.attempt.park<void>({ kind: 'timer', key, until }, life, (wake) => {
       const stop = new AbortController();
-      clock.sleep(until, stop.signal).then(wake, () => {});
+      clock.sleep(until, stop.signal).then(wake, (error: unknown) => {
+        if (!stop.signal.aborted) run.attempt.fail(faultOf(error));
+      });
       return () => stop.abort();
     });
   }
-  run.writer.push({ seq: 0, at: 0, type: 'timer.fired', key });
+  run.push(life, { seq: 0, at: 0, type: 'timer.fired', key });
 }
 
 export async function waitForSignal(run: Run, site: Site, name: string): Promise<Json | undefined> {
@@ -28,14 +31,16 @@ export async function waitForSignal(run: Run, site: Site, name: string): Promise
   if (ended && seen?.close !== undefined) return (await run.recall(seen.close)) as Json | undefined;
   life.check();
   const take = (signal: Entry, value: Json | undefined): void =>
-    run.note(run.writer.push({ seq: 0, at: 0, type: 'wait.settled', key, signal: signal.key, value }));
-  const kept = run.parts.standing.takeSignal(name);
-  if (kept !== undefined) {
+    run.note(run.push(life, { seq: 0, at: 0, type: 'wait.settled', key, signal: signal.key, value }));
+  const { standing } = run.parts;
+  for (let kept = standing.kept(name); kept !== undefined; kept = standing.kept(name)) {
     const value = (await run.recall(kept)) as Json | undefined;
+    if (standing.kept(name) !== kept) continue;
+    life.check();
     take(kept, value);
     return value;
   }
   // Taken in the same breath as it is written, so that no other wait can take the same signal.
   const fresh = await run.outside({ kind: 'signal', key, name }, life, `signal ${name}`, (one) => take(one, one.value));
-  return fresh.value;
+  return copy(fresh.value);
 }

@@ -4,19 +4,21 @@
  * session is told. Entries leave memory with their append; a slow store holds the run back instead of growing a queue.
  */
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
-import { stall } from './attempt.js';
 import type { Clock } from './clock.js';
-import { type Fault, faultOf } from './errors.js';
+import { Fault, faultOf } from './errors.js';
 import type { Claim, Store } from './journal.js';
 import { digest } from './record.js';
 import type { Upcasts } from './upcast.js';
-import { heavy, snapshot } from './value.js';
+import { snapshot, weighed } from './value.js';
 import type { Folds } from './view.js';
 
 /** An entry that has no place yet: `seq` and `at` are filled in by the push. */
 export type Fresh = { -readonly [K in keyof Entry]: Entry[K] };
 
+/** Values over this size go to the blobs. */
+const INLINE = 4096;
 const BATCH = 256;
+const BATCH_SIZE = 1024 * 1024;
 const BACKLOG = 4;
 const LONGEST = 10_000;
 
@@ -42,7 +44,8 @@ export class Writer {
   /** Large values that go out before the next append. */
   private blobs: Map<string, string> | undefined;
   private backlog = 0;
-  private putting = 0;
+  /** About how many bytes the buffer holds. */
+  private size = 0;
   private tail: Promise<void> = Promise.resolve();
 
   constructor(parts: WriterParts) {
@@ -66,31 +69,40 @@ export class Writer {
     const { folds, upcasts, clock } = this.parts;
     if (entry.error !== undefined) entry.error = writable(entry.error);
     entry.value = snapshot(entry.value, entry.type, entry.key);
-    const large = heavy();
+    const size = weighed();
     if (proposed && folds.ruled) folds.admit(entry);
-    if (large) this.putAside(entry);
+    if (size > INLINE) this.putAside(entry);
     if (this.versioned) entry.v = upcasts[entry.type]?.current ?? 1;
     entry.seq = this.next++;
     entry.at = clock.now();
     this.last = entry;
-    if (!folds.empty) folds.apply(entry);
+    if (!folds.empty) this.fold(entry);
     this.buffer.push(entry);
-    if (this.buffer.length >= BATCH) this.flush();
+    this.size += size;
+    if (this.buffer.length >= BATCH || this.size >= BATCH_SIZE) this.flush();
     return entry;
   }
 
   /** Resolves once all that was pushed is durable; rejects with the Fault if that fails. */
   async durable(): Promise<void> {
-    this.flush();
-    await this.tail;
+    await this.flushed();
     if (this.fault !== undefined) throw this.fault;
   }
 
-  /** The same for bodies, which never see a Fault: it stays unsettled and the session ends the attempt. */
-  async barrier(): Promise<void> {
+  /** Resolves once it is known whether all that was pushed is durable; `fault` tells. */
+  flushed(): Promise<void> {
     this.flush();
-    await this.tail;
-    if (this.fault !== undefined) await stall();
+    return this.tail;
+  }
+
+  /** A view that throws knows nothing more that can be relied on, and no writer goes on without its views. */
+  private fold(entry: Entry): void {
+    try {
+      this.parts.folds.apply(entry);
+    } catch (error) {
+      this.fail(new Fault('VIEW_FAILED', `A view could not take ${entry.type} at ${entry.key}: ${error}`, {}, error));
+      throw error;
+    }
   }
 
   private putAside(entry: Fresh): void {
@@ -100,30 +112,29 @@ export class Writer {
     this.blobs.set(entry.blob, text);
   }
 
+  /** One append at a time: after one that failed, the next is never tried. */
   private flush(): void {
     if (this.buffer.length === 0) return;
     const entries = this.buffer;
     const blobs = this.blobs;
     this.buffer = [];
     this.blobs = undefined;
+    this.size = 0;
     this.backlog += 1;
-    const { session, store, claim } = this.parts;
-    const batch = { session, fence: claim.fence, first: this.next - entries.length, entries };
-    const append = (): Promise<void> => store.journal.append(batch);
-    // An append may only overtake nothing: once one waits for its blobs, the ones after it queue behind.
-    const direct = blobs === undefined && this.putting === 0;
-    const written = direct ? append() : this.tail.then(() => this.putAll(blobs)).then(append);
-    if (!direct) this.putting += 1;
-    const done = (): void => {
-      this.backlog -= 1;
-      if (!direct) this.putting -= 1;
-    };
-    this.tail = written.then(done, (error: unknown) => this.fail(error));
+    const first = this.next - entries.length;
+    this.tail = this.tail.then(() => this.append(first, entries, blobs));
   }
 
-  private async putAll(blobs: ReadonlyMap<string, string> | undefined): Promise<void> {
-    const { session, store } = this.parts;
-    for (const [name, text] of blobs ?? []) await store.blobs.put(session, name, text);
+  private async append(first: number, entries: Fresh[], blobs: Map<string, string> | undefined): Promise<void> {
+    if (this.fault !== undefined) return;
+    const { session, store, claim } = this.parts;
+    try {
+      if (blobs !== undefined) for (const [name, text] of blobs) await store.blobs.put(session, name, text);
+      await store.journal.append({ session, fence: claim.fence, first, entries });
+      this.backlog -= 1;
+    } catch (error) {
+      this.fail(error);
+    }
   }
 
   /** The first failure is the one to tell; those behind it only follow from it. */
@@ -139,7 +150,7 @@ function writable({ code, message, data }: ErrorRecord): ErrorRecord {
   const bounded = { code: String(code), message: String(message).slice(0, LONGEST) };
   try {
     const copy = snapshot(data, 'data');
-    return copy === undefined || heavy() ? bounded : { ...bounded, data: copy };
+    return copy === undefined || weighed() > INLINE ? bounded : { ...bounded, data: copy };
   } catch {
     return bounded;
   }

@@ -54,6 +54,7 @@ export interface KernelFacts {
   'signal.received': { readonly name: string } & Valued;
   'group.opened': { readonly name: 'all' | 'race' } & Valued;
   'race.won': { readonly winner: number; readonly error?: ErrorRecord } & Valued;
+  'step.refused': { readonly name: string; readonly error: ErrorRecord };
   'cancel.requested': { readonly reason: string };
 }
 

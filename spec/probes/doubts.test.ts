@@ -1,0 +1,191 @@
+import { expect, test } from 'vitest';
+import type { Layer } from '../../src/kernel/layer.js';
+import type { Scope } from '../../src/kernel/scope.js';
+import { crashingStore } from '../../src/testing/crashing-journal.js';
+import { codeOf, deferred, duplicates, gatedStore, kit, run, tick, ticks, unhandled, within } from './kit.js';
+
+test('D1 an effect that waits for its barrier is listed in doubt and can be decided', async () => {
+  const gate = gatedStore();
+  const k = kit(gate.store);
+  const session = await k.open();
+  const running = run(session, (s) => s.effect(k.effect('pay', 'once')));
+  await ticks(2);
+  const doubts = session.doubts.map(({ key }) => key);
+  gate.release();
+  await running;
+  expect(doubts).toEqual([]);
+});
+
+test('D2 a retry decided before the effect was even performed makes it happen twice after a crash', async () => {
+  const gate = gatedStore();
+  const k = kit(gate.store);
+  const session = await k.open();
+  const hang = deferred<string>();
+  const body = (s: Scope) => s.effect(k.effect('pay', 'once', () => hang.promise));
+  void run(session, body).catch(() => {});
+  await ticks(2);
+  const decided = codeOf(session.decide('t1/0', 'retry', 'watchdog'));
+  gate.release();
+  await decided;
+  await ticks(3);
+  // process dies here: the effect was performed once, result unknown. Nobody decided anything after that.
+  const again = await k.open();
+  const second = run(again, (s) => s.effect(k.effect('pay', 'once')));
+  await within(1000, second);
+  expect(k.performed).toEqual(['pay']);
+});
+
+async function doubt(k = kit()) {
+  const store = crashingStore(k.store, { append: 2, when: 'before' });
+  const body = (s: Scope) => s.effect(k.effect('pay', 'once'));
+  await codeOf(run(await k.open({ store }), body));
+  await tick();
+  return { k, body };
+}
+
+test('D3 a decision made while the run loads is not heard', async () => {
+  const bad: number[] = [];
+  for (let offset = 0; offset < 30; offset++) {
+    const { k, body } = await doubt();
+    const session = await k.open();
+    await session.signal({ id: 'x', name: 'x' }); // so that opening's reading is not used
+    const running = run(session, body);
+    for (let i = 0; i < offset; i++) await undefined;
+    await session.decide('t1/0', 'supply', 'me', { value: 1 }).catch(() => {});
+    let outcome = await running;
+    if (outcome.status === 'paused') outcome = await run(session, body);
+    if (outcome.status !== 'ok' && session.doubts.length === 0) bad.push(offset);
+  }
+  expect(bad).toEqual([]);
+});
+
+test('D4 a doubt in a branch that lost stays in doubts for ever and stops snapshots', async () => {
+  const k = kit();
+  const session = await k.open();
+  // lost branch's intent is never performed: the quick branch wins while the slow one waits for its barrier
+  const hang = deferred<string>();
+  const body = async (s: Scope) => {
+    await s.race([
+      (a) => a.effect(k.effect('slow', 'once', () => hang.promise)),
+      (b) => b.now().then(() => b.sleep(0)),
+    ]);
+    return 'done';
+  };
+  expect((await run(session, body)).status).toBe('ok');
+  const again = await k.open();
+  expect(again.doubts).toEqual([]);
+});
+
+test('D4b ...and no snapshot is ever taken again', async () => {
+  const k = kit();
+  let session = await k.open();
+  const hang = deferred<string>();
+  await run(session, async (s) => {
+    await s.race([(a) => a.effect(k.effect('slow', 'idempotent', () => hang.promise)), (b) => b.sleep(0)]);
+  });
+  session = await k.open(); // crash: the slow one never got a result
+  for (let r = 0; r < 3; r++)
+    await run(
+      session,
+      async (s) => {
+        for (let i = 0; i < 600; i++) await s.record('a.b', () => 1);
+      },
+      `r${r}`,
+    );
+  expect(await k.store.snapshots.load('s')).toBeDefined();
+});
+
+test('D4c a cancelled root with a doubt: doubts, decide', async () => {
+  const { k, body } = await doubt();
+  const session = await k.open();
+  await session.cancel('t1', 'enough');
+  expect((await run(session, body)).status).toBe('error');
+  expect(session.doubts).toEqual([]);
+});
+
+test('D5 decide twice, crash at each append of the decision path', async () => {
+  for (const decision of ['retry', 'supply', 'fail'] as const)
+    for (let append = 1; append <= 6; append++)
+      for (const when of ['before', 'after'] as const) {
+        const { k, body } = await doubt();
+        const crashing = crashingStore(k.store, { append, when });
+        const s1 = await k.open({ store: crashing });
+        try {
+          const paused = await run(s1, body);
+          if (paused.status === 'paused') {
+            await s1.decide('t1/0', decision, 'me', { value: 'big'.repeat(3000) });
+            await run(s1, body);
+          }
+        } catch {}
+        await tick();
+        const s2 = await k.open();
+        let outcome = await run(s2, body);
+        for (let i = 0; i < 5 && outcome.status === 'paused'; i++) {
+          await s2.decide('t1/0', decision, 'me', { value: 'big'.repeat(3000) });
+          outcome = await run(s2, body);
+        }
+        const where = `${decision} ${append} ${when}`;
+        expect(outcome.status, where).toBe(decision === 'fail' ? 'error' : 'ok');
+        expect(duplicates(await k.entries()), where).toEqual([]);
+        const decisions = (await k.entries()).filter((e) => e.type === 'effect.decided').length;
+        const retries = decision === 'retry' ? decisions : 0;
+        expect(k.performed.length, where).toBeLessThanOrEqual(1 + retries);
+        const third = await k.open();
+        const n = k.performed.length;
+        expect(await run(third, body), where).toEqual(outcome);
+        expect(k.performed.length).toBe(n);
+      }
+});
+
+test('D6 doubts inside race branches and layers', async () => {
+  const budget: Layer = async (_e, scope, next) => {
+    await scope.record('b.r', () => 1);
+    return next();
+  };
+  for (let append = 1; append <= 8; append++)
+    for (const when of ['before', 'after'] as const) {
+      const k = kit();
+      const body = (s: Scope) =>
+        s.race([
+          async (a) => {
+            await a.effect(k.effect('one', 'once'));
+            await a.effect(k.effect('two', 'once'));
+            return 'first';
+          },
+          (b) => b.wait('never'),
+        ]);
+      const crashing = crashingStore(k.store, { append, when });
+      await codeOf(run(await k.open({ store: crashing, layers: [budget] }), body));
+      await tick();
+      const s2 = await k.open({ layers: [budget] });
+      let o = await run(s2, body);
+      let decisions = 0;
+      for (let i = 0; i < 6 && o.status === 'paused'; i++) {
+        const d = o.pending.find((p) => p.kind === 'doubt');
+        if (d) {
+          await s2.decide(d.key, 'retry', 'me');
+          decisions += 1;
+        }
+        o = await run(s2, body);
+      }
+      const where = `${append} ${when}`;
+      expect(o, where).toEqual({ status: 'ok', output: 'first' });
+      expect(duplicates(await k.entries()), where).toEqual([]);
+      expect(k.performed.length, where).toBeLessThanOrEqual(2 + decisions);
+    }
+});
+
+test('D7 live decision in hold mode, twice', async () => {
+  const { k } = await doubt();
+  const session = await k.open();
+  const body = (s: Scope) => s.effect(k.effect('pay', 'once'));
+  const running = run(session, body, 't1', 'hold');
+  const o = await running;
+  expect(o.status).toBe('paused');
+  const results = await Promise.all([
+    codeOf(session.decide('t1/0', 'supply', 'a', { value: 1 })),
+    codeOf(session.decide('t1/0', 'fail', 'b')),
+  ]);
+  expect(results.sort()).toEqual(['DECISION_REFUSED', 'nothing']);
+  expect(unhandled).toEqual([]);
+});

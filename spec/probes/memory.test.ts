@@ -1,0 +1,241 @@
+/** Does a session that works for long grow? */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from 'vitest';
+import type { Store } from '../../src/kernel/journal.js';
+import type { Scope } from '../../src/kernel/scope.js';
+import type { Session } from '../../src/kernel/session.js';
+import { deferred, kit, run, tick, ticks } from './kit.js';
+
+setFlagsFromString('--expose-gc');
+const gc = runInNewContext('gc') as () => void;
+const heap = async (): Promise<number> => {
+  await ticks(3);
+  gc();
+  gc();
+  return process.memoryUsage().heapUsed / 1024 / 1024;
+};
+
+/** Keeps nothing of what is appended, so that only the session's own memory shows. */
+function forgetful(): Store {
+  let next = 0;
+  let fence = 0;
+  return {
+    journal: {
+      claim: async () => ({ fence: ++fence, next }),
+      append: async (b) => {
+        next += b.entries.length;
+      },
+      async *read() {},
+      list: async () => [],
+      remove: async () => {},
+    },
+    blobs: { put: async () => {}, get: async () => undefined },
+    snapshots: { load: async () => undefined, save: async () => {} },
+    close: async () => {},
+  };
+}
+
+interface Insides {
+  attempt: { current: { life: { listeners: Set<unknown> }; parked: Set<unknown>; strands: number } } | undefined;
+  waiters: Map<string, unknown>;
+  inFlight: Map<string, unknown>;
+  standing: {
+    inbox: Map<string, unknown>;
+    delivered: Map<string, unknown>;
+    intents: Map<string, unknown>;
+    roots: Map<string, unknown>;
+  };
+}
+const insides = (session: Session): Insides => session as unknown as Insides;
+
+async function growth(
+  work: (s: Scope, i: number, session: Session) => Promise<unknown>,
+  n: number,
+): Promise<{
+  mib: number;
+  listeners: number;
+  parked: number;
+  waiters: number;
+  inFlight: number;
+  intents: number;
+  inbox: number;
+  strands: number;
+}> {
+  const k = kit(forgetful());
+  const session = await k.open();
+  let mid = 0;
+  let end = 0;
+  let seen: Insides['attempt'];
+  await run(
+    session,
+    async (s) => {
+      for (let i = 0; i < n; i++) {
+        if (i === Math.floor(n / 4)) mid = await heap();
+        await work(s, i, session);
+      }
+      end = await heap();
+      seen = insides(session).attempt;
+    },
+    't1',
+    'hold',
+  );
+  const { waiters, inFlight, standing } = insides(session);
+  const current = seen?.current;
+  return {
+    mib: end - mid,
+    listeners: current?.life.listeners.size ?? -1,
+    parked: current?.parked.size ?? -1,
+    waiters: waiters.size,
+    inFlight: inFlight.size,
+    intents: standing.intents.size,
+    inbox: standing.inbox.size,
+    strands: current?.strands ?? -1,
+  };
+}
+
+const clean = { listeners: 0, parked: 0, waiters: 0, inFlight: 0, intents: 0, inbox: 0 };
+
+for (const [name, n, work] of [
+  ['100k records', 100_000, (s: Scope) => s.record('a.b', () => 1)],
+  [
+    '40k effects',
+    40_000,
+    (s: Scope, i: number) =>
+      s.effect({ kind: 'k', name: 'e', safety: i % 2 ? 'once' : 'pure', input: null, perform: () => 1 }),
+  ],
+  [
+    '20k effects with abort signals',
+    20_000,
+    (s: Scope) =>
+      s.effect({
+        kind: 'k',
+        name: 'e',
+        safety: 'pure',
+        input: null,
+        perform: (_i: unknown, p: { signal: AbortSignal }) => p.signal.aborted,
+      }),
+  ],
+  ['20k races', 20_000, (s: Scope) => s.race([(a) => a.now(), (b) => b.wait('never'), (c) => c.sleep(1e9)])],
+  ['20k alls', 20_000, (s: Scope) => s.all([(a) => a.now(), (b) => b.call({ name: 'c', body: () => 1 }, null)])],
+  [
+    '20k failing calls',
+    20_000,
+    (s: Scope) =>
+      s
+        .call(
+          {
+            name: 'c',
+            body: () => {
+              throw new Error('x');
+            },
+          },
+          null,
+        )
+        .catch(() => {}),
+  ],
+  [
+    '10k signals taken',
+    10_000,
+    async (s: Scope, i: number, session: Session) => {
+      void session.signal({ id: `s${i}`, name: 'x' });
+      await s.wait('x');
+    },
+  ],
+] as const)
+  test(`M1 ${name}`, async () => {
+    const g = await growth(work as never, n);
+    console.log(`M1 ${name}`, JSON.stringify(g));
+    const { mib, strands, ...rest } = g;
+    expect(rest).toEqual(clean);
+    expect(strands).toBe(1);
+    expect(mib).toBeLessThan(name.includes('signals') ? 4 : 8);
+  }, 120_000);
+
+test('M2 10k roots of one line: what stays of each', async () => {
+  const k = kit(forgetful());
+  const session = await k.open();
+  for (let i = 0; i < 2_000; i++) await run(session, (s) => s.now(), `w${i}`);
+  const before = await heap();
+  const t0 = performance.now();
+  for (let i = 0; i < 10_000; i++) await run(session, (s) => s.now(), `r${i}`);
+  const ms = performance.now() - t0;
+  const after = await heap();
+  console.log(
+    'M2 MiB for 10k roots',
+    (after - before).toFixed(1),
+    'ms',
+    ms.toFixed(0),
+    'roots',
+    insides(session).standing.roots.size,
+  );
+  expect(after - before).toBeLessThan(10);
+}, 120_000);
+
+test('M3 one paused root makes each further run slower (snapshot check walks all roots)', async () => {
+  const time = async (paused: boolean): Promise<number> => {
+    const k = kit(forgetful());
+    const session = await k.open();
+    if (paused) await run(session, (s) => s.wait('never'), 'waiting');
+    for (let i = 0; i < 8_000; i++) await run(session, () => 1, `w${i}`);
+    const t0 = performance.now();
+    for (let i = 0; i < 2_000; i++) await run(session, () => 1, `r${i}`);
+    return performance.now() - t0;
+  };
+  const free = await time(false);
+  const held = await time(true);
+  console.log('M3 ms for 2,000 runs after 8,000:', free.toFixed(0), 'with one paused root', held.toFixed(0));
+  expect(held).toBeLessThan(free * 5 + 50);
+}, 120_000);
+
+test('M4 lost branches whose effects never end', async () => {
+  const k = kit(forgetful());
+  const session = await k.open();
+  const hang = deferred();
+  await run(session, async (s) => {
+    for (let i = 0; i < 2_000; i++)
+      await s.race([
+        (a) =>
+          a.effect({
+            kind: 'k',
+            name: 'slow',
+            safety: 'pure',
+            input: null,
+            perform: (_i, { signal }) =>
+              new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+          }),
+        (b) => b.sleep(0),
+      ]);
+  });
+  await tick();
+  expect(insides(session).inFlight.size).toBe(0);
+  void hang;
+}, 60_000);
+
+test('M5 a deep replay: 50k steps', async () => {
+  const k = kit();
+  const body = async (s: Scope) => {
+    for (let i = 0; i < 50_000; i++) await s.record('a.b', () => i);
+    await s.wait('go');
+    return 1;
+  };
+  await run(await k.open(), body);
+  const t0 = performance.now();
+  const session = await k.open();
+  await run(session, body);
+  console.log('M5 replay of 50k records ms', (performance.now() - t0).toFixed(0));
+}, 60_000);
+
+test('M6 ten thousand signals kept while a wait of another name comes: linear search', async () => {
+  const k = kit();
+  const session = await k.open();
+  for (let i = 0; i < 10_000; i++) void session.signal({ id: `s${i}`, name: 'other' });
+  await session.signal({ id: 'last', name: 'other' });
+  for (let i = 0; i < 2_000; i++) void session.signal({ id: `x${i}`, name: 'x' });
+  const t0 = performance.now();
+  await run(session, async (s) => {
+    for (let i = 0; i < 2_000; i++) await s.wait('x');
+  });
+  const ms = performance.now() - t0;
+  console.log('M6 2,000 waits behind 10,000 signals ms', ms.toFixed(0));
+}, 60_000);

@@ -1,0 +1,209 @@
+/**
+ * The anchor: where each session's chain ended, told apart from the database in an append-only file beside it.
+ * SQLite drops the end of a damaged WAL without a word; the anchor is how that loss is noticed.
+ * Invariants: a line is written after its COMMIT and before anything of it is acknowledged, so the anchor never
+ * names what was not committed; each line has its own checksum and commit numbers have no gaps; the file is
+ * replaced only whole (temporary file, sync, rename).
+ */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { crc32 } from 'node:zlib';
+import type { Head } from './heads.js';
+
+export interface Anchored {
+  readonly sid: number;
+  readonly next: number;
+  /** The first characters of the head's hash. */
+  readonly head: string;
+  readonly commit: number;
+  readonly at: number;
+}
+
+/** What the file says once all of its lines are taken together. */
+export interface Fold {
+  readonly heads: Map<string, Anchored>;
+  /** The last commit that it knows, and when that was. */
+  commit: number;
+  at: number;
+  /** The highest sid ever given, so that none is given twice. */
+  sid: number;
+  /** Why it cannot be trusted to be complete; a torn last line is none. */
+  readonly flaws: string[];
+}
+
+const format = 'rondo.anchor.v1';
+const slack = 1 << 20;
+const chunk = 500;
+
+export function shortHash(hash: string): string {
+  return hash.slice(0, 16);
+}
+
+/** One line: its checksum, then fields between tabs, which no name of a session has. */
+function lineOf(fields: string): string {
+  return `${crc32(fields)} ${fields}\n`;
+}
+
+function parse(line: string): readonly string[] | undefined {
+  const cut = line.indexOf(' ');
+  const fields = line.slice(cut + 1);
+  return cut > 0 && line.slice(0, cut) === String(crc32(fields)) ? fields.split('\t') : undefined;
+}
+
+/** A session inside a line: so many numbers and hashes, then its name to the end. */
+function itemOf(item: string, count: number): readonly string[] {
+  const parts = item.split(' ');
+  return [...parts.slice(0, count), parts.slice(count).join(' ')];
+}
+
+function takeCommit(fold: Fold, commit: number, at: number, items: readonly string[]): void {
+  if (fold.commit > 0 && commit !== fold.commit + 1) fold.flaws.push(`commit ${commit} follows commit ${fold.commit}`);
+  fold.commit = Math.max(fold.commit, commit);
+  fold.at = at;
+  for (const item of items) {
+    if (item.startsWith('- ')) {
+      fold.heads.delete(item.slice(2));
+      continue;
+    }
+    const [sid = '', next = '', head = '', name = ''] = itemOf(item, 3);
+    fold.heads.set(name, { sid: Number(sid), next: Number(next), head, commit, at });
+    fold.sid = Math.max(fold.sid, Number(sid));
+  }
+}
+
+function takeKept(fold: Fold, items: readonly string[]): void {
+  for (const item of items) {
+    const [sid, next, head = '', commit, at, name = ''] = itemOf(item, 5);
+    fold.heads.set(name, { sid: Number(sid), next: Number(next), head, commit: Number(commit), at: Number(at) });
+  }
+}
+
+function take(fold: Fold, [kind, ...fields]: readonly string[]): void {
+  const [commit = 0, at = 0, sid = 0] = fields.slice(0, 3).map(Number);
+  if (kind === 'keep') takeKept(fold, fields);
+  else if (kind === 'commit') takeCommit(fold, commit, at, fields.slice(2));
+  else Object.assign(fold, { commit, at, sid });
+}
+
+/** Folds the text of an anchor file; never throws. */
+export function foldAnchor(content: string): Fold {
+  const fold: Fold = { heads: new Map(), commit: 0, at: 0, sid: 0, flaws: [] };
+  const lines = content.split('\n').map(parse);
+  const last = lines.findLastIndex((line) => line !== undefined);
+  if (lines[0]?.[0] !== format) fold.flaws.push('its first line is damaged');
+  let kept = 0;
+  for (const [index, line] of lines.slice(0, last + 1).entries()) {
+    if (line === undefined) fold.flaws.push(`line ${index + 1} is damaged`);
+    else take(fold, line);
+    if (line?.[0] === 'keep') kept += line.length - 1;
+  }
+  const count = Number(lines[0]?.[4] ?? kept);
+  if (kept !== count) fold.flaws.push(`${count - kept} of ${count} sessions were cut off`);
+  return fold;
+}
+
+/** Reads the anchor; undefined if there is none. */
+export function readAnchor(path: string): Fold | undefined {
+  return existsSync(path) ? foldAnchor(readFileSync(path, 'utf8')) : undefined;
+}
+
+function whole(fold: Fold): string {
+  const { commit, at, sid, heads } = fold;
+  const lines = [lineOf([format, commit, at, sid, heads.size].join('\t'))];
+  const all = Array.from(heads, ([name, a]) => `${a.sid} ${a.next} ${a.head} ${a.commit} ${a.at} ${name}`);
+  for (let i = 0; i < all.length; i += chunk) lines.push(lineOf(['keep', ...all.slice(i, i + chunk)].join('\t')));
+  return lines.join('');
+}
+
+function replace(path: string, content: string): void {
+  const fresh = `${path}.new`;
+  writeFileSync(fresh, content, { flush: true });
+  renameSync(fresh, path);
+  // Elsewhere a directory cannot be synced.
+  if (process.platform === 'win32') return;
+  const directory = openSync(dirname(path), 'r');
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
+
+export class Anchor {
+  readonly #path: string;
+  #fd: number;
+  #size: number;
+  #limit: number;
+  /** Lines that a full disk did not take; they go first once it does. */
+  #backlog = '';
+
+  /** Replaces the file by what `fold` says and goes on from there. */
+  constructor(path: string, fold: Fold) {
+    this.#path = path;
+    const content = whole(fold);
+    replace(path, content);
+    this.#fd = openSync(path, 'a');
+    this.#size = Buffer.byteLength(content);
+    this.#limit = Math.max(slack, 4 * this.#size);
+  }
+
+  /** Adds the line of one commit; throws the system's error, and then keeps the line for the next time. */
+  add(commit: number, at: number, heads: Iterable<Head>, gone: readonly string[]): void {
+    let fields = `commit\t${commit}\t${at}`;
+    for (const name of gone) fields += `\t- ${name}`;
+    for (const { sid, next, hash, name } of heads) fields += `\t${sid} ${next} ${shortHash(hash)} ${name}`;
+    this.#backlog += lineOf(fields);
+    const size = Buffer.byteLength(this.#backlog);
+    const written = this.#write(this.#backlog);
+    if (written < size) this.#finish(Buffer.from(this.#backlog), written);
+    this.#size += size;
+    this.#backlog = '';
+  }
+
+  #write(part: string | Buffer): number {
+    try {
+      return typeof part === 'string' ? writeSync(this.#fd, part) : writeSync(this.#fd, part);
+    } catch (error) {
+      // Half a line would look like damage once more lines follow it.
+      ftruncateSync(this.#fd, this.#size);
+      throw error;
+    }
+  }
+
+  #finish(bytes: Buffer, written: number): void {
+    for (let done = written; done < bytes.length; ) done += this.#write(bytes.subarray(done));
+  }
+
+  /** True when the file has outgrown what it says. */
+  get bloated(): boolean {
+    return this.#size > this.#limit;
+  }
+
+  /** Rewrites the file without what is superseded. A file with flaws is kept as it is: it is evidence. */
+  compact(): void {
+    this.#limit = 2 * this.#size;
+    const fold = foldAnchor(readFileSync(this.#path, 'utf8'));
+    if (fold.flaws.length > 0) return;
+    const content = whole(fold);
+    replace(this.#path, content);
+    const fresh = openSync(this.#path, 'a');
+    closeSync(this.#fd);
+    this.#fd = fresh;
+    this.#size = Buffer.byteLength(content);
+    this.#limit = Math.max(slack, 4 * this.#size);
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+  }
+}

@@ -1,0 +1,173 @@
+/** Stores that lost something: the report must tell, and nobody may go on as if nothing had happened. */
+import { copyFileSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { afterAll, expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import { add, cleanUp, copied, faultOf, freshFile, ownedElsewhere, values } from './fixtures/stage.mjs';
+import { openDriver, openSqlite, type SqliteOptions } from './index.js';
+
+afterAll(cleanUp);
+
+/** A store with three sessions whose owner was killed, and a copy of it with the end of its WAL cut off. */
+async function cutShort(): Promise<{ file: string; cut: string }> {
+  const file = freshFile();
+  await (await ownedElsewhere(file)).kill();
+  const cut = copied(file);
+  truncateSync(`${cut}-wal`, statSync(`${cut}-wal`).size - 3000);
+  return { file, cut };
+}
+
+verifies('sqlite.anchor', 'SQLite drops the end of a damaged WAL and nobody hears of it', async () => {
+  const { cut } = await cutShort();
+  const store = await openSqlite(cut);
+  expect(store.report.damage).toEqual([
+    expect.objectContaining({ kind: 'lost tail', session: 'c', seq: 2, had: 3, have: 2, since: expect.any(Number) }),
+  ]);
+  const refused = await faultOf(store.journal.claim('c'));
+  expect(refused.code).toBe('STORE_DAMAGED');
+  expect(refused.message).toContain("open with accept: 'loss' to continue from entry 2");
+  expect((await faultOf(values(store, 'c'))).code).toBe('STORE_DAMAGED');
+  const { fence, next } = await store.journal.claim('a');
+  await add(store, 'a', fence, next, 'goes on');
+  await store.close();
+  const still = await openSqlite(cut);
+  expect(still.report.damage).toMatchObject([{ kind: 'lost tail', session: 'c' }]);
+  await still.close();
+});
+
+verifies(
+  'sqlite.anchor',
+  'an accepted loss is reported for ever, or entries come back under a continued session',
+  async () => {
+    const { cut } = await cutShort();
+    const store = await openSqlite(cut, { accept: 'loss' });
+    expect(store.report.damage).toMatchObject([{ kind: 'lost tail', session: 'c' }]);
+    const { fence, next } = await store.journal.claim('c');
+    expect(next).toBe(2);
+    await add(store, 'c', fence, next, 'anew');
+    await store.close();
+    const again = await openSqlite(cut);
+    expect(again.report.damage).toEqual([]);
+    expect(await values(again, 'c')).toEqual(['c0', 'c1', 'anew']);
+    await again.close();
+  },
+);
+
+verifies('sqlite.anchor', 'with the whole WAL gone the sessions in it seem never to have been', async () => {
+  const { cut } = await cutShort();
+  truncateSync(`${cut}-wal`, 0);
+  const store = await openSqlite(cut);
+  const told = store.report.damage.map(({ kind, session, had }) => [kind, session, had]);
+  expect(told).toEqual([
+    ['missing', 'a', 3],
+    ['missing', 'b', 3],
+    ['missing', 'c', 3],
+  ]);
+  expect((await faultOf(store.journal.claim('a'))).code).toBe('STORE_DAMAGED');
+  expect((await store.journal.list()).map(({ session }) => session)).toEqual(['a', 'b', 'c']);
+  await store.journal.remove('a');
+  expect((await store.journal.claim('a')).next).toBe(0);
+  await store.close();
+  const again = await openSqlite(cut);
+  expect(again.report.damage.map(({ session }) => session)).toEqual(['b', 'c']);
+  await again.close();
+});
+
+verifies('sqlite.anchor', 'a database that became empty takes its WAL with it', async () => {
+  const { cut } = await cutShort();
+  truncateSync(cut, 0);
+  const size = statSync(`${cut}-wal`).size;
+  expect((await faultOf(openSqlite(cut))).message).toContain('empty or missing');
+  expect(statSync(`${cut}-wal`).size).toBe(size);
+});
+
+verifies('sqlite.retention', 'a removed session is back and runs again', async () => {
+  const file = freshFile();
+  const first = await openSqlite(file);
+  const { fence } = await first.journal.claim('a');
+  await add(first, 'a', fence, 0);
+  await first.close();
+  const before = copied(file);
+  const second = await openSqlite(file);
+  await second.journal.remove('a');
+  await second.close();
+  copyFileSync(before, file);
+  const store = await openSqlite(file);
+  expect(store.report.damage).toMatchObject([{ kind: 'resurrected', session: 'a', have: 1 }]);
+  expect((await faultOf(store.journal.claim('a'))).message).toContain('remove it again');
+  await store.journal.remove('a');
+  await store.close();
+  const again = await openSqlite(file);
+  expect(again.report.damage).toEqual([]);
+  await again.close();
+});
+
+verifies('sqlite.anchor', 'a process that ends between COMMIT and the anchor is taken for a loss', async () => {
+  const file = freshFile();
+  const store = await openSqlite(file);
+  for (const session of ['a', 'b']) await add(store, session, (await store.journal.claim(session)).fence, 0);
+  const anchor = readFileSync(`${file}.anchor`);
+  await store.journal.remove('a');
+  await store.close();
+  writeFileSync(`${file}.anchor`, anchor);
+  const again = await openSqlite(file);
+  expect(again.report.damage).toEqual([]);
+  expect(await again.journal.list()).toEqual([{ session: 'b', next: 1 }]);
+  await again.close();
+});
+
+verifies('sqlite.anchor', 'a cut, damaged or missing anchor passes for a whole one', async () => {
+  const { file } = await cutShort();
+  const damage = async (change: (anchor: string) => void): Promise<unknown[]> => {
+    const copy = copied(file);
+    change(`${copy}.anchor`);
+    const store = await openSqlite(copy);
+    expect(await values(store, 'c')).toHaveLength(3);
+    await store.close();
+    return store.report.damage.map(({ kind, session }) => [kind, session]);
+  };
+  const lines = readFileSync(`${file}.anchor`, 'utf8').split('\n');
+  const told = [['anchor', undefined]];
+  expect(await damage((anchor) => rmSync(anchor))).toEqual(told);
+  expect(await damage((anchor) => truncateSync(anchor, 0))).toEqual(told);
+  expect(await damage((anchor) => truncateSync(anchor, statSync(anchor).size >> 1))).toEqual(told);
+  expect(await damage((anchor) => writeFileSync(anchor, lines.toSpliced(4, 1).join('\n')))).toEqual(told);
+  expect(await damage((anchor) => writeFileSync(anchor, lines.with(4, `x${lines[4]}`).join('\n')))).toEqual(told);
+  // A process that ended between COMMIT and the anchor leaves it one line short, or torn: that is no damage.
+  expect(await damage((anchor) => truncateSync(anchor, statSync(anchor).size - 20))).toEqual([]);
+});
+
+verifies('sqlite.damage', 'a changed entry is read back as if it had been written', async () => {
+  const file = freshFile();
+  const store = await openSqlite(file);
+  for (const session of ['a', 'b']) {
+    const { fence } = await store.journal.claim(session);
+    for (let n = 0; n < 5; n++) await add(store, session, fence, n, `${session}${n}`);
+  }
+  await store.close();
+  const raw = openDriver(file);
+  raw.exec(`UPDATE records SET body = replace(body, 'a2', 'a9') WHERE body LIKE '%"a2"%'`);
+  raw.close();
+  for (const options of [{ check: 'full' }, { check: 'heads' }] satisfies SqliteOptions[]) {
+    const again = await openSqlite(file, options);
+    const told = again.report.damage.map(({ kind, session, seq }) => [kind, session, seq]);
+    expect(told).toEqual(options.check === 'full' ? [['damaged', 'a', 2]] : []);
+    expect(await faultOf(values(again, 'a'))).toMatchObject({ code: 'STORE_DAMAGED', data: { session: 'a', seq: 2 } });
+    expect(await values(again, 'b')).toHaveLength(5);
+    await again.close();
+  }
+});
+
+verifies('sqlite.anchor', 'the anchor grows with every commit for ever', async () => {
+  const file = freshFile();
+  const store = await openSqlite(file, { durability: 'os' });
+  const names = Array.from({ length: 400 }, (_, i) => `${'long'.repeat(50)} ${i}`);
+  const claims = await Promise.all(names.map((name) => store.journal.claim(name)));
+  for (let n = 0; n < 12; n++) await Promise.all(names.map((name, i) => add(store, name, claims[i]?.fence ?? 0, n)));
+  expect(store.stats().compactions).toBeGreaterThan(0);
+  expect(statSync(`${file}.anchor`).size).toBeLessThan(1_200_000);
+  await store.close();
+  expect(statSync(`${file}.anchor`).size).toBeLessThan(120_000);
+  const again = await openSqlite(file);
+  expect(again.report.damage).toEqual([]);
+  await again.close();
+});

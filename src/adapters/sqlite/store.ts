@@ -1,0 +1,216 @@
+/**
+ * The store: the ports of the kernel over one SQLite file. It only puts together: what is written goes through the
+ * group commit, what is read is verified, and a session with damage is refused before either.
+ */
+import { Fault } from '../../kernel/errors.js';
+import type { Blobs, Journal, Listed, Snapshots, Store } from '../../kernel/journal.js';
+import { digest } from '../../kernel/record.js';
+import type { Anchor } from './anchor.js';
+import { BlobRows } from './blobs.js';
+import type { Findings, Report } from './check.js';
+import { Commits, type Stats } from './commits.js';
+import type { Driver } from './driver.js';
+import { faultOf, readFault } from './failure.js';
+import { Heads, headColumns, headOf } from './heads.js';
+import { disown } from './owner.js';
+import { readEntries } from './read.js';
+import { Records } from './records.js';
+import { SnapshotRows } from './snapshot.js';
+import { Writes } from './writes.js';
+
+export interface StoreParts {
+  readonly driver: Driver;
+  readonly path: string;
+  readonly anchor: Anchor;
+  readonly findings: Findings;
+  readonly now: () => number;
+}
+
+/** SQLite takes no text over 10^9 bytes; no character has more than three. */
+const longest = 3 * 10 ** 8;
+
+function checkName(session: string): void {
+  if (session.length > 0 && session.length <= 256 && !/[\p{Cc}\p{Cs}]/u.test(session)) return;
+  const message = `${JSON.stringify(session.slice(0, 64))} cannot name a session: a name has 1 to 256 characters and no control characters.`;
+  throw new Fault('STORE_FAILED', message, { session: session.slice(0, 64) });
+}
+
+export class SqliteStore implements Store {
+  readonly journal: Journal;
+  readonly blobs: Blobs;
+  readonly snapshots: Snapshots;
+  /** What opening the store found. */
+  readonly report: Report;
+  readonly #path: string;
+  readonly #driver: Driver;
+  readonly #anchor: Anchor;
+  readonly #findings: Findings;
+  readonly #heads: Heads;
+  readonly #writes: Writes;
+  readonly #commits: Commits;
+  #closing: Promise<void> | undefined;
+
+  constructor({ driver, path, anchor, findings, now }: StoreParts) {
+    const { commit, sid } = findings.fold;
+    this.#path = path;
+    this.#driver = driver;
+    this.#anchor = anchor;
+    this.#findings = findings;
+    this.report = findings.report;
+    this.#heads = new Heads(driver);
+    this.#writes = new Writes(driver, this.#heads, sid);
+    this.#commits = new Commits({ driver, path, writes: this.#writes, anchor, now, commit });
+    this.journal = this.#journal(new Records(driver));
+    this.blobs = this.#blobs(new BlobRows(driver));
+    this.snapshots = this.#snapshots(new SnapshotRows(driver));
+  }
+
+  stats(): Stats {
+    return this.#commits.stats();
+  }
+
+  /** Commits what is queued, then gives the file back; what comes later is refused. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#commits.flush();
+    const failed = this.#commits.stopped !== undefined;
+    this.#commits.stop(new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }));
+    const chores = [
+      () => failed || this.#anchor.compact(),
+      () => this.#anchor.close(),
+      () => disown(this.#driver, this.#path),
+    ];
+    const faults = chores.map((chore) => this.#attempt(chore));
+    // Without room for the chores, all that was acknowledged is still safe, in the WAL.
+    const fault = faults.find((found) => found !== undefined && found.code !== 'STORE_FULL');
+    if (fault !== undefined) throw fault;
+  }
+
+  #attempt(chore: () => unknown): Fault | undefined {
+    try {
+      chore();
+      return undefined;
+    } catch (error) {
+      return faultOf(error, 'Closing', this.#path);
+    }
+  }
+
+  #journal(records: Records): Journal {
+    const source = {
+      path: this.#path,
+      heads: this.#heads,
+      records,
+      guard: (session: string): void => this.#readable(session),
+    };
+    return {
+      claim: async (session) => {
+        checkName(session);
+        this.#writable(session);
+        return this.#commits.push(() => this.#writes.claim(session));
+      },
+      // Judged inside the commit: this is the hot path, and an async function here would cost two more turns.
+      append: (batch) =>
+        this.#commits.push(() => {
+          this.#writable(batch.session);
+          this.#writes.append(batch);
+        }),
+      read: (session, from) => readEntries(source, session, from),
+      list: async () => this.#list(),
+      remove: async (session) => this.#remove(session),
+    };
+  }
+
+  #blobs(rows: BlobRows): Blobs {
+    return {
+      put: async (session, name, text) => {
+        this.#writable(session);
+        const head = this.#reading(() => this.#heads.find(session));
+        if (head === undefined) {
+          throw new Fault('STALE_WRITER', `Session "${session}" is not there: claim it before it is written.`, {
+            session,
+          });
+        }
+        if (text.length > longest || digest(text) !== name) {
+          const flaw = text.length > longest ? 'is too large' : 'does not fit its digest';
+          throw new Fault('STORE_FAILED', `The value ${name} of session "${session}" ${flaw}.`, {
+            session,
+            digest: name,
+          });
+        }
+        this.#commits.stage(head.sid, name, text);
+      },
+      get: async (session, name) => {
+        this.#readable(session);
+        return this.#reading(() => {
+          const head = this.#heads.find(session);
+          return head && (this.#commits.staged(head.sid, name) ?? rows.get(session, head.sid, name));
+        });
+      },
+    };
+  }
+
+  #snapshots(rows: SnapshotRows): Snapshots {
+    return {
+      load: async (session) => {
+        this.#readable(session);
+        const head = this.#reading(() => this.#heads.find(session));
+        return head && rows.load(head.sid);
+      },
+      save: async (session, snapshot) => {
+        this.#writable(session);
+        return this.#commits.push(() => this.#writes.save(session, snapshot));
+      },
+    };
+  }
+
+  /** A session that is refused is listed too: whoever takes up all sessions must meet its Fault. */
+  #list(): readonly Listed[] {
+    this.#running();
+    const sql = `SELECT ${headColumns} FROM sessions ORDER BY sessions.sid`;
+    const rows = this.#reading(() => this.#driver.prepare(sql).all()).map(headOf);
+    const listed = new Map<string, number>();
+    for (const { head, sound } of rows) if (sound) listed.set(head.name, head.next);
+    for (const session of this.#findings.refusals.keys()) if (!listed.has(session)) listed.set(session, 0);
+    return Array.from(listed, ([session, next]) => ({ session, next }));
+  }
+
+  /** Removing is the one thing that may be done to a session that is refused. */
+  async #remove(session: string): Promise<void> {
+    this.#running();
+    this.#unbroken();
+    const sids = this.#findings.refusals.get(session)?.sids;
+    await this.#commits.push(() => this.#writes.remove(session, sids));
+    this.#findings.refusals.delete(session);
+  }
+
+  #running(): void {
+    if (this.#commits.stopped !== undefined) throw this.#commits.stopped;
+  }
+
+  #unbroken(): void {
+    if (this.#findings.unwritable !== undefined) throw this.#findings.unwritable;
+  }
+
+  #readable(session: string): void {
+    this.#running();
+    const refusal = this.#findings.refusals.get(session);
+    if (refusal !== undefined) throw refusal.fault;
+  }
+
+  #writable(session: string): void {
+    this.#readable(session);
+    this.#unbroken();
+  }
+
+  #reading<T>(read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      throw readFault(error, this.#path);
+    }
+  }
+}

@@ -1,0 +1,236 @@
+/**
+ * What can be done to the tables inside one open transaction. Heads that it changes are drafts, seen by the
+ * operations after it and published only once the transaction is committed.
+ * An operation that throws a Fault has left no trace, so the others of its transaction can go on; anything else
+ * that is thrown ends the transaction.
+ */
+import { Fault } from '../../kernel/errors.js';
+import type { Batch, Claim, Snapshot } from '../../kernel/journal.js';
+import { genesis, type SealedRecord, sealRecord } from '../../kernel/record.js';
+import type { Driver, Statement } from './driver.js';
+import { resultCode } from './failure.js';
+import { type Head, type Heads, headSum } from './heads.js';
+import { damagedAt, idOf, lastSid, span } from './records.js';
+import { snapshotSum } from './snapshot.js';
+
+const constraint = 19;
+const tooBig = 18;
+
+interface Statements {
+  readonly insertSession: Statement;
+  readonly claimSession: Statement;
+  readonly advance: Statement;
+  readonly insertRecord: Statement;
+  readonly dropRecord: Statement;
+  readonly insertBlob: Statement;
+  readonly saveSnapshot: Statement;
+  readonly removeSession: Statement;
+  readonly removeRecords: Statement;
+  readonly removeBlobs: Statement;
+  readonly removeSnapshot: Statement;
+  readonly noteRemoval: Statement;
+  readonly forgetRemovals: Statement;
+}
+
+function prepare(driver: Driver): Statements {
+  return {
+    insertSession: driver.prepare(
+      'INSERT INTO sessions (sid, name, fence, next, head, commit_no, check_sum) VALUES (?, ?, ?, ?, ?, ?, ?)',
+    ),
+    claimSession: driver.prepare(
+      'UPDATE sessions SET fence = ?, commit_no = ?, check_sum = ? WHERE sid = ? AND fence = ?',
+    ),
+    advance: driver.prepare(
+      'UPDATE sessions SET next = ?, head = ?, commit_no = ?, check_sum = ? WHERE sid = ? AND next = ? AND fence = ?',
+    ),
+    insertRecord: driver.prepare(
+      'INSERT INTO records (id, count, fence, at, prev, hash, body) VALUES (?, ?, ?, ?, ?, ?, ?)',
+    ),
+    dropRecord: driver.prepare('DELETE FROM records WHERE id = ?'),
+    insertBlob: driver.prepare('INSERT OR IGNORE INTO blobs (sid, digest, body) VALUES (?, ?, ?)'),
+    saveSnapshot: driver.prepare(
+      'INSERT OR REPLACE INTO snapshots (sid, next, tail, state, check_sum) VALUES (?, ?, ?, ?, ?)',
+    ),
+    removeSession: driver.prepare('DELETE FROM sessions WHERE sid = ?'),
+    removeRecords: driver.prepare('DELETE FROM records WHERE id >= ? AND id < ?'),
+    removeBlobs: driver.prepare('DELETE FROM blobs WHERE sid = ?'),
+    removeSnapshot: driver.prepare('DELETE FROM snapshots WHERE sid = ?'),
+    noteRemoval: driver.prepare('INSERT OR REPLACE INTO removals (sid, commit_no) VALUES (?, ?)'),
+    forgetRemovals: driver.prepare('DELETE FROM removals WHERE commit_no < ?'),
+  };
+}
+
+function stale(batch: Batch, found: Head | undefined): Fault {
+  const { session, fence, first } = batch;
+  const is = found === undefined ? 'the session is not there' : `fence ${found.fence} and next entry ${found.next}`;
+  const message = `Session "${session}" was not written: the writer has fence ${fence} and entry ${first}, the store has ${is}. Claim it again.`;
+  const has = found === undefined ? null : { fence: found.fence, next: found.next };
+  return new Fault('STALE_WRITER', message, { session, expected: { fence, next: first }, found: has });
+}
+
+function sealed({ session, first, fence, entries }: Batch, head: Head): SealedRecord {
+  try {
+    return sealRecord(head.hash, first, fence, entries);
+  } catch (cause) {
+    throw new Fault(
+      'STORE_FAILED',
+      `Session "${session}" was not written: entry ${first} is not JSON.`,
+      { session },
+      cause,
+    );
+  }
+}
+
+export class Writes {
+  readonly #heads: Heads;
+  readonly #do: Statements;
+  readonly #drafts = new Map<string, Head | undefined>();
+  readonly #gone = new Set<string>();
+  #sid: number;
+  /** The highest fence of a removed session: a writer it left behind must not fit a new one of its name. */
+  #floor = 0;
+  #commit = 0;
+  #at = 0;
+  /** Pages that this transaction may have added to the WAL, by estimate. */
+  #pages = 0;
+
+  /** `sid` is the highest ever given. */
+  constructor(driver: Driver, heads: Heads, sid: number) {
+    this.#heads = heads;
+    this.#do = prepare(driver);
+    this.#sid = sid;
+  }
+
+  get at(): number {
+    return this.#at;
+  }
+
+  get pages(): number {
+    return this.#pages;
+  }
+
+  get gone(): readonly string[] {
+    return [...this.#gone];
+  }
+
+  /** The heads that this transaction changed. */
+  get changed(): readonly Head[] {
+    return [...this.#drafts.values()].filter((head) => head !== undefined);
+  }
+
+  begin(commit: number, at: number): void {
+    this.#drafts.clear();
+    this.#gone.clear();
+    this.#commit = commit;
+    this.#at = at;
+    this.#pages = 2;
+  }
+
+  /** The transaction is durable: its heads are the heads. */
+  publish(): void {
+    for (const [name, head] of this.#drafts) {
+      if (head === undefined) this.#heads.forget(name);
+      else this.#heads.keep(head);
+    }
+  }
+
+  claim(name: string): Claim {
+    const head = this.#find(name);
+    if (head === undefined) return this.#create(name);
+    const next: Head = { ...head, fence: head.fence + 1, commit: this.#commit };
+    const changed = this.#do.claimSession.run(next.fence, next.commit, headSum(next), head.sid, head.fence);
+    if (changed !== 1) throw damagedAt(name, head.next, 'its row is not the one that was read');
+    this.#change(next, 0);
+    return { fence: next.fence, next: next.next };
+  }
+
+  append(batch: Batch): void {
+    const head = this.#find(batch.session);
+    const { fence, first, entries } = batch;
+    if (entries.length === 0) throw new Fault('STORE_FAILED', `Session "${batch.session}" was given nothing to write.`);
+    if (head === undefined || head.fence !== fence || head.next !== first) throw stale(batch, head);
+    if (first + entries.length > span) {
+      throw new Fault(
+        'STORE_FULL',
+        `Session "${batch.session}" has ${first} entries and can have no more than ${span}.`,
+      );
+    }
+    const { count, prev, hash, body } = sealed(batch, head);
+    const id = idOf(head.sid, first);
+    this.#insert(batch, [id, count, fence, this.#at, prev, hash, body]);
+    const next: Head = { ...head, next: first + count, hash, commit: this.#commit };
+    if (this.#do.advance.run(next.next, hash, next.commit, headSum(next), head.sid, first, fence) !== 1) {
+      this.#do.dropRecord.run(id);
+      this.#heads.forget(batch.session);
+      throw stale(batch, undefined);
+    }
+    this.#change(next, body.length);
+  }
+
+  /** Removes all of a session; `sids` is for one whose row can no longer be found by its name. */
+  remove(name: string, sids: readonly number[] | undefined): void {
+    const head = sids === undefined ? this.#find(name) : undefined;
+    const all = sids ?? (head && [head.sid]);
+    if (all === undefined) return;
+    this.#floor = Math.max(this.#floor, head?.fence ?? 0);
+    for (const sid of all) {
+      this.#do.removeSession.run(sid);
+      this.#do.removeRecords.run(idOf(sid, 0), idOf(sid + 1, 0));
+      this.#do.removeBlobs.run(sid);
+      this.#do.removeSnapshot.run(sid);
+      this.#do.noteRemoval.run(sid, this.#commit);
+      this.#pages += 8;
+    }
+    // Notes this old are long anchored.
+    this.#do.forgetRemovals.run(this.#commit - 1000);
+    this.#drafts.set(name, undefined);
+    this.#gone.add(name);
+  }
+
+  put(sid: number, digest: string, body: string): void {
+    this.#do.insertBlob.run(sid, digest, body);
+    this.#pages += 2 + Math.ceil(body.length / 4000);
+  }
+
+  save(name: string, { next, tail, state }: Snapshot): void {
+    const head = this.#find(name);
+    if (head === undefined) return;
+    const body = JSON.stringify(state);
+    this.#do.saveSnapshot.run(head.sid, next, tail, body, snapshotSum(head.sid, next, tail, body));
+    this.#pages += 2 + Math.ceil(body.length / 4000);
+  }
+
+  #find(name: string): Head | undefined {
+    return this.#drafts.has(name) ? this.#drafts.get(name) : this.#heads.find(name);
+  }
+
+  #change(head: Head, bytes: number): void {
+    this.#drafts.set(head.name, head);
+    this.#pages += 1 + Math.floor(bytes / 4000);
+  }
+
+  #create(name: string): Claim {
+    if (this.#sid >= lastSid)
+      throw new Fault('STORE_FULL', `The store has had ${lastSid} sessions and can have no more.`);
+    const sid = ++this.#sid;
+    const hash = genesis(name, sid);
+    const head: Head = { sid, name, fence: this.#floor + 1, next: 0, hash, commit: this.#commit };
+    this.#do.insertSession.run(sid, name, head.fence, head.next, head.hash, head.commit, headSum(head));
+    this.#change(head, 0);
+    return { fence: head.fence, next: head.next };
+  }
+
+  #insert({ session, first }: Batch, row: readonly (string | number)[]): void {
+    try {
+      this.#do.insertRecord.run(...row);
+    } catch (error) {
+      const code = resultCode(error);
+      if (code === constraint) throw damagedAt(session, first, 'a record is there already');
+      if (code !== tooBig) throw error;
+      throw new Fault(
+        'STORE_FAILED',
+        `Session "${session}" was not written: entry ${first} and its batch are too large.`,
+      );
+    }
+  }
+}

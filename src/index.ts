@@ -1,13 +1,13 @@
 export { memoryStore } from './adapters/memory/index.js';
 export { systemClock, systemIds } from './adapters/system/index.js';
+export type { Clock, Ids } from './journal/clock.js';
+export { type Code, codes, Fault, LoopError } from './journal/errors.js';
+export type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from './journal/store.js';
+export type { Upcasts } from './journal/upcast.js';
+export type { Invariant, View, Violation } from './journal/view.js';
 export type { Outcome, Pending, Timers } from './kernel/attempt.js';
 export type { Check, Loop } from './kernel/call.js';
-export type { Clock, Ids } from './kernel/clock.js';
 export type { Effect, Performance } from './kernel/effect.js';
-export { type Code, codes, Fault, LoopError } from './kernel/errors.js';
-export type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from './kernel/journal.js';
 export type { Layer } from './kernel/layer.js';
 export type { Branch, Results, Scope } from './kernel/scope.js';
 export { Session, type SessionOptions, type Signal } from './kernel/session.js';
-export type { Upcasts } from './kernel/upcast.js';
-export type { Invariant, View, Violation } from './kernel/view.js';

@@ -5,6 +5,7 @@ import type { RequirementId } from '../requirements.js';
 import { verifies } from '../verifies.js';
 import { type GuardCheck, kernelChecks } from './kernel-checks.js';
 import { type Break, type Library, Workshop } from './library.js';
+import { lifeChecks } from './life-checks.js';
 import { storeChecks } from './store-checks.js';
 import { valueChecks } from './value-checks.js';
 
@@ -14,7 +15,7 @@ interface Guard extends Break {
   readonly check: GuardCheck;
 }
 
-const checks = { ...kernelChecks, ...valueChecks, ...storeChecks };
+const checks = { ...kernelChecks, ...lifeChecks, ...valueChecks, ...storeChecks };
 
 function guard(id: RequirementId, disaster: keyof typeof checks, file: string, from: string, to: string): Guard {
   return { id, disaster, file: file.includes('/') ? file : `kernel/${file}`, from, to, check: checks[disaster] };
@@ -102,7 +103,7 @@ const guards: readonly Guard[] = [
   guard(
     'kernel.fault',
     'something is written after an append failed',
-    'writer.ts',
+    'journal/writer.ts',
     'if (this.fault !== undefined) return;\n    const { session',
     'const { session',
   ),
@@ -181,35 +182,35 @@ const guards: readonly Guard[] = [
   guard(
     'kernel.value',
     'a value that is changed later changes what was journaled',
-    'writer.ts',
+    'journal/writer.ts',
     'entry.value = snapshot(entry.value, entry.type, entry.key);',
     'snapshot(entry.value, entry.type, entry.key);',
   ),
   guard(
     'kernel.value',
     'a value that is not JSON is journaled as something else',
-    'value.ts',
+    'journal/value.ts',
     'if (!Number.isFinite(value))',
     'if (false)',
   ),
   guard(
     'kernel.value',
     'a value that is not JSON is journaled as something else',
-    'value.ts',
+    'journal/value.ts',
     'if (proto !== null && Object.getPrototypeOf(proto) !== null) {',
     'if (false) {',
   ),
   guard(
     'kernel.value',
     'a value that is not JSON is journaled as something else',
-    'value.ts',
+    'journal/value.ts',
     'if (depth >= DEPTH)',
     'if (false)',
   ),
   guard(
     'kernel.value',
     'a forbidden key reaches an object of ours',
-    'value.ts',
+    'journal/value.ts',
     "if (key === '__proto__')",
     'if (false)',
   ),
@@ -230,14 +231,14 @@ const guards: readonly Guard[] = [
   guard(
     'kernel.invariant',
     'an entry is written that breaks an invariant',
-    'writer.ts',
+    'journal/writer.ts',
     'if (proposed && folds.ruled) folds.admit(entry);',
     '',
   ),
   guard(
     'kernel.version',
     'an entry of a newer program is misread',
-    'upcast.ts',
+    'journal/upcast.ts',
     'if (version > current) {',
     'if (false) {',
   ),
@@ -307,7 +308,7 @@ const guards: readonly Guard[] = [
   guard(
     'kernel.signal',
     'a branch that lost keeps the signal it took',
-    'standing.ts',
+    'journal/standing.ts',
     'if (!won) this.inbox.set(signal.key, signal);',
     '',
   ),
@@ -351,6 +352,27 @@ const guards: readonly Guard[] = [
     'a cancelled run starts another effect',
     'lifetime.ts',
     'if (this.reason !== undefined) throw this.reason;',
+    '',
+  ),
+  guard(
+    'sqlite.damage',
+    'a record that was changed is read as if it were whole',
+    'journal/record.ts',
+    'if (link(prev, first, count, fence, body) !== record.hash)',
+    'if (false)',
+  ),
+  guard(
+    'kernel.ack',
+    'something is acknowledged that was not synced, or a failed sync is tried again',
+    'adapters/sqlite/commits.ts',
+    'return () => resolve(value);',
+    'resolve(value);\n        return () => {};',
+  ),
+  guard(
+    'sqlite.failure',
+    'something is acknowledged that was not synced, or a failed sync is tried again',
+    'adapters/sqlite/commits.ts',
+    "if (fault.code === 'SYNC_FAILED' || fault.code === 'STORE_DAMAGED') this.stop(fault);",
     '',
   ),
 ];

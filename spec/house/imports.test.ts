@@ -10,6 +10,10 @@ const forbidden: readonly [file: string, specifier: string][] = [
   ['src/protocol/entry.ts', '../kernel/session.js'],
   ['src/protocol/entry.ts', 'node:crypto'],
   ['src/protocol/entry.ts', 'libsql'],
+  ['src/journal/writer.ts', '../kernel/run.js'],
+  ['src/views/trace.ts', '../kernel/session.js'],
+  ['src/adapters/sqlite/store.ts', '../../kernel/session.js'],
+  ['src/kernel/session.ts', 'node:crypto'],
   ['src/kernel/session.ts', '../views/trace.js'],
   ['src/kernel/session.ts', '../adapters/memory/index.js'],
   ['src/kernel/session.ts', '../index.js'],
@@ -51,9 +55,9 @@ const forbidden: readonly [file: string, specifier: string][] = [
 
 const allowed: readonly [file: string, specifier: string][] = [
   ['src/kernel/session.ts', '../protocol/entry.js'],
-  ['src/kernel/session.ts', './journal.js'],
-  ['src/kernel/session.ts', 'node:crypto'],
-  ['src/views/graph/index.ts', '../../kernel/view.js'],
+  ['src/kernel/session.ts', '../journal/store.js'],
+  ['src/journal/record.ts', 'node:crypto'],
+  ['src/views/graph/index.ts', '../../journal/view.js'],
   ['src/loops/plan/run.ts', '../../views/context.js'],
   ['src/layers/retry.ts', '../kernel/layer.js'],
   ['src/host/turn.ts', '../layers/retry.js'],

@@ -20,15 +20,20 @@ interface Ring {
 
 const table: Readonly<Record<string, Ring>> = {
   protocol: { rings: [], packages: 'none', builtins: [] },
-  kernel: { rings: ['protocol'], packages: 'none', builtins: ['crypto'] },
-  views: { rings: ['kernel', 'protocol'], packages: 'none', builtins: ['crypto'] },
-  loops: { rings: ['kernel', 'views', 'protocol'], packages: 'declared', builtins: 'inward' },
-  layers: { rings: ['kernel', 'views', 'protocol'], packages: 'declared', builtins: 'inward' },
-  host: { rings: ['kernel', 'loops', 'layers', 'views', 'protocol'], packages: 'declared', builtins: 'inward' },
-  adapters: { rings: ['kernel', 'protocol'], typesFrom: ['loops', 'host'], packages: 'declared', builtins: 'all' },
+  journal: { rings: ['protocol'], packages: 'none', builtins: ['crypto'] },
+  kernel: { rings: ['journal', 'protocol'], packages: 'none', builtins: [] },
+  views: { rings: ['journal', 'protocol'], packages: 'none', builtins: ['crypto'] },
+  loops: { rings: ['kernel', 'journal', 'views', 'protocol'], packages: 'declared', builtins: 'inward' },
+  layers: { rings: ['kernel', 'journal', 'views', 'protocol'], packages: 'declared', builtins: 'inward' },
+  host: {
+    rings: ['kernel', 'journal', 'loops', 'layers', 'views', 'protocol'],
+    packages: 'declared',
+    builtins: 'inward',
+  },
+  adapters: { rings: ['journal', 'protocol'], typesFrom: ['loops', 'host'], packages: 'declared', builtins: 'all' },
   surfaces: { rings: ['host', 'loops', 'views', 'protocol'], packages: 'declared', builtins: 'all' },
   testing: {
-    rings: ['protocol', 'kernel', 'views', 'loops', 'layers', 'host'],
+    rings: ['protocol', 'journal', 'kernel', 'views', 'loops', 'layers', 'host'],
     packages: 'declared',
     builtins: 'all',
   },

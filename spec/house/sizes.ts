@@ -4,7 +4,7 @@ import ts from 'typescript';
 import { lineOf, nodes, parse, tokens } from './syntax.js';
 import type { SourceText } from './tree.js';
 
-export const limits = { file: 400, function: 60, header: 8, kernel: 1600 } as const;
+export const limits = { file: 400, function: 60, header: 8, kernel: 1200 } as const;
 
 const vague = new Set(['util', 'utils', 'helper', 'helpers', 'common', 'manager', 'managers', 'misc', 'type', 'types']);
 

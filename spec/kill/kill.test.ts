@@ -109,7 +109,7 @@ async function killMany(kills: number, seed: number): Promise<void> {
   expect(violations(sightings, sessions), `seed ${seed}`).toEqual([]);
   expect(lostAcks(sightings, sessions), `seed ${seed}`).toEqual([]);
   expect(sightings.filter(({ kind }) => kind === 'ack').length).toBeGreaterThanOrEqual(sessions.size);
-  expect(sightings.length, "the kills hit no work").toBeGreaterThan(kills);
+  expect(sightings.length, 'the kills hit no work').toBeGreaterThan(kills);
   await sink.close();
   rmSync(folder, { recursive: true });
 }

@@ -1,8 +1,8 @@
 /** The stage of the probes: what an adversary tried against the kernel. Each asserts what must hold. */
 import { memoryStore } from '../../src/adapters/memory/index.js';
+import type { Batch, Store } from '../../src/journal/store.js';
 import type { Outcome } from '../../src/kernel/attempt.js';
 import type { Effect } from '../../src/kernel/effect.js';
-import type { Batch, Store } from '../../src/kernel/journal.js';
 import type { Scope } from '../../src/kernel/scope.js';
 import { Session, type SessionOptions } from '../../src/kernel/session.js';
 import type { Entry, Safety } from '../../src/protocol/entry.js';

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import type { Store } from '../../src/kernel/journal.js';
+import type { Store } from '../../src/journal/store.js';
 import type { Scope } from '../../src/kernel/scope.js';
 import type { Session } from '../../src/kernel/session.js';
 import { deferred, kit, run, tick, ticks } from './kit.js';

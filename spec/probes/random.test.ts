@@ -1,9 +1,9 @@
 /** Random programs, random delays, random cancels, signals, decisions and crashes; the journal and the auditor are judged. */
 import { expect, test } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
+import { Fault, LoopError } from '../../src/journal/errors.js';
+import type { Batch, Store } from '../../src/journal/store.js';
 import type { Outcome, Pending } from '../../src/kernel/attempt.js';
-import { Fault, LoopError } from '../../src/kernel/errors.js';
-import type { Batch, Store } from '../../src/kernel/journal.js';
 import type { Layer } from '../../src/kernel/layer.js';
 import type { Scope } from '../../src/kernel/scope.js';
 import { Session } from '../../src/kernel/session.js';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { Fault } from '../../src/kernel/errors.js';
-import type { Batch, Store } from '../../src/kernel/journal.js';
+import { Fault } from '../../src/journal/errors.js';
+import type { Batch, Store } from '../../src/journal/store.js';
+import type { View } from '../../src/journal/view.js';
 import type { Scope } from '../../src/kernel/scope.js';
-import type { View } from '../../src/kernel/view.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import { seededIds } from '../../src/testing/seeded-ids.js';
 import { codeOf, deferred, duplicates, kit, run, textStore, tick, ticks, unhandled, within } from './kit.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
-import { LoopError } from '../../src/kernel/errors.js';
+import { LoopError } from '../../src/journal/errors.js';
 import type { Scope } from '../../src/kernel/scope.js';
 import { crashingStore } from '../../src/testing/crashing-journal.js';
 import { codeOf, deferred, kit, run, tick, ticks, unhandled } from './kit.js';

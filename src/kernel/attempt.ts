@@ -3,9 +3,10 @@
  * wait, a doubt or a timer, nothing in this process can move the run any more, and the attempt ends as a pause.
  * An ended attempt never moves again: its bodies stay where they are, as if the process had died there.
  */
+
+import type { Fault, LoopError } from '../journal/errors.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type { Fault, LoopError } from './errors.js';
 import { Lifetime } from './lifetime.js';
 
 /** What a paused run waits for. */

@@ -2,13 +2,14 @@
  * A call: one invocation of a loop. `call.started` is written first, the input is checked after it, and whatever
  * happens then ends in exactly one `call.completed` or `call.errored`. A recorded end is returned, never computed again.
  */
+
+import { LoopError, outcomeOf } from '../journal/errors.js';
+import { copy, snapshot } from '../journal/value.js';
+import type { Fresh } from '../journal/writer.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
-import { LoopError, outcomeOf } from './errors.js';
 import { type Run, type Site, tooDeep } from './run.js';
 import { Scope } from './scope.js';
-import { copy, snapshot } from './value.js';
-import type { Fresh } from './writer.js';
 
 /** Returns the checked value, or throws a LoopError that says what is wrong with it. */
 export type Check<T> = (value: unknown) => T;

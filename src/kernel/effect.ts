@@ -3,14 +3,15 @@
  * starts, its result is recorded when it ends. An intent without a result after a crash is in doubt, and what happens
  * then is decided by the safety that was declared with the intent, never by the code that runs now.
  */
+
+import { LoopError, outcomeOf } from '../journal/errors.js';
+import type { Trodden } from '../journal/past.js';
+import { copy, snapshot } from '../journal/value.js';
+import type { Fresh } from '../journal/writer.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { LoopError, outcomeOf } from './errors.js';
 import { abortSignal } from './lifetime.js';
-import type { Trodden } from './past.js';
 import type { Run, Site } from './run.js';
-import { copy, snapshot } from './value.js';
-import type { Fresh } from './writer.js';
 
 /** What an effect is told when it is performed. */
 export interface Performance {

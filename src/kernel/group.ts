@@ -2,13 +2,14 @@
  * Branches side by side. Each has a scope of its own, so its keys do not depend on who is faster. `all` waits for every
  * branch and reports by place; `race` records who ended first, so a replay takes the same winner and never runs the rest.
  */
+
+import { LoopError, outcomeOf } from '../journal/errors.js';
+import { copy } from '../journal/value.js';
+import type { Fresh } from '../journal/writer.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { LoopError, outcomeOf } from './errors.js';
 import { Lifetime } from './lifetime.js';
 import { type Run, type Site, tooDeep } from './run.js';
-import { copy } from './value.js';
-import type { Fresh } from './writer.js';
 
 /** How many branches start before the ones that are short get a chance to end. */
 const LOT = 8;

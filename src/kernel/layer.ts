@@ -2,12 +2,13 @@
  * Layers stand around effects: they may admit, refuse, answer, change, delay or repeat them, and never perform one
  * themselves. With layers an effect has two levels: what was asked and how it was settled, and under it the attempts.
  */
+
+import { LoopError, outcomeOf } from '../journal/errors.js';
+import { same, snapshot } from '../journal/value.js';
 import type { Json } from '../protocol/json.js';
 import { attemptEffect, type Effect, effectEntry } from './effect.js';
-import { LoopError, outcomeOf } from './errors.js';
 import type { Run, Site } from './run.js';
 import { Scope } from './scope.js';
-import { same, snapshot } from './value.js';
 
 /**
  * One layer. `scope` is the effect's own: its timers, waits and records are journaled under the effect, so a layer that

@@ -2,19 +2,20 @@
  * What every scope of one attempt shares: the writer, the attempt's strands, time, chance, and the way back to what
  * was recorded. It compares what the code asks for with what the journal holds, and stops the attempt when they differ.
  */
+
+import type { Clock, Ids } from '../journal/clock.js';
+import { Fault, faultOf, LoopError } from '../journal/errors.js';
+import type { Trodden } from '../journal/past.js';
+import { digest } from '../journal/record.js';
+import type { Standing } from '../journal/standing.js';
+import type { Blobs } from '../journal/store.js';
+import { copy, same, snapshot } from '../journal/value.js';
+import type { Fresh, Writer } from '../journal/writer.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { type Attempt, type Pending, stall } from './attempt.js';
-import type { Clock, Ids } from './clock.js';
-import { Fault, faultOf, LoopError } from './errors.js';
-import type { Blobs } from './journal.js';
 import type { Layer } from './layer.js';
 import type { Lifetime } from './lifetime.js';
-import type { Trodden } from './past.js';
-import { digest } from './record.js';
-import type { Standing } from './standing.js';
-import { copy, same, snapshot } from './value.js';
-import type { Fresh, Writer } from './writer.js';
 
 /** Wakes those who wait for an outside fact: a signal by name, a decision by key. */
 export type Waiters = Map<string, Set<(entry: Entry) => void>>;

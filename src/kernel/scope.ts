@@ -3,16 +3,17 @@
  * runs again asks for the same keys in the same order and finds what it already did. A scope is a straight line: one
  * step at a time; what runs side by side gets a scope of its own, through `all` or `race`.
  */
+
+import { LoopError, outcomeOf } from '../journal/errors.js';
+import { copy } from '../journal/value.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { type Loop, runCall } from './call.js';
 import type { Effect } from './effect.js';
-import { LoopError, outcomeOf } from './errors.js';
 import { type Branches, joinAll, raceFirst } from './group.js';
 import { runEffect } from './layer.js';
 import type { Run, Site } from './run.js';
-import { copy } from './value.js';
 import { waitForSignal, waitUntil } from './wait.js';
 
 /** A body without a name: one line of an `all` or a `race`. */

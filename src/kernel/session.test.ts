@@ -2,18 +2,18 @@
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
+import { LoopError } from '../journal/errors.js';
+import type { Store } from '../journal/store.js';
+import type { View } from '../journal/view.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { seededIds } from '../testing/seeded-ids.js';
 import type { Outcome } from './attempt.js';
 import type { Effect } from './effect.js';
-import { LoopError } from './errors.js';
-import type { Store } from './journal.js';
 import type { Layer } from './layer.js';
 import type { Scope } from './scope.js';
 import { Session, type SessionOptions } from './session.js';
-import type { View } from './view.js';
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

@@ -3,22 +3,23 @@
  * here. Opening claims the session, so an older writer is refused from then on; running a root again replays it from
  * the journal, whether the process died, the run paused or the body was changed.
  */
+
+import type { Clock, Ids } from '../journal/clock.js';
+import { Fault, LoopError } from '../journal/errors.js';
+import { Past, type Trodden } from '../journal/past.js';
+import { digest } from '../journal/record.js';
+import { type Root, Standing } from '../journal/standing.js';
+import type { Claim, Store } from '../journal/store.js';
+import { needsUpcast, type Upcasts, upcast } from '../journal/upcast.js';
+import { same, snapshot } from '../journal/value.js';
+import { Folds, type Invariant, type View } from '../journal/view.js';
+import { Writer } from '../journal/writer.js';
 import type { Decision, Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Attempt, type Outcome, type Timers } from './attempt.js';
 import { type Loop, runCall } from './call.js';
-import type { Clock, Ids } from './clock.js';
-import { Fault, LoopError } from './errors.js';
-import type { Claim, Store } from './journal.js';
 import type { Layer } from './layer.js';
-import { Past, type Trodden } from './past.js';
-import { digest } from './record.js';
 import { fetchValue, Run, type RunParts, type Waiters } from './run.js';
-import { type Root, Standing } from './standing.js';
-import { needsUpcast, type Upcasts, upcast } from './upcast.js';
-import { same, snapshot } from './value.js';
-import { Folds, type Invariant, type View } from './view.js';
-import { Writer } from './writer.js';
 
 export interface SessionOptions {
   readonly store: Store;

@@ -1,9 +1,10 @@
 /** Steps that wait for something outside the run: a time, or a signal. What is waited for is recorded before the waiting. */
+
+import { faultOf, LoopError } from '../journal/errors.js';
+import { copy } from '../journal/value.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { faultOf, LoopError } from './errors.js';
 import type { Run, Site } from './run.js';
-import { copy } from './value.js';
 
 export async function waitUntil(run: Run, site: Site, ms: number): Promise<void> {
   const { key, life, seen } = site;

@@ -2,8 +2,8 @@
  * A store that dies at one append, before or after that append became durable, and answers nothing afterwards.
  * The store inside stays as a crash would leave it: open it again, go on, and compare.
  */
-import { Fault } from '../kernel/errors.js';
-import type { Batch, Store } from '../kernel/journal.js';
+import { Fault } from '../journal/errors.js';
+import type { Batch, Store } from '../journal/store.js';
 
 export interface CrashPoint {
   /** Which append fails, counted from 1. */

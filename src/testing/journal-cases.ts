@@ -3,9 +3,9 @@
  * Each case opens a store of its own, empty, through `open`, and closes it. A failed case throws and says what was seen.
  */
 import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert';
-import { Fault } from '../kernel/errors.js';
-import type { Batch, Claim, Store } from '../kernel/journal.js';
-import { digest } from '../kernel/record.js';
+import { Fault } from '../journal/errors.js';
+import { digest } from '../journal/record.js';
+import type { Batch, Claim, Store } from '../journal/store.js';
 import type { Entry } from '../protocol/entry.js';
 
 export interface JournalCase {

@@ -1,5 +1,5 @@
 /** A clock that moves only when told to, so that years pass in a test and nothing is ever early. */
-import type { Clock } from '../kernel/clock.js';
+import type { Clock } from '../journal/clock.js';
 
 interface Sleeper {
   readonly until: number;

@@ -3,9 +3,10 @@
  * records, failures and cancels, made from a seed. What such a program records depends on the program alone: races are
  * decided by distinct timers, signals have names of their own, effects answer by their key.
  */
+
+import { LoopError } from '../journal/errors.js';
 import type { Loop } from '../kernel/call.js';
 import type { Effect } from '../kernel/effect.js';
-import { LoopError } from '../kernel/errors.js';
 import type { Scope } from '../kernel/scope.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';

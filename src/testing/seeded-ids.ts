@@ -1,5 +1,5 @@
 /** Ids and numbers that follow from a seed: the same seed, the same run. */
-import type { Ids } from '../kernel/clock.js';
+import type { Ids } from '../journal/clock.js';
 
 /** A small generator of 32-bit state (mulberry32): good enough to choose test cases, not for secrets. */
 export function seededRandom(seed: number): () => number {

@@ -1,7 +1,7 @@
 /** A store in memory: the same promises as any other while the process lives, and nothing after it. */
-import { Fault } from '../../kernel/errors.js';
-import type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from '../../kernel/journal.js';
-import { stored } from '../../kernel/record.js';
+import { Fault } from '../../journal/errors.js';
+import { stored } from '../../journal/record.js';
+import type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from '../../journal/store.js';
 import type { Entry } from '../../protocol/entry.js';
 
 interface Stream {

@@ -1,6 +1,6 @@
 /** The large values as rows, by session and digest; none is handed out whose text does not fit its digest. */
-import { Fault } from '../../kernel/errors.js';
-import { digest } from '../../kernel/record.js';
+import { Fault } from '../../journal/errors.js';
+import { digest } from '../../journal/record.js';
 import { type Driver, type Statement, text, textOf } from './driver.js';
 
 /** Large values that are checked at once. */

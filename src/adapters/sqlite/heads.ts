@@ -4,7 +4,7 @@
  * bounded, since the row can always be read again.
  */
 import { crc32 } from 'node:zlib';
-import { Fault } from '../../kernel/errors.js';
+import { Fault } from '../../journal/errors.js';
 import { type Driver, type Row, type Statement, text, textOf, whole, wholeOf } from './driver.js';
 
 export interface Head {

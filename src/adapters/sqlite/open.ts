@@ -4,7 +4,7 @@
  */
 import { mkdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { Fault } from '../../kernel/errors.js';
+import { Fault } from '../../journal/errors.js';
 import { Anchor, readAnchor } from './anchor.js';
 import { type Check, type Findings, inspect } from './check.js';
 import { type Driver, openDriver } from './driver.js';

@@ -5,7 +5,7 @@
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
-import { Fault } from '../../kernel/errors.js';
+import { Fault } from '../../journal/errors.js';
 import { type Driver, text } from './driver.js';
 import { faultOf, resultCode } from './failure.js';
 

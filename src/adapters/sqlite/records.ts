@@ -2,8 +2,8 @@
  * The rows of the record table, and the walk along one session's chain.
  * A record's id is its session's sid times the span plus its first entry, so one range is one session.
  */
-import { Fault } from '../../kernel/errors.js';
-import { flawOf, genesis, type SealedRecord } from '../../kernel/record.js';
+import { Fault } from '../../journal/errors.js';
+import { flawOf, genesis, type SealedRecord } from '../../journal/record.js';
 import { type Driver, type Row, type Statement, text, textOf, whole, wholeOf } from './driver.js';
 import type { Head } from './heads.js';
 

@@ -3,8 +3,8 @@
  * checksum, so a killed upgrade is whole or absent; a file from a newer version, or with another past, is refused.
  * Never edit a migration that was released: add one.
  */
-import { Fault } from '../../kernel/errors.js';
-import { digest } from '../../kernel/record.js';
+import { Fault } from '../../journal/errors.js';
+import { digest } from '../../journal/record.js';
 import { type Driver, text, textOf, whole, wholeOf } from './driver.js';
 
 export interface Migration {

@@ -1,8 +1,9 @@
 /**
  * The snapshots as rows: a cache, so whatever is wrong with one makes it absent and never an error.
  */
-import type { Snapshot } from '../../kernel/journal.js';
-import { digest } from '../../kernel/record.js';
+
+import { digest } from '../../journal/record.js';
+import type { Snapshot } from '../../journal/store.js';
 import type { Json } from '../../protocol/json.js';
 import { type Driver, type Statement, text, textOf, whole, wholeOf } from './driver.js';
 

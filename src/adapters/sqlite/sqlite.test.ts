@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { digest } from '../../kernel/record.js';
+import { digest } from '../../journal/record.js';
 import { journalCases } from '../../testing/index.js';
 import {
   add,

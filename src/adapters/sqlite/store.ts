@@ -2,9 +2,9 @@
  * The store: the ports of the kernel over one SQLite file. It only puts together: what is written goes through the
  * group commit, what is read is verified, and a session with damage is refused before either.
  */
-import { Fault } from '../../kernel/errors.js';
-import type { Blobs, Journal, Listed, Snapshots, Store } from '../../kernel/journal.js';
-import { digest } from '../../kernel/record.js';
+import { Fault } from '../../journal/errors.js';
+import { digest } from '../../journal/record.js';
+import type { Blobs, Journal, Listed, Snapshots, Store } from '../../journal/store.js';
 import type { Anchor } from './anchor.js';
 import { BlobRows } from './blobs.js';
 import type { Findings, Report } from './check.js';

@@ -4,9 +4,9 @@
  * An operation that throws a Fault has left no trace, so the others of its transaction can go on; anything else
  * that is thrown ends the transaction.
  */
-import { Fault } from '../../kernel/errors.js';
-import type { Batch, Claim, Snapshot } from '../../kernel/journal.js';
-import { genesis, type SealedRecord, sealRecord } from '../../kernel/record.js';
+import { Fault } from '../../journal/errors.js';
+import { genesis, type SealedRecord, sealRecord } from '../../journal/record.js';
+import type { Batch, Claim, Snapshot } from '../../journal/store.js';
 import type { Driver, Statement } from './driver.js';
 import { resultCode } from './failure.js';
 import { type Head, type Heads, headSum } from './heads.js';

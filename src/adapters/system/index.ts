@@ -1,6 +1,6 @@
 /** The machine's own time and chance. */
 import { randomUUID } from 'node:crypto';
-import type { Clock, Ids } from '../../kernel/clock.js';
+import type { Clock, Ids } from '../../journal/clock.js';
 
 /** The longest delay a timer of the platform takes; longer sleeps are made of several. */
 const LONGEST = 2 ** 31 - 1;

@@ -6,8 +6,8 @@
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { Clock } from './clock.js';
 import { Fault, faultOf } from './errors.js';
-import type { Claim, Store } from './journal.js';
 import { digest } from './record.js';
+import type { Claim, Store } from './store.js';
 import type { Upcasts } from './upcast.js';
 import { snapshot, weighed } from './value.js';
 import type { Folds } from './view.js';

@@ -3,4 +3,5 @@ import { cases } from './cases.js';
 import { measureHere } from './measure.js';
 
 const name = process.argv[2] as keyof typeof cases;
-console.log(await measureHere(cases[name]));
+console.log(await measureHere(await cases[name]()));
+process.exit();

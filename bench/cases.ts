@@ -1,21 +1,56 @@
-/** The cases that are measured in memory, by name. */
+/** The cases that are measured call by call, by name. Each is made only when it is the one to be measured. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openSqlite } from '../src/adapters/sqlite/index.js';
+import type { Loop, Store } from '../src/index.js';
 import { memoryStore } from '../src/index.js';
 import type { Case } from './measure.js';
 import * as work from './work.js';
 
 const start = { n: 0 };
-const kept = memoryStore();
+
+type Make = () => Case | Promise<Case>;
+
+const bare =
+  (steps: number, run: () => Promise<unknown>): Make =>
+  () => ({ steps, run });
+
+/** Each run in a store of its own, which is then dropped. */
+const fresh =
+  (steps: number, loop: Loop<work.Count, work.Count>, input: work.Count, store: () => Store = memoryStore): Make =>
+  () => ({ steps, run: () => work.runOnce(loop, input, store()) });
+
+/** All runs in one store. */
+const kept =
+  (steps: number, loop: Loop<work.Count, work.Count>, open: () => Store | Promise<Store>): Make =>
+  async () => {
+    const store = await open();
+    return { steps, run: () => work.runOnce(loop, start, store) };
+  };
+
+function sqlite(): Promise<Store> {
+  const folder = mkdtempSync(join(tmpdir(), 'rondo-bench-'));
+  process.once('exit', () => rmSync(folder, { recursive: true }));
+  return openSqlite(join(folder, 'bench.db'), { durability: 'os' });
+}
+
+const keepsNothing = work.forgettingStore;
 
 export const cases = {
-  'bare sequence': { steps: 10, run: () => work.bareInSequence(10) },
-  'sequence of 10': { steps: 10, run: () => work.runOnce(work.inSequence(10), start) },
-  'sequence of 10,000': { steps: 10_000, run: () => work.runOnce(work.inSequence(10_000), start) },
-  'bare depth': { steps: 10, run: () => work.bareNested({ n: 9 }) },
-  'depth 10': { steps: 10, run: () => work.runOnce(work.nested, { n: 9 }) },
-  'depth 1,000': { steps: 1_000, run: () => work.runOnce(work.nested, { n: 999 }) },
-  'bare width': { steps: 100, run: () => work.bareSideBySide(100) },
-  'width 100': { steps: 100, run: () => work.runOnce(work.sideBySide(100), start) },
-  'width 10,000': { steps: 10_000, run: () => work.runOnce(work.sideBySide(10_000), start) },
-  'sequence of 10, kept': { steps: 10, run: () => work.runOnce(work.inSequence(10), start, kept) },
-  'once effects': { steps: 10, run: () => work.runOnce(work.effectsInSequence(10, 'once'), start) },
-} as const satisfies Record<string, Case>;
+  'bare sequence': bare(10, () => work.bareInSequence(10)),
+  'sequence of 10': fresh(10, work.inSequence(10), start),
+  'sequence of 10,000': fresh(10_000, work.inSequence(10_000), start),
+  'bare depth': bare(10, () => work.bareNested({ n: 9 })),
+  'depth 10': fresh(10, work.nested, { n: 9 }),
+  'depth 1,000': fresh(1_000, work.nested, { n: 999 }),
+  'bare width': bare(100, () => work.bareSideBySide(100)),
+  'width 100': fresh(100, work.sideBySide(100), start, keepsNothing),
+  'width 10,000': fresh(10_000, work.sideBySide(10_000), start, keepsNothing),
+  'width 100, SQLite': kept(100, work.sideBySide(100), sqlite),
+  'width 10,000, SQLite': kept(10_000, work.sideBySide(10_000), sqlite),
+  'width 100, memory': fresh(100, work.sideBySide(100), start),
+  'width 10,000, memory': fresh(10_000, work.sideBySide(10_000), start),
+  'sequence of 10, kept': kept(10, work.inSequence(10), memoryStore),
+  'once effects': fresh(10, work.effectsInSequence(10, 'once'), start),
+} as const satisfies Record<string, Make>;

@@ -82,6 +82,22 @@ export const effectsInSequence = (steps: number, safety: Safety): Loop<Count, Co
   },
 });
 
+/** A store that takes every entry and keeps none: what is left is the kernel's own cost. */
+export function forgettingStore(): Store {
+  return {
+    journal: {
+      claim: async () => ({ fence: 1, next: 0 }),
+      append: async () => {},
+      read: async function* () {},
+      list: async () => [],
+      remove: async () => {},
+    },
+    blobs: { put: async () => {}, get: async () => undefined },
+    snapshots: { load: async () => undefined, save: async () => {} },
+    close: async () => {},
+  };
+}
+
 let sessions = 0;
 
 /** Opens a new session, runs one loop, and insists that it ended well. */

@@ -33,8 +33,8 @@ const guards: readonly Guard[] = [
     'kernel.intent',
     'an external effect starts before its intent is durable',
     'effect.ts',
-    "effect.safety !== 'pure' || run.writer.crowded",
-    'run.writer.crowded',
+    "effect.safety !== 'pure'",
+    'false',
   ),
   guard(
     'kernel.doubt',
@@ -50,13 +50,7 @@ const guards: readonly Guard[] = [
     'if (seen?.close !== undefined) return run.recall(seen.close);',
     '',
   ),
-  guard(
-    'kernel.once',
-    'a finished run is run again',
-    'call.ts',
-    'if (seen.close !== undefined) return await run.recall(seen.close);',
-    '',
-  ),
+  guard('kernel.once', 'a finished run is run again', 'call.ts', 'if (seen.close !== undefined) {', 'if (false) {'),
   guard(
     'kernel.doubt',
     'a keyed effect is repeated under another key',
@@ -197,7 +191,7 @@ const guards: readonly Guard[] = [
     'kernel.value',
     'a value that is not JSON is journaled as something else',
     'journal/value.ts',
-    'if (proto !== null && Object.getPrototypeOf(proto) !== null) {',
+    'if (proto !== PLAIN && proto !== null && Object.getPrototypeOf(proto) !== null) {',
     'if (false) {',
   ),
   guard(
@@ -253,7 +247,7 @@ const guards: readonly Guard[] = [
     'kernel.pressure',
     'a slow store makes the queue grow without end',
     'call.ts',
-    'if (run.writer.crowded) await run.barrier(life);',
+    'if (run.writer.crowded) await run.ease(life);',
     '',
   ),
   guard(

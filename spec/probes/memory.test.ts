@@ -37,7 +37,9 @@ function forgetful(): Store {
 }
 
 interface Insides {
-  attempt: { current: { life: { listeners: Set<unknown> }; parked: Set<unknown>; strands: number } } | undefined;
+  attempt:
+    | { current: { life: { listeners: Set<unknown> | undefined }; parked: Set<unknown>; strands: number } }
+    | undefined;
   waiters: Map<string, unknown>;
   inFlight: Map<string, unknown>;
   standing: {
@@ -84,7 +86,7 @@ async function growth(
   const current = seen?.current;
   return {
     mib: end - mid,
-    listeners: current?.life.listeners.size ?? -1,
+    listeners: current?.life.listeners?.size ?? 0,
     parked: current?.parked.size ?? -1,
     waiters: waiters.size,
     inFlight: inFlight.size,

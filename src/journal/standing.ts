@@ -29,8 +29,8 @@ export class Standing {
   /** The place of every signal ever received, by its delivery id. */
   readonly delivered: Map<string, number> = new Map();
   /** Races that are not decided, and the signals that waits inside them took. */
-  private readonly races: Set<string> = new Set();
-  private readonly taken: Map<string, Entry> = new Map();
+  private races: Set<string> | undefined;
+  private taken: Map<string, Entry> | undefined;
   /** Non-pure effects with an intent and no result. */
   readonly intents: Map<string, Intent> = new Map();
 
@@ -44,7 +44,7 @@ export class Standing {
     if (type === 'session.opened') this.born = entry.born ?? '';
     else if (type === 'signal.received') this.receive(entry);
     else if (type === 'wait.settled') this.settle(entry);
-    else if (type === 'group.opened' && entry.name === 'race') this.races.add(key);
+    else if (type === 'group.opened' && entry.name === 'race') this.openRace(key);
     else if (type === 'effect.requested') this.intend(entry);
     else if (type === 'effect.decided') this.decide(entry);
     else if (type === 'effect.returned' || type === 'effect.failed') this.intents.delete(key);
@@ -56,23 +56,30 @@ export class Standing {
   private settle({ key, signal = '' }: Entry): void {
     const taken = this.inbox.get(signal);
     this.inbox.delete(signal);
-    if (taken !== undefined && this.racing(key)) this.taken.set(key, taken);
+    if (taken === undefined || !this.racing(key)) return;
+    this.taken ??= new Map();
+    this.taken.set(key, taken);
+  }
+
+  private openRace(key: string): void {
+    this.races ??= new Set();
+    this.races.add(key);
   }
 
   private racing(key: string): boolean {
-    for (const race of this.races) if (key.startsWith(`${race}/`)) return true;
+    for (const race of this.races ?? []) if (key.startsWith(`${race}/`)) return true;
     return false;
   }
 
   /** What the losers took is there again; what the winner took stays taken, unless a race around it is lost. */
   private decideRace({ key, winner }: Entry): void {
     this.abandon(key);
-    this.races.delete(key);
-    for (const [wait, signal] of this.taken) {
+    this.races?.delete(key);
+    for (const [wait, signal] of this.taken ?? []) {
       if (!wait.startsWith(`${key}/`)) continue;
       const won = wait.startsWith(`${key}/${winner}/`);
       if (!won) this.inbox.set(signal.key, signal);
-      if (!won || !this.racing(wait)) this.taken.delete(wait);
+      if (!won || !this.racing(wait)) this.taken?.delete(wait);
     }
   }
 
@@ -120,8 +127,8 @@ export class Standing {
     } else if (type === 'call.completed' || type === 'call.errored') {
       root.last = seq;
       this.abandon(key);
-      this.races.clear();
-      this.taken.clear();
+      this.races = undefined;
+      this.taken = undefined;
     } else if (type === 'cancel.requested') root.cancelled = reason ?? '';
   }
 

@@ -10,6 +10,8 @@ const SIZE = 64 * 1024 * 1024;
 
 type Fields = { readonly [key: string]: unknown };
 
+const PLAIN = Object.prototype;
+
 let weight = 0;
 
 /** About how many bytes the value of the last snapshot has. */
@@ -22,18 +24,18 @@ class Flaw extends Error {}
 
 function copyFields(source: Fields, depth: number): { [key: string]: Json } {
   const proto = Object.getPrototypeOf(source);
-  if (proto !== null && Object.getPrototypeOf(proto) !== null) {
+  if (proto !== PLAIN && proto !== null && Object.getPrototypeOf(proto) !== null) {
     throw new Flaw(`an instance of ${proto.constructor?.name ?? 'a class'} is not JSON; convert it first`);
   }
-  const copy: { [key: string]: Json } = {};
+  const copied: { [key: string]: Json } = {};
   for (const key of Object.keys(source)) {
     if (key === '__proto__') throw new Flaw('the key "__proto__" is forbidden');
     const value = source[key];
     if (value === undefined) continue;
     weight += key.length + 4;
-    copy[key] = copyOf(value, depth);
+    copied[key] = copyOf(value, depth);
   }
-  return copy;
+  return copied;
 }
 
 function copyList(list: readonly unknown[], depth: number): Json[] {
@@ -95,8 +97,14 @@ export function snapshot(value: unknown, what: string, key?: string): Json | und
 
 /** A copy of a value that is known to be JSON: what a body gets is its own, and never what the journal holds. */
 export function copy(value: Json | undefined): Json | undefined {
-  weight = 0;
-  return typeof value === 'object' ? copyOf(value, 0) : value;
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => copy(item) as Json);
+  const fields: { [key: string]: Json } = { ...(value as { readonly [key: string]: Json }) };
+  for (const key in fields) {
+    const field = fields[key];
+    if (typeof field === 'object' && field !== null) fields[key] = copy(field) as Json;
+  }
+  return fields;
 }
 
 /** Whether two JSON values are the same; the order of keys does not matter. */

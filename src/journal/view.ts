@@ -29,6 +29,9 @@ export interface Invariant<S> {
 export class Folds {
   private readonly states = new Map<string, { readonly view: View<unknown>; state: unknown }>();
   private readonly invariants: readonly Invariant<unknown>[];
+  /** Whether there is nothing to fold, and whether there is anything to obey: asked at every entry. */
+  readonly empty: boolean;
+  readonly ruled: boolean;
 
   constructor(views: readonly View<unknown>[], invariants: readonly Invariant<unknown>[]) {
     this.invariants = invariants;
@@ -37,14 +40,8 @@ export class Folds {
       if (known !== undefined && known.view !== view) throw new TypeError(`Two views are named "${view.name}".`);
       this.states.set(view.name, { view, state: view.initial });
     }
-  }
-
-  get empty(): boolean {
-    return this.states.size === 0;
-  }
-
-  get ruled(): boolean {
-    return this.invariants.length > 0;
+    this.empty = this.states.size === 0;
+    this.ruled = invariants.length > 0;
   }
 
   apply(entry: Entry): void {

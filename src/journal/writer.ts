@@ -105,6 +105,11 @@ export class Writer {
     }
   }
 
+  /** Resolves when what is under way is written; unlike a barrier it sends nothing out, so that batches stay large. */
+  eased(): Promise<void> {
+    return this.tail;
+  }
+
   private putAside(entry: Fresh): void {
     const text = JSON.stringify(entry.value);
     entry.blob = digest(text);
@@ -120,9 +125,10 @@ export class Writer {
     this.buffer = [];
     this.blobs = undefined;
     this.size = 0;
-    this.backlog += 1;
     const first = this.next - entries.length;
-    this.tail = this.tail.then(() => this.append(first, entries, blobs));
+    const append = (): Promise<void> => this.append(first, entries, blobs);
+    this.tail = this.backlog === 0 ? append() : this.tail.then(append);
+    this.backlog += 1;
   }
 
   private async append(first: number, entries: Fresh[], blobs: Map<string, string> | undefined): Promise<void> {

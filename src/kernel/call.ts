@@ -37,11 +37,15 @@ export async function runCall<I, O>(
     let own: Json | undefined;
     if (seen === undefined) {
       own = copy(start(run, site, loop, input));
-      if (run.writer.crowded) await run.barrier(life);
+      if (run.writer.crowded) await run.ease(life);
     } else {
       const { name, version } = loop;
       await run.expect(key, seen, { type: 'call.started', name, version, value: input as Json });
-      if (seen.close !== undefined) return await run.recall(seen.close);
+      if (seen.close !== undefined) {
+        const recorded = await run.recall(seen.close);
+        caller?.leave();
+        return recorded;
+      }
       own = snapshot(input, 'the input', key);
     }
     scope = new Scope(run, site);
@@ -52,13 +56,12 @@ export async function runCall<I, O>(
     const result = loop.output === undefined ? output : loop.output(output);
     const completed = run.push(life, { seq: 0, at: 0, type: 'call.completed', key, value: result as Json });
     if (depth === 0) run.note(completed);
+    caller?.leave();
     return copy(completed.value);
   } catch (thrown) {
     if (run.over) return await stall();
-    if (scope === undefined) throw thrown;
-    throw failed(run, site, thrown);
-  } finally {
     caller?.leave();
+    throw scope === undefined ? thrown : failed(run, site, thrown);
   }
 }
 

@@ -61,7 +61,7 @@ export async function attemptEffect(run: Run, site: Site, effect: Effect, identi
 function begin(run: Run, site: Site, intent: string, effect: Effect, identity: string): Promise<unknown> {
   const entry = run.propose(site.life, effectEntry('effect.requested', intent, effect));
   run.note(entry);
-  const waits = effect.safety !== 'pure' || run.writer.crowded;
+  const waits = effect.safety !== 'pure';
   return perform(run, site, effect, { input: entry.value, identity, waits });
 }
 
@@ -105,6 +105,7 @@ function perform(run: Run, site: Site, effect: Effect, manner: Manner): Promise<
 
 async function performAndRecord(run: Run, { key, life }: Site, effect: Effect, manner: Manner): Promise<unknown> {
   if (manner.waits) await run.writer.flushed();
+  else if (run.writer.crowded) await run.writer.eased();
   if (run.over) return undefined;
   let aborting: ReturnType<typeof abortSignal> | undefined;
   const performance: Performance = {

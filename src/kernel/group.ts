@@ -12,7 +12,7 @@ import { Lifetime } from './lifetime.js';
 import { type Run, type Site, tooDeep } from './run.js';
 
 /** How many branches start before the ones that are short get a chance to end. */
-const LOT = 8;
+const LOT = 32;
 
 /** Branches that are ready to start, each within a lifetime. */
 export interface Branches<O> {
@@ -29,6 +29,7 @@ async function openGroup(run: Run, site: Site, opening: Fresh): Promise<boolean>
 
 /** Starts in small lots with a breath between them, so that short branches end before the last ones exist at all. */
 async function startAll<O>(
+  run: Run,
   branches: Branches<O>,
   lifeOf: (index: number) => Lifetime,
   settled: Settled<O>,
@@ -40,7 +41,7 @@ async function startAll<O>(
       (value) => settled(index, value, undefined),
       (error: unknown) => settled(index, undefined, { error }),
     );
-    if (index % LOT === LOT - 1) await undefined;
+    if (index % LOT === LOT - 1) await (run.writer.crowded ? run.writer.eased() : undefined);
   }
 }
 
@@ -60,7 +61,7 @@ export async function joinAll<O>(run: Run, site: Site, branches: Branches<O>): P
       if (left === 0) resolve();
       else run.attempt.leave();
     };
-    void startAll(branches, () => site.life, settled);
+    void startAll(run, branches, () => site.life, settled);
   });
   if (first.index < count) throw first.error;
   return results;
@@ -94,7 +95,7 @@ export async function raceFirst<O>(run: Run, site: Site, branches: Branches<O>):
       if (end instanceof LoopError) reject(end);
       else resolve(copy(end.value));
     };
-    void startAll(branches, (index) => lives[index] ?? life, settled);
+    void startAll(run, branches, (index) => lives[index] ?? life, settled);
   });
 }
 

@@ -8,7 +8,7 @@ export class Lifetime {
   reason: LoopError | undefined;
   /** A branch that lost a race leaves no outcome of its own: the race's entry says it all. */
   lost = false;
-  private readonly listeners = new Set<Listener>();
+  private listeners: Set<Listener> | undefined;
   /** Stops following the lifetime around this one. */
   readonly detach: () => void;
 
@@ -20,11 +20,12 @@ export class Lifetime {
   }
 
   listen(listener: Listener): void {
+    this.listeners ??= new Set();
     this.listeners.add(listener);
   }
 
   unlisten(listener: Listener): void {
-    this.listeners.delete(listener);
+    this.listeners?.delete(listener);
   }
 
   end(reason: LoopError, lost: boolean): void {
@@ -32,8 +33,9 @@ export class Lifetime {
     if (this.reason !== undefined) return;
     this.reason = reason;
     this.lost = lost;
-    for (const listener of [...this.listeners]) listener(reason);
-    this.listeners.clear();
+    const listeners = this.listeners ?? [];
+    this.listeners = undefined;
+    for (const listener of listeners) listener(reason);
   }
 
   /** New work is refused once the lifetime has ended. */

@@ -125,8 +125,19 @@ export class Run {
   /** Waits until all that was written is durable. By then the run may be over, or cancelled. */
   async barrier(life: Lifetime): Promise<void> {
     await this.writer.flushed();
-    if (this.over) await stall();
+    await this.goOn(life);
+  }
+
+  /** Waits for a store that is far behind. */
+  async ease(life: Lifetime): Promise<void> {
+    await this.writer.eased();
+    await this.goOn(life);
+  }
+
+  private goOn(life: Lifetime): Promise<never> | undefined {
+    if (this.over) return stall();
     life.check();
+    return undefined;
   }
 
   idempotencyKey(key: string): string {
@@ -166,7 +177,7 @@ export class Run {
       return seen.close !== undefined;
     }
     this.propose(life, opening);
-    if (this.writer.crowded) await this.barrier(life);
+    if (this.writer.crowded) await this.ease(life);
     return false;
   }
 

@@ -106,7 +106,7 @@ export class Scope {
       life.check();
       const { value, error } = this.run.propose(life, { seq: 0, at: 0, type, key, ...made(make) });
       if (error !== undefined) throw LoopError.of(error);
-      if (this.run.writer.crowded) await this.run.barrier(life);
+      if (this.run.writer.crowded) await this.run.ease(life);
       return copy(value) as V;
     });
   }

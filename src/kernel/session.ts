@@ -68,9 +68,20 @@ export class Session {
     this.folds = folds;
     const tell = (fault: Fault): void => this.attempt?.current.fail(fault);
     this.writer = new Writer({ session: name, store, clock, folds: this.folds, upcasts, claim, tell });
-    const { writer, standing, waiters, inFlight } = this;
-    const shared = { session: name, writer, standing, waiters, inFlight, landed: undefined };
-    this.parts = { ...shared, blobs: store.blobs, clock, ids, layers, maxDepth };
+    // Written out: spreading objects here costs more than all the rest of opening a session.
+    this.parts = {
+      session: name,
+      writer: this.writer,
+      standing: this.standing,
+      waiters: this.waiters,
+      inFlight: this.inFlight,
+      landed: undefined,
+      blobs: store.blobs,
+      clock,
+      ids,
+      layers,
+      maxDepth,
+    };
   }
 
   /** Claims a session and folds what it holds. A session that was never opened starts here. */
@@ -116,8 +127,7 @@ export class Session {
       attempt.check();
       if (known?.cancelled !== undefined) attempt.life.end(cancelledBecause(root, known.cancelled), false);
       const site = { key: root, life: attempt.life, seen, depth: 0 };
-      const call = runCall(new Run(this.parts, attempt), site, loop, input);
-      const outcome = await attempt.outcome(call).catch((thrown: unknown) => this.failure(root, thrown));
+      const outcome = await this.outcome(root, attempt, runCall(new Run(this.parts, attempt), site, loop, input));
       await this.writer.durable();
       if (this.writer.next - this.snapshotAt >= SNAPSHOT_EVERY) await this.remember();
       return outcome as Outcome<O>;
@@ -182,15 +192,19 @@ export class Session {
     return this.closing;
   }
 
-  /** How a run failed. One whose body would not end was left where it was, and its end is written here. */
-  private failure(root: string, thrown: unknown): Outcome {
-    if (!(thrown instanceof LoopError)) throw thrown;
-    const error = thrown.record();
-    const known = this.standing.roots.get(root);
-    if (known !== undefined && known.last === undefined) {
-      this.standing.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
+  /** How a run ended. The end of one whose body would not end, and was left where it was, is written here. */
+  private async outcome(root: string, attempt: Attempt, call: Promise<unknown>): Promise<Outcome> {
+    try {
+      return await attempt.outcome(call);
+    } catch (thrown) {
+      if (!(thrown instanceof LoopError)) throw thrown;
+      const error = thrown.record();
+      const known = this.standing.roots.get(root);
+      if (known !== undefined && known.last === undefined) {
+        this.standing.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
+      }
+      return { status: 'error', error };
     }
-    return { status: 'error', error };
   }
 
   private async end(): Promise<void> {

@@ -83,7 +83,7 @@ const guards: readonly Guard[] = [
     'kernel.replay',
     'a step taken out of the code goes unnoticed',
     'scope.ts',
-    'if (untaken === undefined || this.site.life.reason !== undefined) return undefined;',
+    'if (untaken === undefined || this.life.reason !== undefined) return undefined;',
     'return undefined;',
   ),
   guard(

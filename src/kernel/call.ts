@@ -9,7 +9,7 @@ import type { Fresh } from '../journal/writer.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { type Run, type Site, tooDeep } from './run.js';
-import { Scope } from './scope.js';
+import type { Scope } from './scope.js';
 
 /** Returns the checked value, or throws a LoopError that says what is wrong with it. */
 export type Check<T> = (value: unknown) => T;
@@ -23,20 +23,20 @@ export interface Loop<I = unknown, O = unknown> {
   body(input: I, scope: Scope): Promise<O> | O;
 }
 
-/** Runs a call at a site; `caller` is the scope whose step it is, and a root has none. */
+/** Runs a call in a scope that was made for it; `caller` is the scope whose step it is, and a root has none. */
 export async function runCall<I, O>(
   run: Run,
-  site: Site,
+  scope: Scope,
   loop: Loop<I, O>,
   input: I,
   caller?: Scope,
 ): Promise<unknown> {
-  const { key, life, seen, depth } = site;
-  let scope: Scope | undefined;
+  const { key, life, seen, depth } = scope;
+  let started = false;
   try {
     let own: Json | undefined;
     if (seen === undefined) {
-      own = copy(start(run, site, loop, input));
+      own = copy(start(run, scope, loop, input));
       if (run.writer.crowded) await run.ease(life);
     } else {
       const { name, version } = loop;
@@ -48,7 +48,7 @@ export async function runCall<I, O>(
       }
       own = snapshot(input, 'the input', key);
     }
-    scope = new Scope(run, site);
+    started = true;
     const output = await loop.body(loop.input === undefined ? (own as I) : loop.input(own), scope);
     const untidy = scope.close();
     if (untidy !== undefined) await untidy;
@@ -61,7 +61,7 @@ export async function runCall<I, O>(
   } catch (thrown) {
     if (run.over) return await stall();
     caller?.leave();
-    throw scope === undefined ? thrown : failed(run, site, thrown);
+    throw started ? failed(run, scope, thrown) : thrown;
   }
 }
 

@@ -39,7 +39,7 @@ function assertEffect({ kind, name, safety }: Effect, key: string): void {
 /** Runs the layers and records what they made of the effect; a result they passed on unchanged is not stored again. */
 async function settle(run: Run, site: Site, effect: Effect): Promise<unknown> {
   const { key, life } = site;
-  const scope = new Scope(run, site);
+  const scope = new Scope(run, key, life, site.seen, site.depth);
   let last: { readonly key: string; readonly value: Json | undefined } | undefined;
   const innermost = (current: Effect): Promise<unknown> =>
     scope.step(async (inner) => {

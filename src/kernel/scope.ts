@@ -5,6 +5,7 @@
  */
 
 import { LoopError, outcomeOf } from '../journal/errors.js';
+import type { Trodden } from '../journal/past.js';
 import { copy } from '../journal/value.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -13,6 +14,7 @@ import { type Loop, runCall } from './call.js';
 import type { Effect } from './effect.js';
 import { type Branches, joinAll, raceFirst } from './group.js';
 import { runEffect } from './layer.js';
+import type { Lifetime } from './lifetime.js';
 import type { Run, Site } from './run.js';
 import { waitForSignal, waitUntil } from './wait.js';
 
@@ -43,22 +45,24 @@ function made(make: () => Json): { value: Json } | { error: ErrorRecord } {
   }
 }
 
-export class Scope {
+export class Scope implements Site {
+  /** This scope's path: the key of its call, its branch or its effect. */
+  readonly key: string;
+  readonly life: Lifetime;
+  readonly seen: Trodden | undefined;
+  readonly depth: number;
   private readonly run: Run;
-  private readonly site: Site;
   private next = 0;
   private busy = false;
   /** New steps asked for after the end: a retry loop that takes a cancel for a failure would go on for ever. */
   private refusals = 0;
 
-  constructor(run: Run, site: Site) {
+  constructor(run: Run, key: string, life: Lifetime, seen: Trodden | undefined, depth: number) {
     this.run = run;
-    this.site = site;
-  }
-
-  /** This scope's path: the key of its call, its branch or its effect. */
-  get key(): string {
-    return this.site.key;
+    this.key = key;
+    this.life = life;
+    this.seen = seen;
+    this.depth = depth;
   }
 
   /** Invokes a loop; its result is recorded under this step. */
@@ -66,7 +70,9 @@ export class Scope {
     if (this.busy) return Promise.reject(this.tangled('another step was started'));
     if (this.run.over) return stall();
     if (this.refusals > PATIENCE) return this.run.attempt.giveUp();
-    return runCall(this.run, this.enter(1), loop, input, this) as Promise<O>;
+    const seen = this.enter();
+    const scope = new Scope(this.run, `${this.key}/${this.next - 1}`, this.life, seen, this.depth + 1);
+    return runCall(this.run, scope, loop, input, this) as Promise<O>;
   }
 
   /** Does something outside the run, through the session's layers. */
@@ -125,7 +131,8 @@ export class Scope {
     if (this.run.over) return stall();
     if (this.refusals > PATIENCE) return this.run.attempt.giveUp();
     try {
-      return await work(this.enter(0));
+      const seen = this.enter();
+      return await work({ key: `${this.key}/${this.next - 1}`, life: this.life, seen, depth: this.depth });
     } finally {
       this.leave();
       if (this.run.over) await stall();
@@ -142,23 +149,22 @@ export class Scope {
     if (this.busy) throw this.tangled('the body ended');
     // Whoever kept this scope meets the same refusal as a second step at once.
     this.busy = true;
-    const untaken = this.site.seen?.untaken;
-    if (untaken === undefined || this.site.life.reason !== undefined) return undefined;
+    const untaken = this.seen?.untaken;
+    if (untaken === undefined || this.life.reason !== undefined) return undefined;
     return this.run.mismatch(this.key, untaken.witness, undefined);
   }
 
-  private enter(deeper: 0 | 1): Site {
-    const { key, life, seen, depth } = this.site;
-    const index = this.next++;
+  /** Takes the next place; what is recorded there, if anything. */
+  private enter(): Trodden | undefined {
+    const seen = this.seen?.take(this.next++);
     this.busy = true;
-    const step = seen?.take(index);
-    if (life.reason !== undefined && step === undefined) this.refusals += 1;
-    return { key: `${key}/${index}`, life, seen: step, depth: depth + deeper };
+    if (this.life.reason !== undefined && seen === undefined) this.refusals += 1;
+    return seen;
   }
 
   private branches<O>(list: readonly Branch<O>[], { key, seen, depth }: Site): Branches<O> {
     const start = async (index: number, life: Site['life']): Promise<O> => {
-      const scope = new Scope(this.run, { key: `${key}/${index}`, life, seen: seen?.take(index), depth: depth + 1 });
+      const scope = new Scope(this.run, `${key}/${index}`, life, seen?.take(index), depth + 1);
       const value = await list[index]?.(scope);
       const untidy = scope.close();
       if (untidy !== undefined) await untidy;

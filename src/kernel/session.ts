@@ -20,6 +20,7 @@ import { Attempt, type Outcome, type Timers } from './attempt.js';
 import { type Loop, runCall } from './call.js';
 import type { Layer } from './layer.js';
 import { fetchValue, Run, type RunParts, type Waiters } from './run.js';
+import { Scope } from './scope.js';
 
 export interface SessionOptions {
   readonly store: Store;
@@ -126,8 +127,9 @@ export class Session {
       const seen = known === undefined ? undefined : await this.past(root, known);
       attempt.check();
       if (known?.cancelled !== undefined) attempt.life.end(cancelledBecause(root, known.cancelled), false);
-      const site = { key: root, life: attempt.life, seen, depth: 0 };
-      const outcome = await this.outcome(root, attempt, runCall(new Run(this.parts, attempt), site, loop, input));
+      const run = new Run(this.parts, attempt);
+      const scope = new Scope(run, root, attempt.life, seen, 0);
+      const outcome = await this.outcome(root, attempt, runCall(run, scope, loop, input));
       await this.writer.durable();
       if (this.writer.next - this.snapshotAt >= SNAPSHOT_EVERY) await this.remember();
       return outcome as Outcome<O>;

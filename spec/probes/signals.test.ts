@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Scope } from '../../src/kernel/scope.js';
-import { codeOf, deferred, kit, run, tick, ticks } from './kit.js';
+import { codeOf, deferred, kit, run, textStore, tick, ticks, within } from './kit.js';
 
 test('S1 two signals kept before a race of two waits: the loser swallows its signal', async () => {
   const k = kit();
@@ -124,4 +124,26 @@ test('S7 signal during close', async () => {
   expect(
     await run(again, (s) => s.all([(a) => a.wait('x'), (b) => b.effect(k.effect('slow', 'once', () => hang.promise))])),
   ).toEqual({ status: 'ok', output: [1, 'z'] });
+});
+
+test('S9 a large signal, read from the store, taken by a lost branch and given to a wait that stands elsewhere', async () => {
+  const k = kit(textStore());
+  const session = await k.open();
+  await session.signal({ id: '1', name: 'x', value: 'X'.repeat(9000) });
+  const again = await k.open();
+  let lose: (value: string) => void = () => {};
+  const gate = new Promise<string>((resolve) => {
+    lose = resolve;
+  });
+  const body = (s: Scope) =>
+    s.all([
+      (a) =>
+        a.race([(r) => r.wait('x').then(() => r.wait('never')), (r) => r.effect(k.effect('gate', 'once', () => gate))]),
+      (b) => b.effect(k.effect('later', 'once', () => tick())).then(() => b.wait('x')),
+    ]);
+  const running = run(again, body, 't1', 'hold');
+  await ticks(6);
+  lose('lost');
+  const outcome = await within(2000, running);
+  expect(outcome).toEqual({ status: 'ok', output: ['lost', 'X'.repeat(9000)] });
 });

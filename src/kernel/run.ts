@@ -95,11 +95,6 @@ export class Run {
     return this.attempt.over || this.writer.fault !== undefined;
   }
 
-  /** Nothing at all can be written any more, not even how an effect in flight ended. */
-  get dead(): boolean {
-    return this.writer.fault !== undefined;
-  }
-
   /** Writes for this attempt. Once it is over nothing is written for it, and nothing for a branch that has lost. */
   push(life: Lifetime, entry: Fresh): Entry {
     if (this.over) throw OVER;

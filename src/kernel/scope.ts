@@ -156,7 +156,8 @@ export class Scope implements Site {
 
   /** Takes the next place; what is recorded there, if anything. */
   private enter(): Trodden | undefined {
-    const seen = this.seen?.take(this.next++);
+    const index = this.next++;
+    const seen = this.seen?.take(index);
     this.busy = true;
     if (this.life.reason !== undefined && seen === undefined) this.refusals += 1;
     return seen;

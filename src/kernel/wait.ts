@@ -1,7 +1,6 @@
 /** Steps that wait for something outside the run: a time, or a signal. What is waited for is recorded before the waiting. */
 
 import { faultOf, LoopError } from '../journal/errors.js';
-import { copy } from '../journal/value.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { Run, Site } from './run.js';
@@ -31,17 +30,24 @@ export async function waitForSignal(run: Run, site: Site, name: string): Promise
   const ended = await run.enter(site, { seq: 0, at: 0, type: 'wait.opened', key, name });
   if (ended && seen?.close !== undefined) return (await run.recall(seen.close)) as Json | undefined;
   life.check();
-  const take = (signal: Entry, value: Json | undefined): void =>
+  let taken = false;
+  const take = (signal: Entry, value: Json | undefined): void => {
     run.note(run.push(life, { seq: 0, at: 0, type: 'wait.settled', key, signal: signal.key, value }));
+    taken = true;
+  };
   const { standing } = run.parts;
-  for (let kept = standing.kept(name); kept !== undefined; kept = standing.kept(name)) {
-    const value = (await run.recall(kept)) as Json | undefined;
-    if (standing.kept(name) !== kept) continue;
+  for (;;) {
+    // Taken in the same breath as it comes, so that no other wait can take it too; unless its value must be fetched first.
+    const arrival = (one: Entry): void => {
+      if (one.blob === undefined || one.value !== undefined) take(one, one.value);
+    };
+    const signal =
+      standing.kept(name) ?? (await run.outside({ kind: 'signal', key, name }, life, `signal ${name}`, arrival));
+    const value = (await run.recall(signal)) as Json | undefined;
+    if (taken) return value;
+    if (standing.kept(name) !== signal) continue;
     life.check();
-    take(kept, value);
+    take(signal, value);
     return value;
   }
-  // Taken in the same breath as it is written, so that no other wait can take the same signal.
-  const fresh = await run.outside({ kind: 'signal', key, name }, life, `signal ${name}`, (one) => take(one, one.value));
-  return copy(fresh.value);
 }

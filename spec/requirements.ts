@@ -35,6 +35,7 @@ export const requirements = {
   'kernel.fence': 'Only the newest claim of a session can write it.',
   'kernel.depth': 'Calls nest to a bounded depth.',
   'kernel.pressure': 'A slow store holds the run back; memory does not grow with the length of a run.',
+  'kernel.options': 'An unknown option is refused: a renamed one must never switch a guard off.',
   'kernel.crash': 'A crash at any append, before or after it became durable, ends in the same entries as no crash.',
   'kernel.kill': 'Killed at any time, a process that is started again loses nothing and does nothing twice.',
   'journal.cases': 'Every store passes the journal cases, and a store that breaks its promise fails them.',

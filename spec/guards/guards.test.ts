@@ -369,6 +369,13 @@ const guards: readonly Guard[] = [
     "if (fault.code === 'SYNC_FAILED' || fault.code === 'STORE_DAMAGED') this.stop(fault);",
     '',
   ),
+  guard(
+    'kernel.options',
+    'an option with a slip in it switches a guard off',
+    'session.ts',
+    'if (OPTIONS.has(key)) continue;',
+    'continue;',
+  ),
 ];
 
 let workshop: Workshop;

@@ -261,4 +261,14 @@ export const kernelChecks = {
     finish('done');
     strictEqual((await second).status, 'ok');
   },
+  'an option with a slip in it switches a guard off': async (library) => {
+    const on = stage(library);
+    const refusing = async () => {
+      throw new library.LoopError('TOOL_NOT_ADMITTED', 'nothing is allowed');
+    };
+    const opened = await on.open({ layer: [refusing] } as never).catch((error: Error) => error.message);
+    if (typeof opened !== 'string') await run(opened, (scope) => scope.effect(on.effect('pay', 'once')));
+    deepStrictEqual(on.performed, []);
+    ok(typeof opened === 'string' && opened.includes('"layer"'));
+  },
 } as const satisfies Record<string, GuardCheck>;

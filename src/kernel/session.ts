@@ -42,6 +42,7 @@ export interface Signal {
 }
 
 const DECISIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
+const OPTIONS: ReadonlySet<string> = new Set('store clock ids layers views invariants upcasts maxDepth'.split(' '));
 const SNAPSHOT_EVERY = 1000;
 const ROOT_KEY = /^[A-Za-z0-9_.:-]{1,128}$/;
 
@@ -87,6 +88,7 @@ export class Session {
 
   /** Claims a session and folds what it holds. A session that was never opened starts here. */
   static async open(name: string, options: SessionOptions): Promise<Session> {
+    assertKnown(options);
     const views = (options.views ?? []) as unknown as readonly View<unknown>[];
     const folds = new Folds(views, (options.invariants ?? []) as unknown as readonly Invariant<unknown>[]);
     const claim = await options.store.journal.claim(name);
@@ -315,6 +317,14 @@ export class Session {
 
   private fault(code: 'SESSION_BUSY' | 'SESSION_CLOSED' | 'STORE_DAMAGED', what: string): Fault {
     return new Fault(code, `Session "${this.name}": ${what}.`, { session: this.name });
+  }
+}
+
+/** A slip of the pen must never switch a guard off. */
+function assertKnown(options: SessionOptions): void {
+  for (const key of Object.keys(options)) {
+    if (OPTIONS.has(key)) continue;
+    throw new TypeError(`A session has no option "${key}"; it has ${[...OPTIONS].join(', ')}.`);
   }
 }
 

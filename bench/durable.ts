@@ -81,7 +81,7 @@ async function rounds(
 
 export async function benchDurable(count: number): Promise<void> {
   section('SQLite, durability fsync');
-  const one = await rounds(count, async () => ({ bare: bareRate(1_000, 1), ours: await ourRate(1, 1_000, 'once') }));
+  const one = await rounds(count, async () => ({ bare: bareRate(4_000, 1), ours: await ourRate(1, 4_000, 'once') }));
   atLeastOrShare('one session, once effects in sequence, steps', one.rate, one.bare, one.bare, 0.5);
   atMost('  syncs a step', one.syncs, 1.1, 'syncs');
   const once = await rounds(count, async () => ({ bare: bareRate(19_200, 64), ours: await ourRate(64, 300, 'once') }));

@@ -100,9 +100,10 @@ export class Standing {
   }
 
   private intend({ key, name = '', safety = 'once' }: Entry): void {
-    const [base = key, redo = 0] = key.split('~');
-    const begun = Number(redo);
-    if (safety !== 'pure') this.intents.set(base, { name, safety, begun, decided: begun });
+    if (safety === 'pure') return;
+    const cut = key.indexOf('~');
+    const begun = cut < 0 ? 0 : Number(key.slice(cut + 1));
+    this.intents.set(cut < 0 ? key : key.slice(0, cut), { name, safety, begun, decided: begun });
   }
 
   private decide(decision: Entry): void {

@@ -370,6 +370,27 @@ const guards: readonly Guard[] = [
     '',
   ),
   guard(
+    'sqlite.failure',
+    'a statement that commits by itself and fails is taken for harmless',
+    'adapters/sqlite/commits.ts',
+    'let committing = alone;',
+    'let committing = false;',
+  ),
+  guard(
+    'sqlite.damage',
+    'a session goes on after a last record that was changed',
+    'adapters/sqlite/heads.ts',
+    'if (flaw !== undefined) throw damagedAt(name, tail?.first ?? 0, flaw);',
+    '',
+  ),
+  guard(
+    'kernel.fence',
+    'a writer whose claim is gone from the table writes once more',
+    'adapters/sqlite/writes.ts',
+    '? FROM sessions WHERE sid = ? AND fence = ?`',
+    '? FROM sessions WHERE sid = ? AND ? > 0`',
+  ),
+  guard(
     'kernel.options',
     'an option with a slip in it switches a guard off',
     'session.ts',

@@ -4,7 +4,7 @@ import { strictEqual } from 'node:assert';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Driver } from '../../src/adapters/sqlite/index.js';
+import type { Driver, SqliteStore } from '../../src/adapters/sqlite/index.js';
 import type { Entry } from '../../src/protocol/index.js';
 import type { GuardCheck } from './kernel-checks.js';
 import type { Library } from './library.js';
@@ -21,23 +21,61 @@ async function inFolder(work: (path: string) => Promise<void>): Promise<void> {
   }
 }
 
-/** A driver whose disk fails to sync at one commit, and works before and after. */
-function failingAt(library: Library, commit: number): (path: string) => Driver {
-  let commits = 0;
-  return (path) => {
-    const driver = library.openDriver(path);
-    const prepare: Driver['prepare'] = (sql) => {
-      const statement = driver.prepare(sql);
-      if (sql !== 'COMMIT') return statement;
-      const run = (): number => {
-        commits += 1;
-        if (commits === commit) throw Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' });
-        return statement.run();
+interface Meddled {
+  /** The statement that fails the next time it runs. */
+  fails?: string;
+  /** The driver itself, for changes behind the store's back. */
+  raw?: Driver;
+  readonly open: (path: string) => Driver;
+}
+
+/** A driver whose disk fails when it is told to, and works before and after. */
+function meddled(library: Library): Meddled {
+  const hand: Meddled = {
+    open: (path) => {
+      const driver = library.openDriver(path);
+      hand.raw = driver;
+      const prepare: Driver['prepare'] = (sql) => {
+        const statement = driver.prepare(sql);
+        const run: typeof statement.run = (...params) => {
+          if (hand.fails === undefined || !sql.startsWith(hand.fails)) return statement.run(...params);
+          delete hand.fails;
+          throw Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' });
+        };
+        return { ...statement, run };
       };
-      return { ...statement, run };
-    };
-    return { exec: (sql) => driver.exec(sql), prepare, close: () => driver.close() };
+      return { exec: (sql) => driver.exec(sql), prepare, close: () => driver.close() };
+    },
   };
+  return hand;
+}
+
+/** A store whose disk fails at a statement while so many sessions write: none is told that it wrote, then or later. */
+async function failsAt(library: Library, path: string, statement: string, sessions: readonly string[]): Promise<void> {
+  const hand = meddled(library);
+  const store = await library.openSqlite(path, { driver: hand.open });
+  const claims = await Promise.all(sessions.map((session) => store.journal.claim(session)));
+  const append = (): Promise<(string | undefined)[]> =>
+    Promise.all(
+      sessions.map((session, i) =>
+        codeOf(store.journal.append({ session, fence: claims[i]?.fence ?? 0, first: 0, entries: [entry(0)] })),
+      ),
+    );
+  hand.fails = statement;
+  for (const code of [...(await append()), ...(await append())]) strictEqual(code, 'SYNC_FAILED');
+  await store.close().catch(() => {});
+}
+
+/** A store with one session of one entry whose bytes were changed while nobody had it open. */
+async function changed(library: Library, path: string): Promise<SqliteStore> {
+  const store = await library.openSqlite(path);
+  const { fence } = await store.journal.claim('s');
+  await store.journal.append({ session: 's', fence, first: 0, entries: [entry(0)] });
+  await store.close();
+  const driver = library.openDriver(path);
+  driver.exec("UPDATE records SET body = replace(body, 'value 0', 'value 9')");
+  driver.close();
+  return library.openSqlite(path, { check: 'heads' });
 }
 
 export const storeChecks = {
@@ -46,28 +84,31 @@ export const storeChecks = {
   },
   'a record that was changed is read as if it were whole': (library) =>
     inFolder(async (path) => {
-      const store = await library.openSqlite(path);
-      const { fence } = await store.journal.claim('s');
-      await store.journal.append({ session: 's', fence, first: 0, entries: [entry(0)] });
-      await store.close();
-      const driver = library.openDriver(path);
-      driver.exec("UPDATE records SET body = replace(body, 'value 0', 'value 9')");
-      driver.close();
-      const again = await library.openSqlite(path, { check: 'heads' });
+      const store = await changed(library, path);
       const reading = async (): Promise<void> => {
-        for await (const _ of again.journal.read('s', 0));
+        for await (const _ of store.journal.read('s', 0));
       };
       strictEqual(await codeOf(reading()), 'STORE_DAMAGED');
-      await again.close();
+      await store.close();
+    }),
+  'a session goes on after a last record that was changed': (library) =>
+    inFolder(async (path) => {
+      const store = await changed(library, path);
+      strictEqual(await codeOf(store.journal.claim('s')), 'STORE_DAMAGED');
+      await store.close();
+    }),
+  'a writer whose claim is gone from the table writes once more': (library) =>
+    inFolder(async (path) => {
+      const hand = meddled(library);
+      const store = await library.openSqlite(path, { driver: hand.open });
+      const { fence } = await store.journal.claim('s');
+      hand.raw?.exec('UPDATE sessions SET fence = fence + 1');
+      const append = store.journal.append({ session: 's', fence, first: 0, entries: [entry(0)] });
+      strictEqual(await codeOf(append), 'STALE_WRITER');
+      await store.close();
     }),
   'something is acknowledged that was not synced, or a failed sync is tried again': (library) =>
-    inFolder(async (path) => {
-      const store = await library.openSqlite(path, { driver: failingAt(library, 2) });
-      const { fence } = await store.journal.claim('s');
-      const first = codeOf(store.journal.append({ session: 's', fence, first: 0, entries: [entry(0)] }));
-      strictEqual(await first, 'SYNC_FAILED');
-      const second = codeOf(store.journal.append({ session: 's', fence, first: 0, entries: [entry(0)] }));
-      strictEqual(await second, 'SYNC_FAILED');
-      await store.close().catch(() => {});
-    }),
+    inFolder((path) => failsAt(library, path, 'COMMIT', ['s', 't'])),
+  'a statement that commits by itself and fails is taken for harmless': (library) =>
+    inFolder((path) => failsAt(library, path, 'INSERT INTO records', ['s'])),
 } as const satisfies Record<string, GuardCheck>;

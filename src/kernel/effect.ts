@@ -10,7 +10,7 @@ import { copy, snapshot } from '../journal/value.js';
 import type { Fresh } from '../journal/writer.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { abortSignal } from './lifetime.js';
+import { abortSignal, type Lifetime } from './lifetime.js';
 import type { Run, Site } from './run.js';
 
 /** What an effect is told when it is performed. */
@@ -29,6 +29,27 @@ export interface Effect<O = unknown> {
   readonly safety: Safety;
   /** Gets the input as it was journaled. */
   perform(input: Json, performance: Performance): Promise<O> | O;
+}
+
+/** The signal is made for those who ask for it; most effects never do. */
+class Performing implements Performance {
+  readonly idempotencyKey: string;
+  private readonly life: Lifetime;
+  private aborting: ReturnType<typeof abortSignal> | undefined;
+
+  constructor(idempotencyKey: string, life: Lifetime) {
+    this.idempotencyKey = idempotencyKey;
+    this.life = life;
+  }
+
+  get signal(): AbortSignal {
+    this.aborting ??= abortSignal(this.life);
+    return this.aborting.signal;
+  }
+
+  release(): void {
+    this.aborting?.release();
+  }
 }
 
 /** How an attempt is performed: with what, known to the outside as what, and whether its intent must be durable first. */
@@ -107,14 +128,7 @@ async function performAndRecord(run: Run, { key, life }: Site, effect: Effect, m
   if (manner.waits) await run.writer.flushed();
   else if (run.writer.crowded) await run.writer.eased();
   if (run.over) return undefined;
-  let aborting: ReturnType<typeof abortSignal> | undefined;
-  const performance: Performance = {
-    idempotencyKey: run.idempotencyKey(manner.identity),
-    get signal() {
-      aborting ??= abortSignal(life);
-      return aborting.signal;
-    },
-  };
+  const performance = new Performing(run.idempotencyKey(manner.identity), life);
   try {
     life.check();
     const value = await effect.perform(copy(manner.input) as Json, performance);
@@ -123,7 +137,7 @@ async function performAndRecord(run: Run, { key, life }: Site, effect: Effect, m
     const error = outcomeOf(thrown).record();
     return recordEnd(run, { seq: 0, at: 0, type: 'effect.failed', key, error }, thrown);
   } finally {
-    aborting?.release();
+    performance.release();
   }
 }
 

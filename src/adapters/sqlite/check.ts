@@ -7,7 +7,8 @@
 import { Fault } from '../../journal/errors.js';
 import { type Anchored, type Fold, shortHash } from './anchor.js';
 import { type Driver, whole, wholeOf } from './driver.js';
-import { type Head, headColumns, headOf } from './heads.js';
+import { readFault } from './failure.js';
+import { type Head, headOf, type Owned, ownedColumns, ownedOf } from './heads.js';
 import { lastSid, Records } from './records.js';
 import { fileFlaws, Walk } from './walk.js';
 
@@ -51,6 +52,9 @@ export interface Findings {
   readonly fold: Fold;
 }
 
+/** A number over this was not counted up by commits: it is damage. */
+const lastCommit = 2 ** 48;
+
 const way: Partial<Record<Damage['kind'], (damage: Damage) => string>> = {
   'lost tail': ({ seq }) => `going on could repeat effects; open with accept: 'loss' to continue from entry ${seq}`,
   missing: () => `going on could repeat effects; open with accept: 'loss' to start it anew, or remove it`,
@@ -68,6 +72,7 @@ class Inspection {
   readonly damage: Damage[] = [];
   readonly refusals = new Map<string, Refusal>();
   readonly #driver: Driver;
+  readonly #path: string;
   readonly #records: Records;
   readonly #walk: Walk | undefined;
   readonly #was: Fold;
@@ -78,7 +83,8 @@ class Inspection {
   #commit = 0;
   #sid = 0;
 
-  constructor(driver: Driver, was: Fold | undefined, accept: boolean, walk: Walk | undefined) {
+  constructor(driver: Driver, path: string, was: Fold | undefined, accept: boolean, walk: Walk | undefined) {
+    this.#path = path;
     this.#driver = driver;
     this.#records = new Records(driver);
     this.#known = was !== undefined;
@@ -89,7 +95,7 @@ class Inspection {
 
   run(now: number): Fold {
     const statement = this.#driver.prepare(
-      `SELECT ${headColumns} FROM sessions WHERE sessions.sid > ? ORDER BY sessions.sid LIMIT 500`,
+      `SELECT ${ownedColumns} FROM sessions WHERE sessions.sid > ? ORDER BY sessions.sid LIMIT 500`,
     );
     const lost = this.#unindexed();
     const removed = this.#removed();
@@ -97,9 +103,9 @@ class Inspection {
     for (let before = -1; after !== before; ) {
       before = after;
       for (const row of statement.all(after)) {
-        const { head, sound } = headOf(row);
-        after = Math.max(after, head.sid);
-        this.#row(head, sound, lost.has(head.sid), now);
+        const { owned, sound } = ownedOf(row);
+        after = Math.max(after, owned.sid);
+        this.#row(owned, sound, lost.has(owned.sid), now);
       }
     }
     for (const [name, was] of this.#was.heads) {
@@ -113,17 +119,22 @@ class Inspection {
     return { heads: this.#heads, commit, at: now, sid: Math.max(0, ...given), flaws: [] };
   }
 
-  #row(head: Head, sound: boolean, lost: boolean, now: number): void {
-    this.#sids.add(head.sid);
-    const anchored = this.#was.heads.get(head.name);
-    const damage = !sound ? this.#unsound(head) : lost ? this.#nameless(head) : this.#headDamage(head, anchored);
+  #row(owned: Owned, sound: boolean, lost: boolean, now: number): void {
+    this.#sids.add(owned.sid);
+    const anchored = this.#was.heads.get(owned.name);
+    const { head, flaw } = this.#read(owned, anchored);
     if (sound) {
-      this.#commit = Math.max(this.#commit, head.commit);
-      this.#sid = Math.max(this.#sid, head.sid);
+      this.#sid = Math.max(this.#sid, owned.sid);
+      this.#commit = Math.max(this.#commit, head.commit < lastCommit ? head.commit : owned.commit);
     }
-    const broken = damage?.kind === 'damaged' || !sound ? undefined : this.#walk?.session(head);
+    const damage = !sound
+      ? this.#unsound(owned)
+      : lost
+        ? this.#nameless(head)
+        : (flaw ?? this.#headDamage(head, anchored));
+    const broken = sound && !lost ? this.#walk?.session(head) : undefined;
     const found = broken === undefined ? damage : this.#breakOf(head, broken, damage);
-    if (found !== undefined && this.#refuse(found, [head.sid, ...(anchored ? [anchored.sid] : [])])) {
+    if (found !== undefined && this.#refuse(found, [owned.sid, ...(anchored ? [anchored.sid] : [])])) {
       const was = this.#was.heads.get(found.session ?? '');
       if (was !== undefined) this.#heads.set(found.session ?? '', was);
       return;
@@ -131,6 +142,21 @@ class Inspection {
     const { sid, next, hash, commit } = head;
     const at = anchored?.commit === commit ? anchored.at : now;
     this.#heads.set(head.name, { sid, next, head: shortHash(hash), commit, at });
+  }
+
+  /** Where a session ends, and what is wrong with its last record unless the anchor vouches for it. */
+  #read(owned: Owned, was: Anchored | undefined): { readonly head: Head; readonly flaw?: Damage } {
+    let head = headOf(owned, undefined);
+    const damaged = (seq: number, note: string): Damage => ({ kind: 'damaged', session: owned.name, seq, note });
+    try {
+      const tail = this.#records.tail(owned.sid);
+      head = headOf(owned, tail);
+      if (tail === undefined || (was?.next === head.next && was.head === shortHash(head.hash))) return { head };
+      const flaw = this.#records.flawOf(owned.sid, tail);
+      return flaw === undefined ? { head } : { head, flaw: damaged(tail.first, flaw) };
+    } catch (error) {
+      return { head, flaw: damaged(head.next, readFault(error, this.#path).message) };
+    }
   }
 
   /** Reports a damage; true if its session may not be used. */
@@ -147,10 +173,10 @@ class Inspection {
     return since === undefined ? damage : { ...damage, since };
   }
 
-  #unsound(head: Head): Damage {
-    const known = [...this.#was.heads].find(([, { sid }]) => sid === head.sid);
-    const note = 'the checksum of its head does not fit';
-    const damage: Damage = { kind: 'damaged', session: known?.[0] ?? head.name, seq: 0, note };
+  #unsound({ sid, name }: Owned): Damage {
+    const known = [...this.#was.heads].find(([, was]) => was.sid === sid);
+    const note = 'the checksum of its row does not fit';
+    const damage: Damage = { kind: 'damaged', session: known?.[0] ?? name, seq: 0, note };
     return known === undefined ? damage : { ...damage, had: known[1].next };
   }
 
@@ -161,9 +187,10 @@ class Inspection {
 
   #headDamage(head: Head, was: Anchored | undefined): Damage | undefined {
     const session = head.name;
-    // A commit that the anchor does not know yet: the process ended between COMMIT and the anchor's line.
-    if (!this.#known || head.commit > this.#was.commit) return undefined;
+    if (!this.#known) return undefined;
     if (was === undefined || was.sid !== head.sid) {
+      // A commit that the anchor does not know yet: the process ended between COMMIT and the anchor's line.
+      if (head.commit > this.#was.commit) return undefined;
       // With a line gone from the anchor itself, it does not know better than the database.
       if (this.#was.flaws.length > 0) return undefined;
       const note = was ? 'an earlier session of its name is in its place' : 'it was removed before, and is back';
@@ -177,16 +204,13 @@ class Inspection {
 
   #lost(head: Head, was: Anchored): Damage {
     const at = head.next === 0 ? undefined : this.#records.before(head.sid, head.next - 1)?.at;
-    const beyond = this.#records.sidFrom(head.sid, head.next) === head.sid;
     const damage: Damage = {
-      kind: beyond ? 'damaged' : 'lost tail',
+      kind: 'lost tail',
       session: head.name,
       seq: head.next,
       had: was.next,
       have: head.next,
-      note: beyond
-        ? 'its head is older than its records'
-        : `entries ${head.next} to ${was.next - 1}, written until ${new Date(was.at).toISOString()}, are gone`,
+      note: `entries ${head.next} to ${was.next - 1}, written until ${new Date(was.at).toISOString()}, are gone`,
     };
     return at === undefined ? damage : { ...damage, since: at };
   }
@@ -254,7 +278,7 @@ export function inspect(
 ): Findings {
   const full = options.check === 'full';
   const flaws = full ? fileFlaws(driver) : [];
-  const inspection = new Inspection(driver, was, options.accept, full ? new Walk(driver, path) : undefined);
+  const inspection = new Inspection(driver, path, was, options.accept, full ? new Walk(driver, path) : undefined);
   const fold = inspection.run(options.now);
   const { damage, refusals } = inspection;
   if (flaws.length > 0) damage.unshift({ kind: 'file', note: flaws.join('; ') });

@@ -13,6 +13,8 @@ import type { Writes } from './writes.js';
 interface Queued {
   /** Does it inside the transaction; what comes back acknowledges it. */
   perform(): () => void;
+  /** It is one statement, which SQLite commits by itself when nothing rides with it. */
+  readonly single: boolean;
   reject(fault: Fault): void;
 }
 
@@ -42,8 +44,11 @@ export interface CommitsOptions {
   readonly commit: number;
 }
 
-/** WAL pages after which it is copied into the database, as SQLite itself would do. */
-const checkpointPages = 1000;
+/**
+ * WAL pages after which it is copied into the database. Fewer than SQLite's own 1000: it is then written over from its
+ * beginning, and that syncs faster than a file that grows.
+ */
+const checkpointPages = 400;
 const stagedLimit = 64 << 20;
 
 /** Failures that say for sure that nothing was committed, so that the store can go on. */
@@ -86,15 +91,18 @@ export class Commits {
     return { ...this.#stats };
   }
 
-  /** Queues an operation for the next commit; resolves with its result once that is durable. */
-  push<T>(operation: () => T): Promise<T> {
+  /**
+   * Queues an operation for the next commit; resolves with its result once that is durable.
+   * `single` says that it changes the tables by one statement at most.
+   */
+  push<T>(operation: () => T, single: boolean): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#stopped !== undefined) throw this.#stopped;
       const perform = (): (() => void) => {
         const value = operation();
         return () => resolve(value);
       };
-      this.#queue.push({ perform, reject });
+      this.#queue.push({ perform, reject, single });
       if (this.#scheduled) return;
       this.#scheduled = true;
       setImmediate(() => this.flush());
@@ -144,14 +152,16 @@ export class Commits {
 
   /** Runs the queue in one transaction; undefined if it failed, and then everybody knows. */
   #transact(queue: readonly Queued[]): (() => void)[] | undefined {
-    let committing = false;
+    // Without BEGIN and COMMIT around it a step of a lone session takes a tenth less.
+    const alone = queue.length === 1 && queue[0]?.single === true && this.#staged.size === 0;
+    let committing = alone;
     try {
       this.#writes.begin(this.#commit + 1, this.#now());
-      this.#begin.run();
+      if (!alone) this.#begin.run();
       for (const { sid, digest, text } of this.#staged.values()) this.#writes.put(sid, digest, text);
       const acks = queue.map((queued) => this.#perform(queued));
       committing = true;
-      this.#end.run();
+      if (!alone) this.#end.run();
       this.#stats.commits += 1;
       this.#stats.operations += queue.length;
       return acks;

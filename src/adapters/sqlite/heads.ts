@@ -1,16 +1,24 @@
 /**
- * The head of each session: the row that says where its chain ends and who may write it.
- * Invariants: a row whose checksum does not fit is never believed; the cache holds committed heads only and is
- * bounded, since the row can always be read again.
+ * The head of each session: who may write it, told by its row, and where its chain ends, told by its last record.
+ * Invariants: a row whose checksum does not fit and a last record whose hash does not fit are never believed; the
+ * cache holds committed heads only and is bounded, since a head can always be read again.
  */
 import { crc32 } from 'node:zlib';
 import { Fault } from '../../journal/errors.js';
+import { genesis } from '../../journal/record.js';
 import { type Driver, type Row, type Statement, text, textOf, whole, wholeOf } from './driver.js';
+import { damagedAt, type Records, type Tail } from './records.js';
 
-export interface Head {
+/** A session's row. */
+export interface Owned {
   readonly sid: number;
   readonly name: string;
   readonly fence: number;
+  /** The last commit that claimed it. */
+  readonly commit: number;
+}
+
+export interface Head extends Owned {
   readonly next: number;
   /** Hash of the last record, or the genesis. */
   readonly hash: string;
@@ -18,43 +26,47 @@ export interface Head {
   readonly commit: number;
 }
 
-/** The columns that `headOf` reads. */
-export const headColumns: string = [
+/** The columns that `ownedOf` reads. */
+export const ownedColumns: string = [
   wholeOf('sid'),
   textOf('name'),
   wholeOf('fence'),
-  wholeOf('next'),
-  textOf('head'),
   wholeOf('commit_no'),
   textOf('check_sum'),
 ].join(', ');
 
 const limit = 10_000;
 
-/** Against damage only, and on the way of every append: hence not a digest. */
-export function headSum({ sid, name, fence, next, hash, commit }: Head): string {
-  return crc32(`${sid} ${fence} ${next} ${commit} ${hash} ${name}`).toString(36);
+/** Against damage only: hence not a digest. */
+export function ownedSum({ sid, name, fence, commit }: Owned): string {
+  return crc32(`${sid} ${fence} ${commit} ${name}`).toString(36);
 }
 
-/** A row as a head, and whether its checksum fits. */
-export function headOf(row: Row): { readonly head: Head; readonly sound: boolean } {
-  const head: Head = {
+/** What a row says, and whether its checksum fits. */
+export function ownedOf(row: Row): { readonly owned: Owned; readonly sound: boolean } {
+  const owned: Owned = {
     sid: whole(row.sid),
     name: text(row.name),
     fence: whole(row.fence),
-    next: whole(row.next),
-    hash: text(row.head),
     commit: whole(row.commit_no),
   };
-  return { head, sound: headSum(head) === text(row.check_sum) };
+  return { owned, sound: ownedSum(owned) === text(row.check_sum) };
+}
+
+export function headOf(owned: Owned, tail: Tail | undefined): Head {
+  if (tail === undefined) return { ...owned, next: 0, hash: genesis(owned.name, owned.sid) };
+  const { first, count, hash, commit } = tail;
+  return { ...owned, next: first + count, hash, commit: Math.max(owned.commit, commit) };
 }
 
 export class Heads {
   readonly #cache = new Map<string, Head>();
   readonly #select: Statement;
+  readonly #records: Records;
 
-  constructor(driver: Driver) {
-    this.#select = driver.prepare(`SELECT ${headColumns} FROM sessions WHERE sessions.name = ?`);
+  constructor(driver: Driver, records: Records) {
+    this.#select = driver.prepare(`SELECT ${ownedColumns} FROM sessions WHERE sessions.name = ?`);
+    this.#records = records;
   }
 
   /** The committed head; undefined if there is no such session. */
@@ -81,9 +93,14 @@ export class Heads {
   #load(name: string): Head | undefined {
     const [row] = this.#select.all(name);
     if (row === undefined) return undefined;
-    const { head, sound } = headOf(row);
-    if (sound && head.name === name) return head;
-    const message = `The head of session "${name}" is damaged: its checksum does not fit. Restore the store from a backup.`;
-    throw new Fault('STORE_DAMAGED', message, { session: name, seq: 0 });
+    const { owned, sound } = ownedOf(row);
+    if (!sound || owned.name !== name) {
+      const message = `The row of session "${name}" is damaged: its checksum does not fit. Restore the store from a backup.`;
+      throw new Fault('STORE_DAMAGED', message, { session: name, seq: 0 });
+    }
+    const tail = this.#records.tail(owned.sid);
+    const flaw = tail && this.#records.flawOf(owned.sid, tail);
+    if (flaw !== undefined) throw damagedAt(name, tail?.first ?? 0, flaw);
+    return headOf(owned, tail);
   }
 }

@@ -6,9 +6,10 @@
 import { setImmediate } from 'node:timers/promises';
 import { Fault } from '../../journal/errors.js';
 import type { Entry } from '../../protocol/entry.js';
+import { Chain } from './chain.js';
 import { readFault } from './failure.js';
 import type { Head, Heads } from './heads.js';
-import { Chain, damagedAt, type Records, type StoredRecord } from './records.js';
+import { damagedAt, type Records, type StoredRecord } from './records.js';
 
 export interface Source {
   readonly path: string;

@@ -1,11 +1,10 @@
 /**
- * The rows of the record table, and the walk along one session's chain.
+ * The rows of the record table.
  * A record's id is its session's sid times the span plus its first entry, so one range is one session.
  */
 import { Fault } from '../../journal/errors.js';
-import { flawOf, genesis, type SealedRecord } from '../../journal/record.js';
+import { flawOf, type SealedRecord } from '../../journal/record.js';
 import { type Driver, type Row, type Statement, text, textOf, whole, wholeOf } from './driver.js';
-import type { Head } from './heads.js';
 
 /** The most entries that a session can have, and the sids that then fit into a safe integer. */
 export const span: number = 2 ** 26;
@@ -17,6 +16,15 @@ export const stride = 64;
 export interface StoredRecord extends SealedRecord {
   /** Wall clock of its commit; not covered by the hash, told in reports only. */
   readonly at: number;
+}
+
+/** The last record of a session without its bytes. */
+export interface Tail {
+  readonly first: number;
+  readonly count: number;
+  readonly hash: string;
+  /** Of its commit; not covered by the hash, and nothing but the numbering of commits may rest on it. */
+  readonly commit: number;
 }
 
 export function idOf(sid: number, first: number): number {
@@ -46,6 +54,7 @@ export class Records {
   readonly #before: Statement;
   readonly #from: Statement;
   readonly #last: Statement;
+  readonly #tail: Statement;
 
   constructor(driver: Driver) {
     const whole3 = ['count', 'fence', 'at'].map(wholeOf).join(', ');
@@ -57,6 +66,8 @@ export class Records {
     this.#from = driver.prepare(
       `SELECT ${wholeOf('id')} FROM records WHERE records.id >= ? ORDER BY records.id LIMIT 1`,
     );
+    const tail = `id, ${wholeOf('count')}, ${textOf('hash')}, ${wholeOf('commit_no')}`;
+    this.#tail = driver.prepare(`SELECT ${tail} FROM records WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1`);
     this.#last = driver.prepare(`SELECT ${wholeOf('id')} FROM records ORDER BY records.id DESC LIMIT 1`);
   }
 
@@ -65,15 +76,31 @@ export class Records {
     return this.#page.all(idOf(sid, first), idOf(sid, until)).map(recordOf);
   }
 
+  /** The last record of a session, as its row says. */
+  tail(sid: number): Tail | undefined {
+    const [row] = this.#tail.all(idOf(sid, 0), idOf(sid + 1, 0));
+    if (row === undefined) return undefined;
+    const { id, count, hash, commit_no } = row;
+    return { first: whole(id) % span, count: whole(count), hash: text(hash), commit: whole(commit_no) };
+  }
+
+  /** Why a last record is not to be believed; undefined if it is what was written, as far as it can tell itself. */
+  flawOf(sid: number, { first, count, hash }: Tail): string | undefined {
+    const [record] = this.page(sid, first, first + 1);
+    if (record === undefined || record.count !== count || record.hash !== hash)
+      return 'its row changed while it was read';
+    return flawOf(record, record.prev, first);
+  }
+
   /** The record that starts at or before an entry: where it starts and when it was written. */
   before(sid: number, seq: number): { readonly first: number; readonly at: number } | undefined {
     const [row] = this.#before.all(idOf(sid, 0), idOf(sid, seq));
     return row && { first: whole(row.id) % span, at: whole(row.at) };
   }
 
-  /** The sid of the first record that a session has from entry `seq` on, or that a later session has. */
-  sidFrom(sid: number, seq = 0): number | undefined {
-    const [row] = this.#from.all(idOf(sid, seq));
+  /** The sid of the first record that this session or a later one has. */
+  sidFrom(sid: number): number | undefined {
+    const [row] = this.#from.all(idOf(sid, 0));
     return row && Math.floor(whole(row.id) / span);
   }
 
@@ -81,42 +108,5 @@ export class Records {
   lastSid(): number {
     const [row] = this.#last.all();
     return Math.floor(Math.max(0, whole(row?.id)) / span);
-  }
-}
-
-/** A walk along a chain up to a head: what was taken so far fits, and `rest` says what the end lacks. */
-export class Chain {
-  readonly #head: Head;
-  #prev: string;
-  #next: number;
-
-  constructor(head: Head, start?: StoredRecord) {
-    this.#head = head;
-    const first = start?.first ?? 0;
-    this.#next = first;
-    this.#prev = start === undefined || first === 0 ? genesis(head.name, head.sid) : start.prev;
-  }
-
-  /** The entry that the next record must start with. */
-  get next(): number {
-    return this.#next;
-  }
-
-  /** Goes on to a record, or tells why it cannot be the next one. */
-  take(record: StoredRecord): string | undefined {
-    const flaw = flawOf(record, this.#prev, this.#next);
-    if (flaw !== undefined) return flaw;
-    if (record.count < 1) return 'it holds no entry';
-    if (this.#next + record.count > this.#head.next) return 'it goes past the end that its session has';
-    this.#next += record.count;
-    this.#prev = record.hash;
-    return undefined;
-  }
-
-  /** What is wrong once no record is left. */
-  rest(): string | undefined {
-    const { next, hash } = this.#head;
-    if (this.#next < next) return `entries ${this.#next} to ${next - 1} are not there`;
-    return this.#prev === hash ? undefined : 'the last record is not the one that its session names';
   }
 }

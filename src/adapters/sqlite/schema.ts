@@ -14,6 +14,7 @@ export interface Migration {
 
 /**
  * `records.id` is sid * 2^26 + the first entry: one clustered b-tree in the order that sessions are read.
+ * Where a session ends is told by its last record and by nothing else, so an append touches one page.
  * `blobs` keeps its rowid: with bodies of some kilobytes that took half the time of a clustered table.
  * `removals` tells a session that was removed just before the process ended from one that was lost.
  */
@@ -22,11 +23,11 @@ export const migrations: readonly Migration[] = [
     name: 'journal',
     sql: `
 CREATE TABLE sessions (
-  sid INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, fence INTEGER NOT NULL, next INTEGER NOT NULL,
-  head TEXT NOT NULL, commit_no INTEGER NOT NULL, check_sum TEXT NOT NULL);
+  sid INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, fence INTEGER NOT NULL,
+  commit_no INTEGER NOT NULL, check_sum TEXT NOT NULL);
 CREATE TABLE records (
-  id INTEGER PRIMARY KEY, count INTEGER NOT NULL, fence INTEGER NOT NULL, at INTEGER NOT NULL, prev TEXT NOT NULL,
-  hash TEXT NOT NULL, body TEXT NOT NULL);
+  id INTEGER PRIMARY KEY, count INTEGER NOT NULL, fence INTEGER NOT NULL, at INTEGER NOT NULL,
+  commit_no INTEGER NOT NULL, prev TEXT NOT NULL, hash TEXT NOT NULL, body TEXT NOT NULL);
 CREATE TABLE blobs (sid INTEGER NOT NULL, digest TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (sid, digest));
 CREATE TABLE snapshots (
   sid INTEGER PRIMARY KEY, next INTEGER NOT NULL, tail TEXT NOT NULL, state TEXT NOT NULL, check_sum TEXT NOT NULL);

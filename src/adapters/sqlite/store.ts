@@ -9,9 +9,9 @@ import type { Anchor } from './anchor.js';
 import { BlobRows } from './blobs.js';
 import type { Findings, Report } from './check.js';
 import { Commits, type Stats } from './commits.js';
-import type { Driver } from './driver.js';
+import type { Driver, Row } from './driver.js';
 import { faultOf, readFault } from './failure.js';
-import { Heads, headColumns, headOf } from './heads.js';
+import { Heads, headOf, type Owned, ownedColumns, ownedOf } from './heads.js';
 import { disown } from './owner.js';
 import { readEntries } from './read.js';
 import { Records } from './records.js';
@@ -45,6 +45,7 @@ export class SqliteStore implements Store {
   readonly #driver: Driver;
   readonly #anchor: Anchor;
   readonly #findings: Findings;
+  readonly #records: Records;
   readonly #heads: Heads;
   readonly #writes: Writes;
   readonly #commits: Commits;
@@ -57,10 +58,11 @@ export class SqliteStore implements Store {
     this.#anchor = anchor;
     this.#findings = findings;
     this.report = findings.report;
-    this.#heads = new Heads(driver);
+    this.#records = new Records(driver);
+    this.#heads = new Heads(driver, this.#records);
     this.#writes = new Writes(driver, this.#heads, sid);
     this.#commits = new Commits({ driver, path, writes: this.#writes, anchor, now, commit });
-    this.journal = this.#journal(new Records(driver));
+    this.journal = this.#journal();
     this.blobs = this.#blobs(new BlobRows(driver));
     this.snapshots = this.#snapshots(new SnapshotRows(driver));
   }
@@ -99,25 +101,25 @@ export class SqliteStore implements Store {
     }
   }
 
-  #journal(records: Records): Journal {
+  #journal(): Journal {
     const source = {
       path: this.#path,
       heads: this.#heads,
-      records,
+      records: this.#records,
       guard: (session: string): void => this.#readable(session),
     };
     return {
       claim: async (session) => {
         checkName(session);
         this.#writable(session);
-        return this.#commits.push(() => this.#writes.claim(session));
+        return this.#commits.push(() => this.#writes.claim(session), true);
       },
       // Judged inside the commit: this is the hot path, and an async function here would cost two more turns.
       append: (batch) =>
         this.#commits.push(() => {
           this.#writable(batch.session);
           this.#writes.append(batch);
-        }),
+        }, true),
       read: (session, from) => readEntries(source, session, from),
       list: async () => this.#list(),
       remove: async (session) => this.#remove(session),
@@ -162,7 +164,7 @@ export class SqliteStore implements Store {
       },
       save: async (session, snapshot) => {
         this.#writable(session);
-        return this.#commits.push(() => this.#writes.save(session, snapshot));
+        return this.#commits.push(() => this.#writes.save(session, snapshot), true);
       },
     };
   }
@@ -170,12 +172,17 @@ export class SqliteStore implements Store {
   /** A session that is refused is listed too: whoever takes up all sessions must meet its Fault. */
   #list(): readonly Listed[] {
     this.#running();
-    const sql = `SELECT ${headColumns} FROM sessions ORDER BY sessions.sid`;
-    const rows = this.#reading(() => this.#driver.prepare(sql).all()).map(headOf);
-    const listed = new Map<string, number>();
-    for (const { head, sound } of rows) if (sound) listed.set(head.name, head.next);
-    for (const session of this.#findings.refusals.keys()) if (!listed.has(session)) listed.set(session, 0);
-    return Array.from(listed, ([session, next]) => ({ session, next }));
+    const { refusals } = this.#findings;
+    const sql = `SELECT ${ownedColumns} FROM sessions ORDER BY sessions.sid`;
+    const sound = (rows: readonly Row[]): Owned[] => rows.map(ownedOf).flatMap((row) => (row.sound ? [row.owned] : []));
+    return this.#reading(() => {
+      const used = sound(this.#driver.prepare(sql).all()).filter(({ name }) => !refusals.has(name));
+      const listed = used.map((owned) => ({
+        session: owned.name,
+        next: headOf(owned, this.#records.tail(owned.sid)).next,
+      }));
+      return [...listed, ...Array.from(refusals.keys(), (session) => ({ session, next: 0 }))];
+    });
   }
 
   /** Removing is the one thing that may be done to a session that is refused. */
@@ -183,7 +190,7 @@ export class SqliteStore implements Store {
     this.#running();
     this.#unbroken();
     const sids = this.#findings.refusals.get(session)?.sids;
-    await this.#commits.push(() => this.#writes.remove(session, sids));
+    await this.#commits.push(() => this.#writes.remove(session, sids), false);
     this.#findings.refusals.delete(session);
   }
 

@@ -4,10 +4,11 @@
  */
 import type { Entry } from '../../protocol/entry.js';
 import { BlobRows } from './blobs.js';
+import { Chain } from './chain.js';
 import { type Driver, text } from './driver.js';
 import { readFault } from './failure.js';
 import type { Head } from './heads.js';
-import { Chain, Records, span } from './records.js';
+import { Records, span } from './records.js';
 
 /** Where a session's past stops being what was written. */
 export interface Break {

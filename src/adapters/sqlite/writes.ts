@@ -5,11 +5,11 @@
  * that is thrown ends the transaction.
  */
 import { Fault } from '../../journal/errors.js';
-import { genesis, type SealedRecord, sealRecord } from '../../journal/record.js';
+import { type SealedRecord, sealRecord } from '../../journal/record.js';
 import type { Batch, Claim, Snapshot } from '../../journal/store.js';
 import type { Driver, Statement } from './driver.js';
 import { resultCode } from './failure.js';
-import { type Head, type Heads, headSum } from './heads.js';
+import { type Head, type Heads, headOf, type Owned, ownedSum } from './heads.js';
 import { damagedAt, idOf, lastSid, span } from './records.js';
 import { snapshotSum } from './snapshot.js';
 
@@ -19,9 +19,7 @@ const tooBig = 18;
 interface Statements {
   readonly insertSession: Statement;
   readonly claimSession: Statement;
-  readonly advance: Statement;
   readonly insertRecord: Statement;
-  readonly dropRecord: Statement;
   readonly insertBlob: Statement;
   readonly saveSnapshot: Statement;
   readonly removeSession: Statement;
@@ -35,18 +33,15 @@ interface Statements {
 function prepare(driver: Driver): Statements {
   return {
     insertSession: driver.prepare(
-      'INSERT INTO sessions (sid, name, fence, next, head, commit_no, check_sum) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      'INSERT INTO sessions (sid, name, fence, commit_no, check_sum) VALUES (?, ?, ?, ?, ?)',
     ),
     claimSession: driver.prepare(
       'UPDATE sessions SET fence = ?, commit_no = ?, check_sum = ? WHERE sid = ? AND fence = ?',
     ),
-    advance: driver.prepare(
-      'UPDATE sessions SET next = ?, head = ?, commit_no = ?, check_sum = ? WHERE sid = ? AND next = ? AND fence = ?',
-    ),
     insertRecord: driver.prepare(
-      'INSERT INTO records (id, count, fence, at, prev, hash, body) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      `INSERT INTO records (id, count, fence, at, commit_no, prev, hash, body)
+       SELECT ?, ?, fence, ?, ?, ?, ?, ? FROM sessions WHERE sid = ? AND fence = ?`,
     ),
-    dropRecord: driver.prepare('DELETE FROM records WHERE id = ?'),
     insertBlob: driver.prepare('INSERT OR IGNORE INTO blobs (sid, digest, body) VALUES (?, ?, ?)'),
     saveSnapshot: driver.prepare(
       'INSERT OR REPLACE INTO snapshots (sid, next, tail, state, check_sum) VALUES (?, ?, ?, ?, ?)',
@@ -123,7 +118,7 @@ export class Writes {
     this.#gone.clear();
     this.#commit = commit;
     this.#at = at;
-    this.#pages = 2;
+    this.#pages = 0;
   }
 
   /** The transaction is durable: its heads are the heads. */
@@ -138,7 +133,7 @@ export class Writes {
     const head = this.#find(name);
     if (head === undefined) return this.#create(name);
     const next: Head = { ...head, fence: head.fence + 1, commit: this.#commit };
-    const changed = this.#do.claimSession.run(next.fence, next.commit, headSum(next), head.sid, head.fence);
+    const changed = this.#do.claimSession.run(next.fence, next.commit, ownedSum(next), head.sid, head.fence);
     if (changed !== 1) throw damagedAt(name, head.next, 'its row is not the one that was read');
     this.#change(next, 0);
     return { fence: next.fence, next: next.next };
@@ -155,16 +150,16 @@ export class Writes {
         `Session "${batch.session}" has ${first} entries and can have no more than ${span}.`,
       );
     }
-    const { count, prev, hash, body } = sealed(batch, head);
-    const id = idOf(head.sid, first);
-    this.#insert(batch, [id, count, fence, this.#at, prev, hash, body]);
-    const next: Head = { ...head, next: first + count, hash, commit: this.#commit };
-    if (this.#do.advance.run(next.next, hash, next.commit, headSum(next), head.sid, first, fence) !== 1) {
-      this.#do.dropRecord.run(id);
+    const record = sealed(batch, head);
+    // The row is asked once more: who lost the session since its head was read writes nothing.
+    if (!this.#insert(batch, head.sid, record)) {
       this.#heads.forget(batch.session);
       throw stale(batch, undefined);
     }
-    this.#change(next, body.length);
+    const { sid, name } = head;
+    const { count, hash, body } = record;
+    // Field by field: a spread here took a tenth of the time between two syncs.
+    this.#change({ sid, name, fence, next: first + count, hash, commit: this.#commit }, body.length);
   }
 
   /** Removes all of a session; `sids` is for one whose row can no longer be found by its name. */
@@ -213,16 +208,18 @@ export class Writes {
     if (this.#sid >= lastSid)
       throw new Fault('STORE_FULL', `The store has had ${lastSid} sessions and can have no more.`);
     const sid = ++this.#sid;
-    const hash = genesis(name, sid);
-    const head: Head = { sid, name, fence: this.#floor + 1, next: 0, hash, commit: this.#commit };
-    this.#do.insertSession.run(sid, name, head.fence, head.next, head.hash, head.commit, headSum(head));
+    const owned: Owned = { sid, name, fence: this.#floor + 1, commit: this.#commit };
+    this.#do.insertSession.run(sid, name, owned.fence, owned.commit, ownedSum(owned));
+    const head = headOf(owned, undefined);
     this.#change(head, 0);
     return { fence: head.fence, next: head.next };
   }
 
-  #insert({ session, first }: Batch, row: readonly (string | number)[]): void {
+  /** Whether the record was written: only the newest claim of its session may. */
+  #insert({ session }: Batch, sid: number, { first, count, fence, prev, hash, body }: SealedRecord): boolean {
     try {
-      this.#do.insertRecord.run(...row);
+      const id = idOf(sid, first);
+      return this.#do.insertRecord.run(id, count, this.#at, this.#commit, prev, hash, body, sid, fence) === 1;
     } catch (error) {
       const code = resultCode(error);
       if (code === constraint) throw damagedAt(session, first, 'a record is there already');

@@ -51,6 +51,13 @@ export const cases = {
   'width 10,000, SQLite': kept(10_000, work.sideBySide(10_000), sqlite),
   'width 100, memory': fresh(100, work.sideBySide(100), start),
   'width 10,000, memory': fresh(10_000, work.sideBySide(10_000), start),
+  'width 100, memory, roomy': fresh(100, work.sideBySide(100), start),
+  'width 10,000, memory, roomy': fresh(10_000, work.sideBySide(10_000), start),
   'sequence of 10, kept': kept(10, work.inSequence(10), memoryStore),
   'once effects': fresh(10, work.effectsInSequence(10, 'once'), start),
 } as const satisfies Record<string, Make>;
+
+/** Flags for the process of a case. Roomy: a young generation that holds a whole run, so that nothing has to be moved. */
+export function flagsOf(name: string): readonly string[] {
+  return name.endsWith('roomy') ? ['--max-semi-space-size=64'] : [];
+}

@@ -35,11 +35,17 @@ export async function measureHere(one: Case): Promise<number> {
 const program = fileURLToPath(new URL('case.js', import.meta.url));
 
 /** Microseconds per step of each case, one number a round. */
-export function measure<Name extends string>(names: readonly Name[], rounds: number): Record<Name, number[]> {
+export function measure<Name extends string>(
+  names: readonly Name[],
+  rounds: number,
+  flagsOf: (name: Name) => readonly string[],
+): Record<Name, number[]> {
   const seen = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Name, number[]>;
   for (let round = 0; round < rounds; round++) {
     for (const name of names) {
-      const printed = execFileSync(process.execPath, ['--expose-gc', program, name], { encoding: 'utf8' });
+      const printed = execFileSync(process.execPath, ['--expose-gc', ...flagsOf(name), program, name], {
+        encoding: 'utf8',
+      });
       seen[name].push(Number(printed));
     }
   }

@@ -50,7 +50,7 @@ const guards: readonly Guard[] = [
     'if (seen?.close !== undefined) return run.recall(seen.close);',
     '',
   ),
-  guard('kernel.once', 'a finished run is run again', 'call.ts', 'if (seen.close !== undefined) {', 'if (false) {'),
+  guard('kernel.once', 'a finished run is run again', 'call.ts', 'if (seen?.close !== undefined) {', 'if (false) {'),
   guard(
     'kernel.doubt',
     'a keyed effect is repeated under another key',
@@ -247,7 +247,7 @@ const guards: readonly Guard[] = [
     'kernel.pressure',
     'a slow store makes the queue grow without end',
     'call.ts',
-    'if (run.writer.crowded) await run.ease(life);',
+    'if (seen === undefined && run.writer.crowded) await run.ease(scope.life);',
     '',
   ),
   guard(
@@ -303,7 +303,7 @@ const guards: readonly Guard[] = [
     'kernel.signal',
     'a branch that lost keeps the signal it took',
     'journal/standing.ts',
-    'if (!won) this.inbox.set(signal.key, signal);',
+    'if (!won) this.keep(signal);',
     '',
   ),
   guard(

@@ -38,12 +38,12 @@ function forgetful(): Store {
 
 interface Insides {
   attempt:
-    | { current: { life: { listeners: Set<unknown> | undefined }; parked: Set<unknown>; strands: number } }
+    | { current: { life: { listeners: Set<unknown> | undefined }; parked: Set<unknown> | undefined; strands: number } }
     | undefined;
   waiters: Map<string, unknown>;
   inFlight: Map<string, unknown>;
   standing: {
-    inbox: Map<string, unknown>;
+    inbox: Map<string, unknown> | undefined;
     delivered: Map<string, unknown>;
     intents: Map<string, unknown>;
     roots: Map<string, unknown>;
@@ -68,6 +68,7 @@ async function growth(
   const session = await k.open();
   let mid = 0;
   let end = 0;
+  let parked = -1;
   let seen: Insides['attempt'];
   await run(
     session,
@@ -78,6 +79,8 @@ async function growth(
       }
       end = await heap();
       seen = insides(session).attempt;
+      // Ending the attempt clears it, so it is counted while the body still runs.
+      parked = seen?.current.parked?.size ?? 0;
     },
     't1',
     'hold',
@@ -87,11 +90,11 @@ async function growth(
   return {
     mib: end - mid,
     listeners: current?.life.listeners?.size ?? 0,
-    parked: current?.parked.size ?? -1,
+    parked,
     waiters: waiters.size,
     inFlight: inFlight.size,
     intents: standing.intents.size,
-    inbox: standing.inbox.size,
+    inbox: standing.inbox?.size ?? 0,
     strands: current?.strands ?? -1,
   };
 }

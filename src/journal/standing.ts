@@ -21,18 +21,29 @@ interface Intent {
   decision?: Entry;
 }
 
+/** Most sessions never have a signal or an effect in flight, so what holds them is made when it is needed. */
+const NONE: ReadonlyMap<string, never> = new Map<string, never>();
+
 export class Standing {
   born = '';
   readonly roots: Map<string, Root> = new Map();
   /** Signals that no wait has taken, oldest first. */
-  readonly inbox: Map<string, Entry> = new Map();
-  /** The place of every signal ever received, by its delivery id. */
-  readonly delivered: Map<string, number> = new Map();
+  private inbox: Map<string, Entry> | undefined;
+  private places: Map<string, number> | undefined;
   /** Races that are not decided, and the signals that waits inside them took. */
   private races: Set<string> | undefined;
   private taken: Map<string, Entry> | undefined;
+  private intended: Map<string, Intent> | undefined;
+
+  /** The place of every signal ever received, by its delivery id. */
+  get delivered(): ReadonlyMap<string, number> {
+    return this.places ?? NONE;
+  }
+
   /** Non-pure effects with an intent and no result. */
-  readonly intents: Map<string, Intent> = new Map();
+  get intents(): ReadonlyMap<string, Intent> {
+    return this.intended ?? NONE;
+  }
 
   /** Whether a snapshot taken now would need nothing of the entries before it. */
   get quiet(): boolean {
@@ -47,15 +58,15 @@ export class Standing {
     else if (type === 'group.opened' && entry.name === 'race') this.openRace(key);
     else if (type === 'effect.requested') this.intend(entry);
     else if (type === 'effect.decided') this.decide(entry);
-    else if (type === 'effect.returned' || type === 'effect.failed') this.intents.delete(key);
+    else if (type === 'effect.returned' || type === 'effect.failed') this.intended?.delete(key);
     else if (type === 'race.won') this.decideRace(entry);
     else if (!key.includes('/')) this.applyRoot(entry);
   }
 
   /** A signal that was taken inside a race may have to be given back. */
   private settle({ key, signal = '' }: Entry): void {
-    const taken = this.inbox.get(signal);
-    this.inbox.delete(signal);
+    const taken = this.inbox?.get(signal);
+    this.inbox?.delete(signal);
     if (taken === undefined || !this.racing(key)) return;
     this.taken ??= new Map();
     this.taken.set(key, taken);
@@ -78,32 +89,39 @@ export class Standing {
     for (const [wait, signal] of this.taken ?? []) {
       if (!wait.startsWith(`${key}/`)) continue;
       const won = wait.startsWith(`${key}/${winner}/`);
-      if (!won) this.inbox.set(signal.key, signal);
+      if (!won) this.keep(signal);
       if (!won || !this.racing(wait)) this.taken?.delete(wait);
     }
   }
 
   /** What lies under a race that is decided, or a root that ended, needs no decision any more. */
   private abandon(key: string): void {
-    for (const intent of this.intents.keys()) if (intent.startsWith(`${key}/`)) this.intents.delete(intent);
+    for (const intent of this.intents.keys()) if (intent.startsWith(`${key}/`)) this.intended?.delete(intent);
   }
 
   /** The oldest signal of a name that nobody took. */
   kept(name: string): Entry | undefined {
-    for (const entry of this.inbox.values()) if (entry.name === name) return entry;
+    for (const entry of this.inbox?.values() ?? []) if (entry.name === name) return entry;
     return undefined;
   }
 
   private receive(entry: Entry): void {
-    this.inbox.set(entry.key, entry);
-    this.delivered.set(entry.key, entry.seq);
+    this.keep(entry);
+    this.places ??= new Map();
+    this.places.set(entry.key, entry.seq);
+  }
+
+  private keep(signal: Entry): void {
+    this.inbox ??= new Map();
+    this.inbox.set(signal.key, signal);
   }
 
   private intend({ key, name = '', safety = 'once' }: Entry): void {
     if (safety === 'pure') return;
     const cut = key.indexOf('~');
     const begun = cut < 0 ? 0 : Number(key.slice(cut + 1));
-    this.intents.set(cut < 0 ? key : key.slice(0, cut), { name, safety, begun, decided: begun });
+    this.intended ??= new Map();
+    this.intended.set(cut < 0 ? key : key.slice(0, cut), { name, safety, begun, decided: begun });
   }
 
   private decide(decision: Entry): void {
@@ -134,9 +152,10 @@ export class Standing {
   }
 
   save(): Json {
-    const { born } = this;
+    const { born, inbox, places } = this;
     const roots = [...this.roots].map(([key, { first, last = -1 }]) => [key, first, last] as const);
-    return { born, roots, inbox: [...this.inbox.values()] as unknown as Json, delivered: [...this.delivered] };
+    const signals = [...(inbox?.values() ?? [])] as unknown as Json;
+    return { born, roots, inbox: signals, delivered: [...(places ?? [])] };
   }
 
   /** Reads what `save` made, or throws; nothing of it is believed halfway. */
@@ -150,15 +169,15 @@ export class Standing {
     const standing = new Standing();
     standing.born = born;
     for (const [key, first, last] of roots) standing.roots.set(key, { first, last });
-    for (const entry of inbox) standing.inbox.set(entry.key, upToDate(entry));
-    for (const [id, seq] of delivered) standing.delivered.set(id, seq);
+    for (const entry of inbox) standing.keep(upToDate(entry));
+    standing.places = new Map(delivered);
     return standing;
   }
 
   take(other: Standing): void {
     this.born = other.born;
     for (const [key, root] of other.roots) this.roots.set(key, root);
-    for (const [id, entry] of other.inbox) this.inbox.set(id, entry);
-    for (const [id, seq] of other.delivered) this.delivered.set(id, seq);
+    this.inbox = other.inbox;
+    this.places = other.places;
   }
 }

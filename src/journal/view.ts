@@ -35,13 +35,14 @@ export class Folds {
 
   constructor(views: readonly View<unknown>[], invariants: readonly Invariant<unknown>[]) {
     this.invariants = invariants;
+    this.ruled = invariants.length > 0;
+    this.empty = views.length === 0 && !this.ruled;
+    if (this.empty) return;
     for (const view of [...views, ...invariants.map((invariant) => invariant.view)]) {
       const known = this.states.get(view.name);
       if (known !== undefined && known.view !== view) throw new TypeError(`Two views are named "${view.name}".`);
       this.states.set(view.name, { view, state: view.initial });
     }
-    this.empty = this.states.size === 0;
-    this.ruled = invariants.length > 0;
   }
 
   apply(entry: Entry): void {

@@ -4,7 +4,7 @@
  * An ended attempt never moves again: its bodies stay where they are, as if the process had died there.
  */
 
-import type { Fault, LoopError } from '../journal/errors.js';
+import { type Fault, LoopError } from '../journal/errors.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Lifetime } from './lifetime.js';
@@ -24,6 +24,13 @@ export type Outcome<O = unknown> =
 /** Whether a run stays for its timers or hands back a pause that names them. */
 export type Timers = 'hold' | 'pause';
 
+/** Whoever waits for the outcome, and how an outcome is made of an error. */
+interface Asker {
+  resolve(outcome: Outcome): void;
+  reject(error: unknown): void;
+  failed(error: LoopError): Outcome;
+}
+
 interface Parked {
   readonly pending: Pending;
   readonly disarm: () => void;
@@ -40,25 +47,39 @@ export class Attempt {
   private fault: Fault | undefined;
   private strands = 1;
   private looking = false;
-  private readonly parked = new Set<Parked>();
+  private parked: Set<Parked> | undefined;
   private readonly timers: Timers;
-  private paused: (pending: readonly Pending[]) => void = () => {};
-  private failed: (fault: Fault) => void = () => {};
-  private abandoned: (reason: LoopError) => void = () => {};
+  private asker: Asker | undefined;
 
   constructor(timers: Timers) {
     this.timers = timers;
   }
 
-  /** The root call's outcome, or what ended the attempt before it came to one: a LoopError is how the run failed. */
-  outcome(call: Promise<unknown>): Promise<Outcome> {
+  /**
+   * The root call's outcome, or what ended the attempt before it came to one. `failed` makes an outcome of a LoopError,
+   * whether the call or the attempt itself ended with it.
+   */
+  outcome(call: Promise<unknown>, failed: (error: LoopError) => Outcome): Promise<Outcome> {
     return new Promise((resolve, reject) => {
-      this.paused = (pending) => resolve({ status: 'paused', pending });
-      this.failed = reject;
-      this.abandoned = reject;
+      this.asker = { resolve, reject, failed };
       if (this.fault !== undefined) reject(this.fault);
-      call.then((output) => resolve({ status: 'ok', output }), reject);
+      call.then(
+        (output) => resolve({ status: 'ok', output }),
+        (error: unknown) => this.end(error),
+      );
     });
+  }
+
+  /** Told once: what comes after the first end is of an attempt that is over. */
+  private end(error: unknown): void {
+    const { asker } = this;
+    this.asker = undefined;
+    try {
+      if (error instanceof LoopError) asker?.resolve(asker.failed(error));
+      else asker?.reject(error);
+    } catch (broken) {
+      asker?.reject(broken);
+    }
   }
 
   /** One strand becomes `count` strands. */
@@ -82,13 +103,13 @@ export class Attempt {
   fail(fault: Fault): void {
     this.fault ??= fault;
     this.finish();
-    this.failed(fault);
+    this.end(fault);
   }
 
   finish(): void {
     this.over = true;
-    for (const { disarm } of this.parked) disarm();
-    this.parked.clear();
+    for (const { disarm } of this.parked ?? []) disarm();
+    this.parked = undefined;
   }
 
   /** Waits for something outside the run. `arm` says how to be woken and returns how to stop listening. */
@@ -97,7 +118,7 @@ export class Attempt {
     if (life.reason !== undefined) return Promise.reject(life.reason);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
-        this.parked.delete(parked);
+        this.parked?.delete(parked);
         this.strands += 1;
         life.unlisten(cancel);
         parked.disarm();
@@ -107,11 +128,12 @@ export class Attempt {
         reject(reason);
       };
       const wake = (value: T): void => {
-        if (!this.parked.has(parked)) return;
+        if (!this.parked?.has(parked)) return;
         leave();
         resolve(value);
       };
       const parked: Parked = { pending, disarm: arm(wake) };
+      this.parked ??= new Set();
       this.parked.add(parked);
       life.listen(cancel);
       this.leave();
@@ -132,12 +154,12 @@ export class Attempt {
     this.looking = false;
     if (this.strands > 0 || this.over) return;
     if (this.life.reason !== undefined) {
-      this.abandoned(this.life.reason);
+      this.end(this.life.reason);
       return;
     }
-    const pending = [...this.parked].map((parked) => parked.pending);
+    const pending = [...(this.parked ?? [])].map((parked) => parked.pending);
     if (this.timers === 'hold' && pending.some(({ kind }) => kind === 'timer')) return;
     this.finish();
-    this.paused(pending);
+    this.asker?.resolve({ status: 'paused', pending });
   }
 }

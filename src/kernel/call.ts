@@ -4,6 +4,7 @@
  */
 
 import { LoopError, outcomeOf } from '../journal/errors.js';
+import type { Trodden } from '../journal/past.js';
 import { copy, snapshot } from '../journal/value.js';
 import type { Fresh } from '../journal/writer.js';
 import type { Json } from '../protocol/json.js';
@@ -23,6 +24,9 @@ export interface Loop<I = unknown, O = unknown> {
   body(input: I, scope: Scope): Promise<O> | O;
 }
 
+/** A loop without what depends on its input. */
+type Frame = Pick<Loop, 'name' | 'version' | 'output'>;
+
 /** Runs a call in a scope that was made for it; `caller` is the scope whose step it is, and a root has none. */
 export async function runCall<I, O>(
   run: Run,
@@ -31,33 +35,22 @@ export async function runCall<I, O>(
   input: I,
   caller?: Scope,
 ): Promise<unknown> {
-  const { key, life, seen, depth } = scope;
+  const { seen } = scope;
   let started = false;
   try {
-    let own: Json | undefined;
-    if (seen === undefined) {
-      own = copy(start(run, scope, loop, input));
-      if (run.writer.crowded) await run.ease(life);
-    } else {
-      const { name, version } = loop;
-      await run.expect(key, seen, { type: 'call.started', name, version, value: input as Json });
-      if (seen.close !== undefined) {
-        const recorded = await run.recall(seen.close);
-        caller?.leave();
-        return recorded;
-      }
-      own = snapshot(input, 'the input', key);
+    const own = seen === undefined ? start(run, scope, loop, input) : await replay(run, scope, seen, loop, input);
+    if (seen?.close !== undefined) {
+      caller?.leave();
+      return own;
     }
+    if (seen === undefined && run.writer.crowded) await run.ease(scope.life);
     started = true;
     const output = await loop.body(loop.input === undefined ? (own as I) : loop.input(own), scope);
     const untidy = scope.close();
     if (untidy !== undefined) await untidy;
-    life.check();
-    const result = loop.output === undefined ? output : loop.output(output);
-    const completed = run.push(life, { seq: 0, at: 0, type: 'call.completed', key, value: result as Json });
-    if (depth === 0) run.note(completed);
+    const result = complete(run, scope, loop, output);
     caller?.leave();
-    return copy(completed.value);
+    return result;
   } catch (thrown) {
     if (run.over) return await stall();
     caller?.leave();
@@ -65,12 +58,16 @@ export async function runCall<I, O>(
   }
 }
 
-function start(
-  run: Run,
-  { key, life, depth }: Site,
-  loop: Pick<Loop, 'name' | 'version'>,
-  input: unknown,
-): Json | undefined {
+/** Holds a call against its record: how that ended if it did, else the input to go on with. */
+async function replay(run: Run, { key }: Site, seen: Trodden, loop: Frame, input: unknown): Promise<Json | undefined> {
+  const { name, version } = loop;
+  await run.expect(key, seen, { type: 'call.started', name, version, value: input as Json });
+  if (seen.close !== undefined) return (await run.recall(seen.close)) as Json | undefined;
+  return snapshot(input, 'the input', key);
+}
+
+/** Writes that the call began; the input as it is recorded. */
+function start(run: Run, { key, life, depth }: Site, loop: Frame, input: unknown): Json | undefined {
   const { name, version } = loop;
   if (depth > run.parts.maxDepth) throw tooDeep(key, run.parts.maxDepth);
   if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw nameless(key);
@@ -79,7 +76,16 @@ function start(
   if (version !== undefined) started.version = version;
   run.propose(life, started);
   if (depth === 0) run.note(started);
-  return started.value;
+  return copy(started.value);
+}
+
+/** Writes that the call ended well; the output as it is recorded. */
+function complete(run: Run, { key, life, depth }: Site, loop: Frame, output: unknown): Json | undefined {
+  life.check();
+  const value = (loop.output === undefined ? output : loop.output(output)) as Json;
+  const completed = run.push(life, { seq: 0, at: 0, type: 'call.completed', key, value });
+  if (depth === 0) run.note(completed);
+  return copy(completed.value);
 }
 
 /** Writes how the call failed, unless its branch lost a race; the error as it is recorded. */

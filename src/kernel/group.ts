@@ -10,14 +10,15 @@ import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Lifetime } from './lifetime.js';
 import { type Run, type Site, tooDeep } from './run.js';
+import type { Scope } from './scope.js';
 
 /** How many branches start before the ones that are short get a chance to end. */
 const LOT = 32;
 
-/** Branches that are ready to start, each within a lifetime. */
+/** Branches that are ready to start: each has a body, and a scope of its own within a lifetime. */
 export interface Branches<O> {
-  readonly count: number;
-  start(index: number, life: Lifetime): Promise<O>;
+  readonly list: readonly ((scope: Scope) => Promise<O> | O)[];
+  scope(index: number, life: Lifetime): Scope;
 }
 
 type Settled<O> = (index: number, value: O | undefined, failure: { readonly error: unknown } | undefined) => void;
@@ -27,6 +28,32 @@ async function openGroup(run: Run, site: Site, opening: Fresh): Promise<boolean>
   return run.enter(site, opening);
 }
 
+/** Starts one branch, and tells when it ends; one that lost before it began ends at once. */
+function runBranch<O>(branches: Branches<O>, index: number, life: Lifetime, settled: Settled<O>): void {
+  const scope = branches.scope(index, life);
+  const failed = (error: unknown): void => settled(index, undefined, { error });
+  const ended = (value: O): void => {
+    let over: Promise<never> | undefined;
+    try {
+      over = scope.close();
+    } catch (error) {
+      failed(error);
+      return;
+    }
+    if (over === undefined) settled(index, value, undefined);
+  };
+  started(branches, index, scope).then(ended, failed);
+}
+
+function started<O>({ list }: Branches<O>, index: number, scope: Scope): Promise<O> {
+  try {
+    if (scope.life.lost) scope.life.check();
+    return Promise.resolve(list[index]?.(scope) as O);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
 /** Starts in small lots with a breath between them, so that short branches end before the last ones exist at all. */
 async function startAll<O>(
   run: Run,
@@ -34,19 +61,14 @@ async function startAll<O>(
   lifeOf: (index: number) => Lifetime,
   settled: Settled<O>,
 ): Promise<void> {
-  for (let index = 0; index < branches.count; index++) {
-    const life = lifeOf(index);
-    const started = life.lost ? Promise.reject(life.reason) : branches.start(index, life);
-    started.then(
-      (value) => settled(index, value, undefined),
-      (error: unknown) => settled(index, undefined, { error }),
-    );
+  for (let index = 0; index < branches.list.length; index++) {
+    runBranch(branches, index, lifeOf(index), settled);
     if (index % LOT === LOT - 1) await (run.writer.crowded ? run.writer.eased() : undefined);
   }
 }
 
 export async function joinAll<O>(run: Run, site: Site, branches: Branches<O>): Promise<O[]> {
-  const { count } = branches;
+  const count = branches.list.length;
   await openGroup(run, site, { seq: 0, at: 0, type: 'group.opened', key: site.key, name: 'all', value: count });
   if (count === 0) return [];
   const results: O[] = [];
@@ -69,7 +91,7 @@ export async function joinAll<O>(run: Run, site: Site, branches: Branches<O>): P
 
 export async function raceFirst<O>(run: Run, site: Site, branches: Branches<O>): Promise<unknown> {
   const { key, life, seen } = site;
-  const { count } = branches;
+  const count = branches.list.length;
   if (count === 0) throw new LoopError('VALUE_INVALID', `The race at ${key} has no branches.`, { key });
   const opening: Fresh = { seq: 0, at: 0, type: 'group.opened', key, name: 'race', value: count };
   if ((await openGroup(run, site, opening)) && seen?.close !== undefined) return run.recall(seen.close);

@@ -9,19 +9,25 @@ export class Lifetime {
   /** A branch that lost a race leaves no outcome of its own: the race's entry says it all. */
   lost = false;
   private listeners: Set<Listener> | undefined;
-  /** Stops following the lifetime around this one. */
-  readonly detach: () => void;
+  private readonly around: Lifetime | undefined;
+  private readonly follow: Listener | undefined;
 
   constructor(around?: Lifetime) {
-    const follow = (reason: LoopError): void => this.end(reason, around?.lost ?? false);
-    this.detach = () => around?.unlisten(follow);
-    if (around?.reason !== undefined) follow(around.reason);
-    else around?.listen(follow);
+    this.around = around;
+    this.follow = around && ((reason) => this.end(reason, around.lost));
+    if (this.follow !== undefined) around?.listen(this.follow);
   }
 
+  /** Stops following the lifetime around this one. */
+  detach(): void {
+    if (this.follow !== undefined) this.around?.unlisten(this.follow);
+  }
+
+  /** Tells the listener when the lifetime ends; at once if it has. */
   listen(listener: Listener): void {
     this.listeners ??= new Set();
-    this.listeners.add(listener);
+    if (this.reason === undefined) this.listeners.add(listener);
+    else listener(this.reason);
   }
 
   unlisten(listener: Listener): void {
@@ -46,19 +52,10 @@ export class Lifetime {
   /** The work's outcome, or the end of the lifetime, whichever is first. The work itself is not stopped. */
   bound<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      if (this.reason === undefined) this.listen(reject);
-      else reject(this.reason);
+      this.listen(reject);
       const leave = (): void => this.unlisten(reject);
-      work.then(
-        (value) => {
-          leave();
-          resolve(value);
-        },
-        (error: unknown) => {
-          leave();
-          reject(error);
-        },
-      );
+      work.then(leave, leave);
+      work.then(resolve, reject);
     });
   }
 }
@@ -67,7 +64,6 @@ export class Lifetime {
 export function abortSignal(life: Lifetime): { readonly signal: AbortSignal; release(): void } {
   const controller = new AbortController();
   const abort = (reason: LoopError): void => controller.abort(reason);
-  if (life.reason === undefined) life.listen(abort);
-  else controller.abort(life.reason);
+  life.listen(abort);
   return { signal: controller.signal, release: () => life.unlisten(abort) };
 }

@@ -164,14 +164,9 @@ export class Scope implements Site {
   }
 
   private branches<O>(list: readonly Branch<O>[], { key, seen, depth }: Site): Branches<O> {
-    const start = async (index: number, life: Site['life']): Promise<O> => {
-      const scope = new Scope(this.run, `${key}/${index}`, life, seen?.take(index), depth + 1);
-      const value = await list[index]?.(scope);
-      const untidy = scope.close();
-      if (untidy !== undefined) await untidy;
-      return value as O;
-    };
-    return { count: list.length, start };
+    const scope = (index: number, life: Lifetime): Scope =>
+      new Scope(this.run, `${key}/${index}`, life, seen?.take(index), depth + 1);
+    return { list, scope };
   }
 
   private tangled(what: string): LoopError {

@@ -131,7 +131,8 @@ export class Session {
       if (known?.cancelled !== undefined) attempt.life.end(cancelledBecause(root, known.cancelled), false);
       const run = new Run(this.parts, attempt);
       const scope = new Scope(run, root, attempt.life, seen, 0);
-      const outcome = await this.outcome(root, attempt, runCall(run, scope, loop, input));
+      const call = runCall(run, scope, loop, input);
+      const outcome = await attempt.outcome(call, (error) => this.failed(root, error));
       await this.writer.durable();
       if (this.writer.next - this.snapshotAt >= SNAPSHOT_EVERY) await this.remember();
       return outcome as Outcome<O>;
@@ -196,19 +197,14 @@ export class Session {
     return this.closing;
   }
 
-  /** How a run ended. The end of one whose body would not end, and was left where it was, is written here. */
-  private async outcome(root: string, attempt: Attempt, call: Promise<unknown>): Promise<Outcome> {
-    try {
-      return await attempt.outcome(call);
-    } catch (thrown) {
-      if (!(thrown instanceof LoopError)) throw thrown;
-      const error = thrown.record();
-      const known = this.standing.roots.get(root);
-      if (known !== undefined && known.last === undefined) {
-        this.standing.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
-      }
-      return { status: 'error', error };
+  /** How a run failed. The end of one whose body would not end, and was left where it was, is written here. */
+  private failed(root: string, failure: LoopError): Outcome {
+    const error = failure.record();
+    const known = this.standing.roots.get(root);
+    if (known !== undefined && known.last === undefined) {
+      this.standing.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
     }
+    return { status: 'error', error };
   }
 
   private async end(): Promise<void> {

@@ -8,7 +8,7 @@ interface Stream {
   fence: number;
   next: number;
   readonly batches: Batch[];
-  readonly blobs: Map<string, string>;
+  blobs?: Map<string, string>;
   snapshot?: Snapshot;
 }
 
@@ -24,7 +24,7 @@ class MemoryJournal implements Journal {
   }
 
   async claim(session: string): Promise<Claim> {
-    const stream = this.streams.get(session) ?? { fence: 0, next: 0, batches: [], blobs: new Map() };
+    const stream = this.streams.get(session) ?? { fence: 0, next: 0, batches: [] };
     this.streams.set(session, stream);
     this.claims += 1;
     stream.fence = this.claims;
@@ -90,8 +90,13 @@ function firstHolding(batches: readonly Batch[], from: number): number {
 
 function memoryBlobs(streams: Map<string, Stream>): Blobs {
   return {
-    put: async (session, digest, text) => void streams.get(session)?.blobs.set(digest, text),
-    get: async (session, digest) => streams.get(session)?.blobs.get(digest),
+    put: async (session, digest, text) => {
+      const stream = streams.get(session);
+      if (stream === undefined) return;
+      stream.blobs ??= new Map();
+      stream.blobs.set(digest, text);
+    },
+    get: async (session, digest) => streams.get(session)?.blobs?.get(digest),
   };
 }
 

@@ -1,6 +1,8 @@
 /**
  * Measuring. Every case runs once in every round, in a process of its own, so that a noisy minute hits all cases alike
  * and none is measured with what another taught the compiler or the collector. The median over the rounds counts.
+ * Nothing is collected by force: between two passes no session is alive, V8 then drops the hidden classes of all its
+ * objects and with them the compiled code, and every pass would be measured half warm.
  */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +21,6 @@ export function median(values: readonly number[]): number {
 }
 
 async function microsecondsPerStep({ steps, run }: Case): Promise<number> {
-  globalThis.gc?.();
   const runs = Math.max(1, Math.ceil(STEPS / steps));
   const start = process.hrtime.bigint();
   for (let i = 0; i < runs; i++) await run();
@@ -43,7 +44,7 @@ export function measure<Name extends string>(
   const seen = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Name, number[]>;
   for (let round = 0; round < rounds; round++) {
     for (const name of names) {
-      const printed = execFileSync(process.execPath, ['--expose-gc', ...flagsOf(name), program, name], {
+      const printed = execFileSync(process.execPath, [...flagsOf(name), program, name], {
         encoding: 'utf8',
       });
       seen[name].push(Number(printed));

@@ -158,7 +158,6 @@ export class Writes {
     }
     const { sid, name } = head;
     const { count, hash, body } = record;
-    // Field by field: a spread here took a tenth of the time between two syncs.
     this.#change({ sid, name, fence, next: first + count, hash, commit: this.#commit }, body.length);
   }
 

@@ -15,6 +15,8 @@ export async function benchCalls(): Promise<void> {
   atMost('10 in sequence, per step', ratio(ten, bare), 8, 'x bare');
   atMost('10,000 in sequence against 10, per step', ratio(seen['sequence of 10,000'], ten), 1.3, 'x');
   atMost('depth 1,000 against 10, per level', ratio(seen['depth 1,000'], seen['depth 10']), 1.3, 'x');
+  const waits = ratio(seen['waits behind 10,000'], seen['waits behind 100']);
+  atMost('a wait behind 10,000 signals of another name against 100', waits, 1.3, 'x');
   const wide = 'x (the store keeps nothing)';
   atMost('10,000 side by side against 100, per child', ratio(seen['width 10,000'], seen['width 100']), 1.3, wide);
   const onDisk = ratio(seen['width 10,000, SQLite'], seen['width 100, SQLite']);

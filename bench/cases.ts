@@ -37,6 +37,11 @@ function sqlite(): Promise<Store> {
 
 const keepsNothing = work.forgettingStore;
 
+/** A hundred signals, each taken by a wait, in a session that keeps so many others nobody waits for. */
+const behind =
+  (others: number): Make =>
+  async () => ({ steps: 100, run: await work.waitsBehind(others, 100) });
+
 export const cases = {
   'bare sequence': bare(10, () => work.bareInSequence(10)),
   'sequence of 10': fresh(10, work.inSequence(10), start),
@@ -54,6 +59,8 @@ export const cases = {
   'width 100, memory, roomy': fresh(100, work.sideBySide(100), start),
   'width 10,000, memory, roomy': fresh(10_000, work.sideBySide(10_000), start),
   'sequence of 10, kept': kept(10, work.inSequence(10), memoryStore),
+  'waits behind 100': behind(100),
+  'waits behind 10,000': behind(10_000),
   'once effects': fresh(10, work.effectsInSequence(10, 'once'), start),
 } as const satisfies Record<string, Make>;
 

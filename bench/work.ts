@@ -107,3 +107,22 @@ export async function runOnce(loop: Loop<Count, Count>, input: Count, store: Sto
   const outcome = await session.run('t1', loop, input);
   if (outcome.status !== 'ok') throw new Error(`The run ended as ${JSON.stringify(outcome)}.`);
 }
+
+/** Signals and the waits that take them, a root each time, behind signals of another name that stay. */
+export async function waitsBehind(others: number, waits: number): Promise<() => Promise<void>> {
+  const session = await Session.open('waits', { store: forgettingStore(), clock: systemClock, ids: systemIds });
+  for (let i = 0; i < others; i++) await session.signal({ id: `other-${i}`, name: 'other' });
+  const loop: Loop<Count, Count> = {
+    name: 'waits',
+    body: async (input, scope) => {
+      for (let i = 0; i < waits; i++) await scope.wait('one');
+      return input;
+    },
+  };
+  let sent = 0;
+  return async () => {
+    for (let i = 0; i < waits; i++) void session.signal({ id: `one-${sent++}`, name: 'one' });
+    const outcome = await session.run(`run-${sent}`, loop, { n: 0 });
+    if (outcome.status !== 'ok') throw new Error(`The run ended as ${JSON.stringify(outcome)}.`);
+  };
+}

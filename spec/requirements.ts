@@ -8,6 +8,7 @@ export const requirements = {
   'house.exports': 'The exported names of each subpath are a literal list, and nothing is exported by star.',
   'house.requirements': 'Every requirement is cited by a test, and every citation names a requirement.',
   'house.hygiene': 'No postponed work, no switched-off checks, no evaluated code, no inexact versions.',
+  'house.assertions': 'Every test can fail and always runs.',
   'house.snippets': 'The code in the documents runs.',
   'kernel.once': "A keyed entry is written to the session's journal once; asking again returns what was written.",
   'kernel.ack': 'Nothing is reported before all that led to it is durable.',
@@ -21,6 +22,9 @@ export const requirements = {
     'After a cancel no effect starts, in this process or a later one; one in flight is recorded when it ends.',
   'kernel.parallel': 'Keys and results of parallel steps do not depend on their speed.',
   'kernel.race': 'The winner of a race is recorded, a replay takes it, and the others stop.',
+  'kernel.scope':
+    'A scope does one step at a time and none after its body has ended; a body that breaks this ends the run.',
+  'kernel.close': 'Closing waits for effects in flight; nothing is performed or written after it.',
   'kernel.timer': 'A timer never fires early and survives a restart.',
   'kernel.signal': 'A signal is taken once for each delivery id, whenever it comes.',
   'kernel.pause': 'A run that nothing in the process can move ends as a pause that names what it waits for.',

@@ -238,6 +238,20 @@ const guards: readonly Guard[] = [
   ),
   guard(
     'kernel.snapshot',
+    'an old session spends more on its snapshots than on its entries',
+    'session.ts',
+    'this.snapshotEvery = Math.max(SNAPSHOT_EVERY, weighed() / SNAPSHOT_SHARE);',
+    '',
+  ),
+  guard(
+    'kernel.signal',
+    'a signal that was given back is taken after the younger ones',
+    'journal/inbox.ts',
+    'list.splice(after + 1, 0, signal);',
+    'list.push(signal);',
+  ),
+  guard(
+    'kernel.snapshot',
     'a snapshot of another past is believed',
     'session.ts',
     'if (tailOf(await this.entryAt(saved.next - 1)) !== saved.tail) return 0;',

@@ -192,4 +192,15 @@ export const lifeChecks = {
     strictEqual(outcome.status === 'error' && outcome.error.code, 'SCOPE_BUSY');
     deepStrictEqual(on.performed, []);
   },
+  'a signal that was given back is taken after the younger ones': async (library) => {
+    const on = stage(library);
+    const session = await on.open();
+    for (const id of ['1', '2', '3']) await session.signal({ id, name: 'a', value: Number(id) });
+    await session.signal({ id: 'go', name: 'go' });
+    const outcome = await run(session, async (scope) => {
+      await scope.race([async (a) => [await a.wait('a'), await a.wait('never')], (b) => b.wait('go')]);
+      return [await scope.wait('a'), await scope.wait('a'), await scope.wait('a')];
+    });
+    deepStrictEqual(outcome, { status: 'ok', output: [1, 2, 3] });
+  },
 } as const satisfies Record<string, GuardCheck>;

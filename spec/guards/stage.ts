@@ -5,6 +5,8 @@ import type { Entry, Json, Safety } from '../../src/protocol/index.js';
 import type { ManualClock } from '../../src/testing/index.js';
 import type { Library } from './library.js';
 
+export { codeOf } from '../code-of.js';
+
 export interface Stage {
   readonly library: Library;
   readonly store: Store;
@@ -60,16 +62,6 @@ export function loop(body: (scope: Scope) => Promise<unknown>, name = 'main'): L
 
 export function run(session: Session, body: (scope: Scope) => Promise<unknown>): Promise<Outcome> {
   return session.run('t1', loop(body), null, { timers: 'pause' });
-}
-
-/** The code of what a promise rejects with; 'nothing' if it does not. */
-export async function codeOf(work: Promise<unknown>): Promise<string> {
-  try {
-    await work;
-    return 'nothing';
-  } catch (error) {
-    return (error as { code?: string }).code ?? `untyped: ${error}`;
-  }
 }
 
 /** Runs a body on a store that dies at an append, and forgets the error. */

@@ -1,9 +1,9 @@
 // What the guards of values, views and versions prevent; see kernel-checks.ts.
 
 import { deepStrictEqual, ok, strictEqual } from 'node:assert';
-import type { Outcome, Scope } from '../../src/index.js';
+import type { Outcome, Scope, Store } from '../../src/index.js';
 import type { GuardCheck } from './kernel-checks.js';
-import { codeOf, run, stage } from './stage.js';
+import { codeOf, loop, run, stage } from './stage.js';
 
 export const valueChecks = {
   'a value that is changed later changes what was journaled': async (library) => {
@@ -95,6 +95,24 @@ export const valueChecks = {
       status: 'ok',
       output: 'true',
     } satisfies Outcome);
+  },
+  'an old session spends more on its snapshots than on its entries': async (library) => {
+    const on = stage(library);
+    let saved = 0;
+    const save: Store['snapshots']['save'] = async (_, { state }) => {
+      saved += JSON.stringify(state).length;
+    };
+    const session = await on.open({ store: { ...on.store, snapshots: { ...on.store.snapshots, save } } });
+    let entries = 0;
+    for (let root = 0; root < 60; root++) {
+      for (let n = 0; n < 500; n++) entries += Number(await session.signal({ id: `${root} ${n}`, name: 'x' }));
+      await session.run(
+        `t${root}`,
+        loop(async () => null),
+        null,
+      );
+    }
+    ok(saved > 0 && saved < 200 * entries, `${saved} bytes of snapshots for ${entries} entries`);
   },
   'an effect is performed with other arguments than were journaled': async (library) => {
     const on = stage(library);

@@ -15,7 +15,6 @@ verifies('house.sizes', 'a file, function or header outgrows its reader', () => 
 verifies('house.sizes', 'the kernel grows until nobody reads it whole', () => {
   const kernel = sources(['src/kernel']).filter(({ file }) => !isTest(file));
   const total = kernel.map(codeLines).reduce((sum, count) => sum + count, 0);
-  console.log(`kernel: ${total} of ${limits.kernel} lines of code in ${kernel.length} files`);
   expect(total).toBeLessThanOrEqual(limits.kernel);
 });
 

@@ -1,10 +1,11 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Layer } from '../../src/kernel/layer.js';
 import type { Scope } from '../../src/kernel/scope.js';
 import { crashingStore } from '../../src/testing/crashing-journal.js';
-import { codeOf, deferred, duplicates, gatedStore, kit, run, tick, ticks, unhandled, within } from './kit.js';
+import { verifies } from '../verifies.js';
+import { codeOf, deferred, duplicates, gatedStore, kit, micro, run, tick, ticks, unhandled, within } from './kit.js';
 
-test('D1 an effect that waits for its barrier is listed in doubt and can be decided', async () => {
+verifies('kernel.doubt', 'D1 an effect that waits for its barrier is listed in doubt and can be decided', async () => {
   const gate = gatedStore();
   const k = kit(gate.store);
   const session = await k.open();
@@ -16,24 +17,28 @@ test('D1 an effect that waits for its barrier is listed in doubt and can be deci
   expect(doubts).toEqual([]);
 });
 
-test('D2 a retry decided before the effect was even performed makes it happen twice after a crash', async () => {
-  const gate = gatedStore();
-  const k = kit(gate.store);
-  const session = await k.open();
-  const hang = deferred<string>();
-  const body = (s: Scope) => s.effect(k.effect('pay', 'once', () => hang.promise));
-  void run(session, body).catch(() => {});
-  await ticks(2);
-  const decided = codeOf(session.decide('t1/0', 'retry', 'watchdog'));
-  gate.release();
-  await decided;
-  await ticks(3);
-  // process dies here: the effect was performed once, result unknown. Nobody decided anything after that.
-  const again = await k.open();
-  const second = run(again, (s) => s.effect(k.effect('pay', 'once')));
-  await within(1000, second);
-  expect(k.performed).toEqual(['pay']);
-});
+verifies(
+  'kernel.doubt',
+  'D2 a retry decided before the effect was even performed makes it happen twice after a crash',
+  async () => {
+    const gate = gatedStore();
+    const k = kit(gate.store);
+    const session = await k.open();
+    const hang = deferred<string>();
+    const body = (s: Scope) => s.effect(k.effect('pay', 'once', () => hang.promise));
+    void run(session, body).catch(() => {});
+    await ticks(2);
+    const decided = codeOf(session.decide('t1/0', 'retry', 'watchdog'));
+    gate.release();
+    await decided;
+    await ticks(3);
+    // process dies here: the effect was performed once, result unknown. Nobody decided anything after that.
+    const again = await k.open();
+    const second = run(again, (s) => s.effect(k.effect('pay', 'once')));
+    await within(1000, second);
+    expect(k.performed).toEqual(['pay']);
+  },
+);
 
 async function doubt(k = kit()) {
   const store = crashingStore(k.store, { append: 2, when: 'before' });
@@ -43,7 +48,7 @@ async function doubt(k = kit()) {
   return { k, body };
 }
 
-test('D3 a decision made while the run loads is not heard', async () => {
+verifies('kernel.doubt', 'D3 a decision made while the run loads is not heard', async () => {
   const bad: number[] = [];
   for (let offset = 0; offset < 30; offset++) {
     const { k, body } = await doubt();
@@ -59,7 +64,7 @@ test('D3 a decision made while the run loads is not heard', async () => {
   expect(bad).toEqual([]);
 });
 
-test('D4 a doubt in a branch that lost stays in doubts for ever and stops snapshots', async () => {
+verifies('kernel.doubt', 'D4 a doubt in a branch that lost stays in doubts for ever and stops snapshots', async () => {
   const k = kit();
   const session = await k.open();
   // lost branch's intent is never performed: the quick branch wins while the slow one waits for its barrier
@@ -76,7 +81,7 @@ test('D4 a doubt in a branch that lost stays in doubts for ever and stops snapsh
   expect(again.doubts).toEqual([]);
 });
 
-test('D4b ...and no snapshot is ever taken again', async () => {
+verifies('kernel.snapshot', 'D4b ...and no snapshot is ever taken again', async () => {
   const k = kit();
   let session = await k.open();
   const hang = deferred<string>();
@@ -95,7 +100,7 @@ test('D4b ...and no snapshot is ever taken again', async () => {
   expect(await k.store.snapshots.load('s')).toBeDefined();
 });
 
-test('D4c a cancelled root with a doubt: doubts, decide', async () => {
+verifies('kernel.doubt', 'D4c a cancelled root with a doubt: doubts, decide', async () => {
   const { k, body } = await doubt();
   const session = await k.open();
   await session.cancel('t1', 'enough');
@@ -103,7 +108,7 @@ test('D4c a cancelled root with a doubt: doubts, decide', async () => {
   expect(session.doubts).toEqual([]);
 });
 
-test('D5 decide twice, crash at each append of the decision path', async () => {
+verifies('kernel.doubt', 'D5 decide twice, crash at each append of the decision path', async () => {
   for (const decision of ['retry', 'supply', 'fail'] as const)
     for (let append = 1; append <= 6; append++)
       for (const when of ['before', 'after'] as const) {
@@ -137,7 +142,7 @@ test('D5 decide twice, crash at each append of the decision path', async () => {
       }
 });
 
-test('D6 doubts inside race branches and layers', async () => {
+verifies('kernel.doubt', 'D6 doubts inside race branches and layers', async () => {
   const budget: Layer = async (_e, scope, next) => {
     await scope.record('b.r', () => 1);
     return next();
@@ -175,7 +180,7 @@ test('D6 doubts inside race branches and layers', async () => {
     }
 });
 
-test('D7 live decision in hold mode, twice', async () => {
+verifies('kernel.doubt', 'D7 live decision in hold mode, twice', async () => {
   const { k } = await doubt();
   const session = await k.open();
   const body = (s: Scope) => s.effect(k.effect('pay', 'once'));
@@ -189,3 +194,30 @@ test('D7 live decision in hold mode, twice', async () => {
   expect(results.sort()).toEqual(['DECISION_REFUSED', 'nothing']);
   expect(unhandled).toEqual([]);
 });
+
+verifies(
+  'kernel.doubt',
+  'F8 a retry is cancelled around its barrier: performed and not recorded, or recorded and not performed',
+  async () => {
+    for (let offset = 0; offset < 60; offset += 2) {
+      const k = kit();
+      const body = (s: Scope) => s.effect(k.effect('pay', 'once'));
+      await codeOf(run(await k.open({ store: crashingStore(k.store, { append: 2, when: 'before' }) }), body));
+      await tick();
+      const session = await k.open();
+      await run(session, body);
+      await session.decide('t1/0', 'retry', 'me');
+      const tried = k.performed.length;
+      const running = run(session, body);
+      await micro(offset);
+      const stopped = await session.cancel('t1', 'stop');
+      const outcome = await running;
+      const types = await k.types();
+      const ended = types.filter((type) => /^effect\.(returned|failed) /.test(type)).length;
+      expect(outcome.status, `${offset}`).toBe(stopped ? 'error' : 'ok');
+      expect(k.performed.length - tried, `${offset}: ${types}`).toBeLessThanOrEqual(ended);
+      expect(duplicates(await k.entries()), `${offset}`).toEqual([]);
+      expect(await run(await k.open(), body), `${offset}`).toEqual(outcome);
+    }
+  },
+);

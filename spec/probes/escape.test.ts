@@ -1,82 +1,95 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Scope } from '../../src/kernel/scope.js';
+import { verifies } from '../verifies.js';
 import { codeOf, deferred, duplicates, kit, run, tick, ticks, unhandled, within } from './kit.js';
 
-test('E1 a branch scope used after its group: works live, mismatches for ever on replay', async () => {
-  const k = kit();
-  const body = async (s: Scope) => {
-    let kept: Scope | undefined;
-    await s.all([
-      async (a) => {
-        kept = a;
-        await a.now();
-      },
-    ]);
-    await kept?.effect(k.effect('escaped', 'once')).catch(() => {});
-    await s.wait('go');
-    return 'fine';
-  };
-  const session = await k.open();
-  await run(session, body);
-  await session.signal({ id: '1', name: 'go' });
-  expect(await codeOf(run(session, body))).toBe('nothing');
-});
-
-test('E2 a call scope used after its call: an effect under a finished call, performed again by every replay', async () => {
-  const k = kit();
-  const body = async (s: Scope) => {
-    let kept: Scope | undefined;
-    await s.call(
-      {
-        name: 'c',
-        body: (_: null, c) => {
-          kept = c;
-          return 1;
+verifies(
+  'kernel.scope',
+  'E1 a branch scope used after its group: works live, mismatches for ever on replay',
+  async () => {
+    const k = kit();
+    const body = async (s: Scope) => {
+      let kept: Scope | undefined;
+      await s.all([
+        async (a) => {
+          kept = a;
+          await a.now();
         },
-      },
-      null,
-    );
-    if (kept) await kept.effect(k.effect('escaped', 'once')).catch(() => {});
-    return s.wait('go');
-  };
-  await run(await k.open(), body);
-  const all = await k.entries();
-  const end = all.findIndex((e) => e.type === 'call.completed' && e.key === 't1/0');
-  expect(
-    all
-      .slice(end + 1)
-      .filter((e) => e.key.startsWith('t1/0/'))
-      .map((e) => e.type),
-  ).toEqual([]);
-});
+      ]);
+      await kept?.effect(k.effect('escaped', 'once')).catch(() => {});
+      await s.wait('go');
+      return 'fine';
+    };
+    const session = await k.open();
+    await run(session, body);
+    await session.signal({ id: '1', name: 'go' });
+    expect(await codeOf(run(session, body))).toBe('nothing');
+  },
+);
 
-test('E3 a child forgets a wait; the parent catches SCOPE_BUSY and goes on: false pause', async () => {
-  const k = kit();
-  const session = await k.open();
-  const hang = deferred<string>();
-  const body = async (s: Scope) => {
-    const code = await s
-      .call(
+verifies(
+  'kernel.scope',
+  'E2 a call scope used after its call: an effect under a finished call, performed again by every replay',
+  async () => {
+    const k = kit();
+    const body = async (s: Scope) => {
+      let kept: Scope | undefined;
+      await s.call(
         {
           name: 'c',
-          body: async (_: null, c) => {
-            void c.wait('x').catch(() => {});
+          body: (_: null, c) => {
+            kept = c;
             return 1;
           },
         },
         null,
-      )
-      .catch((e) => e.code);
-    await s.effect(k.effect('slow', 'once', () => hang.promise));
-    return code;
-  };
-  const running = run(session, body);
-  await ticks(3);
-  hang.resolve('done');
-  expect(await within(1000, running)).toMatchObject({ status: 'error', error: { code: 'SCOPE_BUSY' } });
-});
+      );
+      if (kept) await kept.effect(k.effect('escaped', 'once')).catch(() => {});
+      return s.wait('go');
+    };
+    await run(await k.open(), body);
+    const all = await k.entries();
+    const end = all.findIndex((e) => e.type === 'call.completed' && e.key === 't1/0');
+    expect(
+      all
+        .slice(end + 1)
+        .filter((e) => e.key.startsWith('t1/0/'))
+        .map((e) => e.type),
+    ).toEqual([]);
+  },
+);
 
-test('E4 a forgotten wait swallows the signal that the body waits for later', async () => {
+verifies(
+  'kernel.scope',
+  'E3 a child forgets a wait; the parent catches SCOPE_BUSY and goes on: false pause',
+  async () => {
+    const k = kit();
+    const session = await k.open();
+    const hang = deferred<string>();
+    const body = async (s: Scope) => {
+      const code = await s
+        .call(
+          {
+            name: 'c',
+            body: async (_: null, c) => {
+              void c.wait('x').catch(() => {});
+              return 1;
+            },
+          },
+          null,
+        )
+        .catch((e) => e.code);
+      await s.effect(k.effect('slow', 'once', () => hang.promise));
+      return code;
+    };
+    const running = run(session, body);
+    await ticks(3);
+    hang.resolve('done');
+    expect(await within(1000, running)).toMatchObject({ status: 'error', error: { code: 'SCOPE_BUSY' } });
+  },
+);
+
+verifies('kernel.scope', 'E4 a forgotten wait swallows the signal that the body waits for later', async () => {
   const k = kit();
   const session = await k.open();
   const body = async (s: Scope) => {
@@ -98,7 +111,7 @@ test('E4 a forgotten wait swallows the signal that the body waits for later', as
   expect(await within(1000, running)).toMatchObject({ status: 'error', error: { code: 'SCOPE_BUSY' } });
 });
 
-test('E5 parent scope inside a child or branch is refused', async () => {
+verifies('kernel.scope', 'E5 parent scope inside a child or branch is refused', async () => {
   const k = kit();
   const o = await run(await k.open(), async (s) => [
     await s.call({ name: 'c', body: () => s.now().catch((e) => e.code) }, null),
@@ -107,7 +120,7 @@ test('E5 parent scope inside a child or branch is refused', async () => {
   expect(JSON.stringify(o)).toContain('SCOPE_BUSY');
 });
 
-test('E6 all inside Promise.race, body returns while branches run', async () => {
+verifies('kernel.scope', 'E6 all inside Promise.race, body returns while branches run', async () => {
   const k = kit();
   const hang = deferred<string>();
   const session = await k.open();
@@ -136,7 +149,7 @@ test('E6 all inside Promise.race, body returns while branches run', async () => 
   expect(unhandled.map(String)).toEqual([]);
 });
 
-test('E7 a body that retries on every error spins for ever once it is cancelled', async () => {
+verifies('kernel.cancel', 'E7 a body that retries on every error spins for ever once it is cancelled', async () => {
   const k = kit();
   const session = await k.open();
   let turns = 0;
@@ -156,7 +169,7 @@ test('E7 a body that retries on every error spins for ever once it is cancelled'
   expect(turns).toBeLessThan(1000);
 });
 
-test('E8 endless nesting through all is not bounded by maxDepth', async () => {
+verifies('kernel.depth', 'E8 endless nesting through all is not bounded by maxDepth', async () => {
   const k = kit();
   let depth = 0;
   const nest = (s: Scope): Promise<unknown> => {
@@ -168,7 +181,7 @@ test('E8 endless nesting through all is not bounded by maxDepth', async () => {
   expect(o).toMatchObject({ status: 'error', error: { code: 'DEPTH_EXCEEDED' } });
 });
 
-test("E9 records that use the kernel's own types", async () => {
+verifies('kernel.once', "E9 records that use the kernel's own types", async () => {
   const bad: string[] = [];
   for (const type of [
     'session.opened',
@@ -210,7 +223,7 @@ test("E9 records that use the kernel's own types", async () => {
   expect(bad).toEqual([]);
 });
 
-test('E10 a failing make() is made again on replay', async () => {
+verifies('kernel.once', 'E10 a failing make() is made again on replay', async () => {
   const k = kit();
   let made = 0;
   const seen: unknown[] = [];
@@ -229,39 +242,43 @@ test('E10 a failing make() is made again on replay', async () => {
   expect(seen).toEqual(['failed', 'failed']);
 });
 
-test('E11 sync throws, undefined throws, catches CANCELLED and goes on, finally steps', async () => {
-  const k = kit();
-  const session = await k.open();
-  expect(
-    await run(
+verifies(
+  'kernel.cancel',
+  'E11 sync throws, undefined throws, catches CANCELLED and goes on, finally steps',
+  async () => {
+    const k = kit();
+    const session = await k.open();
+    expect(
+      await run(
+        session,
+        () => {
+          throw undefined;
+        },
+        'a',
+      ),
+    ).toMatchObject({ status: 'error', error: { code: 'EXECUTION_FAILED' } });
+    const running = run(
       session,
-      () => {
-        throw undefined;
+      async (s) => {
+        try {
+          await s.sleep(1000);
+        } catch {
+          await s.effect(k.effect('cleanup', 'once')).catch(() => {});
+        }
+        return 'fine';
       },
-      'a',
-    ),
-  ).toMatchObject({ status: 'error', error: { code: 'EXECUTION_FAILED' } });
-  const running = run(
-    session,
-    async (s) => {
-      try {
-        await s.sleep(1000);
-      } catch {
-        await s.effect(k.effect('cleanup', 'once')).catch(() => {});
-      }
-      return 'fine';
-    },
-    'b',
-    'hold',
-  );
-  await ticks(3);
-  await session.cancel('b', 'x');
-  expect(await within(1000, running)).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
-  expect(k.performed).toEqual([]);
-  expect(unhandled).toEqual([]);
-});
+      'b',
+      'hold',
+    );
+    await ticks(3);
+    await session.cancel('b', 'x');
+    expect(await within(1000, running)).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+    expect(k.performed).toEqual([]);
+    expect(unhandled).toEqual([]);
+  },
+);
 
-test('E12 an effect that cancels its own run and then never ends', async () => {
+verifies('kernel.cancel', 'E12 an effect that cancels its own run and then never ends', async () => {
   const k = kit();
   const session = await k.open();
   const o = within(

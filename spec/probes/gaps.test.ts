@@ -1,13 +1,11 @@
 /** The moments between a check and what it guards: a cancel or a lost race, one microtask apart. */
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Layer } from '../../src/kernel/layer.js';
 import type { Scope } from '../../src/kernel/scope.js';
 import { crashingStore } from '../../src/testing/crashing-journal.js';
-import { codeOf, gatedStore, kit, run, textStore, tick, ticks, unhandled, within } from './kit.js';
+import { verifies } from '../verifies.js';
+import { codeOf, gatedStore, kit, micro, run, textStore, tick, ticks, unhandled, within } from './kit.js';
 
-const micro = async (n: number): Promise<void> => {
-  for (let i = 0; i < n; i++) await undefined;
-};
 const SPAN = 60;
 
 const steps: Record<string, (s: Scope, k: ReturnType<typeof kit>) => Promise<unknown>> = {
@@ -21,65 +19,75 @@ const steps: Record<string, (s: Scope, k: ReturnType<typeof kit>) => Promise<unk
 };
 
 for (const [name, step] of Object.entries(steps))
-  test(`G1 cancel ${name} at every microtask: the run ends and nothing is performed after it`, async () => {
-    const bad: string[] = [];
-    for (let offset = 0; offset < SPAN; offset++) {
-      const k = kit();
-      const session = await k.open();
-      const running = run(session, (s) => step(s, k), 't1', 'hold');
-      await micro(offset);
-      const performed = k.performed.length;
-      const cancelled = session.cancel('t1', 'stop');
-      const known = await cancelled;
-      const outcome = await within(60, running, 'cancel is not heard').catch((e) => ({ status: String(e.message) }));
-      const heard =
-        outcome.status === 'paused' ? (await run(session, (s) => step(s, k), 't1', 'hold')).status : outcome.status;
-      if (known && heard !== 'error') bad.push(`${offset}: ${outcome.status}`);
-      if (known && k.performed.length > performed) bad.push(`${offset}: performed after the cancel`);
-      if (!known) await session.close();
-    }
-    expect(bad).toEqual([]);
-    expect(unhandled.map(String)).toEqual([]);
-  }, 30_000);
+  verifies(
+    'kernel.cancel',
+    `G1 cancel ${name} at every microtask: the run ends and nothing is performed after it`,
+    async () => {
+      const bad: string[] = [];
+      for (let offset = 0; offset < SPAN; offset++) {
+        const k = kit();
+        const session = await k.open();
+        const running = run(session, (s) => step(s, k), 't1', 'hold');
+        await micro(offset);
+        const performed = k.performed.length;
+        const cancelled = session.cancel('t1', 'stop');
+        const known = await cancelled;
+        const outcome = await within(60, running, 'cancel is not heard').catch((e) => ({ status: String(e.message) }));
+        const heard =
+          outcome.status === 'paused' ? (await run(session, (s) => step(s, k), 't1', 'hold')).status : outcome.status;
+        if (known && heard !== 'error') bad.push(`${offset}: ${outcome.status}`);
+        if (known && k.performed.length > performed) bad.push(`${offset}: performed after the cancel`);
+        if (!known) await session.close();
+      }
+      expect(bad).toEqual([]);
+      expect(unhandled.map(String)).toEqual([]);
+    },
+    30_000,
+  );
 
 for (const [name, step] of Object.entries(steps))
-  test(`G2 a branch with ${name} loses at every microtask: it leaves nothing behind`, async () => {
-    const bad: string[] = [];
-    for (let offset = 0; offset < SPAN; offset++) {
-      const k = kit();
-      const session = await k.open();
-      const body = async (s: Scope) => {
-        await s.race([
-          (a) => step(a, k),
-          async () => {
-            await micro(offset);
-            return 'quick';
-          },
-        ]);
-        return s.wait('end');
-      };
-      const outcome = await within(100, run(session, body, 't1', 'hold'), 'held').catch((e) => ({
-        status: String(e.message),
-        pending: [],
-      }));
-      const names = 'pending' in outcome ? outcome.pending.map((p) => `${p.kind} ${p.key}`) : [];
-      if (outcome.status !== 'paused' || names.join() !== 'signal t1/1')
-        bad.push(`${offset}: ${outcome.status} ${names}`);
-      if (outcome.status.includes('HANG')) continue;
-      const all = await k.entries();
-      const won = all.findIndex((e) => e.type === 'race.won');
-      const after = all
-        .slice(won + 1)
-        .filter((e) => e.key.startsWith('t1/0/') && !/^effect\.(returned|failed)$/.test(e.type));
-      if (after.length > 0) bad.push(`${offset}: after the race ${after.map((e) => `${e.type} ${e.key}`)}`);
-      if ((session as unknown as { waiters: Map<string, unknown> }).waiters.size > 0)
-        bad.push(`${offset}: a waiter stays`);
-      await codeOf(session.signal({ id: 'end', name: 'end' }));
-    }
-    expect(bad).toEqual([]);
-  }, 30_000);
+  verifies(
+    'kernel.race',
+    `G2 a branch with ${name} loses at every microtask: it leaves nothing behind`,
+    async () => {
+      const bad: string[] = [];
+      for (let offset = 0; offset < SPAN; offset++) {
+        const k = kit();
+        const session = await k.open();
+        const body = async (s: Scope) => {
+          await s.race([
+            (a) => step(a, k),
+            async () => {
+              await micro(offset);
+              return 'quick';
+            },
+          ]);
+          return s.wait('end');
+        };
+        const outcome = await within(100, run(session, body, 't1', 'hold'), 'held').catch((e) => ({
+          status: String(e.message),
+          pending: [],
+        }));
+        const names = 'pending' in outcome ? outcome.pending.map((p) => `${p.kind} ${p.key}`) : [];
+        if (outcome.status !== 'paused' || names.join() !== 'signal t1/1')
+          bad.push(`${offset}: ${outcome.status} ${names}`);
+        if (outcome.status.includes('HANG')) continue;
+        const all = await k.entries();
+        const won = all.findIndex((e) => e.type === 'race.won');
+        const after = all
+          .slice(won + 1)
+          .filter((e) => e.key.startsWith('t1/0/') && !/^effect\.(returned|failed)$/.test(e.type));
+        if (after.length > 0) bad.push(`${offset}: after the race ${after.map((e) => `${e.type} ${e.key}`)}`);
+        if ((session as unknown as { waiters: Map<string, unknown> }).waiters.size > 0)
+          bad.push(`${offset}: a waiter stays`);
+        await codeOf(session.signal({ id: 'end', name: 'end' }));
+      }
+      expect(bad).toEqual([]);
+    },
+    30_000,
+  );
 
-test('G3 cancel a doubt at every microtask', async () => {
+verifies('kernel.cancel', 'G3 cancel a doubt at every microtask', async () => {
   const bad: string[] = [];
   for (let offset = 0; offset < SPAN; offset++) {
     const k = kit();
@@ -99,7 +107,7 @@ test('G3 cancel a doubt at every microtask', async () => {
   expect(bad).toEqual([]);
 });
 
-test('G4 decide at every microtask while the run is live in hold mode', async () => {
+verifies('kernel.doubt', 'G4 decide at every microtask while the run is live in hold mode', async () => {
   const bad: string[] = [];
   for (let offset = 0; offset < 80; offset++) {
     const k = kit();
@@ -126,39 +134,43 @@ test('G4 decide at every microtask while the run is live in hold mode', async ()
   expect(bad).toEqual([]);
 });
 
-test('G5 signal at every microtask of a live run: heard once, by the wait that stays', async () => {
-  const bad: string[] = [];
-  for (const gated of [false, true])
-    for (let offset = 0; offset < 60; offset++) {
-      const gate = gatedStore(textStore());
-      const k = kit(gated ? gate.store : textStore());
-      if (!gated) gate.release();
-      const session = await k.open();
-      const body = async (s: Scope) => {
-        const first = await s.race([
-          (a) => a.wait('x'),
-          async () => {
-            await micro(20);
-            return 'quick';
-          },
-        ]);
-        return [first, first === 'quick' ? await s.wait('x') : 'X'];
-      };
-      const running = run(session, body, 't1', 'hold');
-      await micro(offset);
-      const sent = session.signal({ id: '1', name: 'x', value: 'X' });
-      await ticks(2);
-      gate.release();
-      await sent;
-      let outcome = await running;
-      if (outcome.status === 'paused') outcome = await run(session, body, 't1', 'hold');
-      const out = outcome.status === 'ok' ? (outcome.output as string[]) : [];
-      if (out[1] !== 'X') bad.push(`${gated} ${offset}: ${JSON.stringify(outcome)}`);
-    }
-  expect(bad).toEqual([]);
-});
+verifies(
+  'kernel.signal',
+  'G5 signal at every microtask of a live run: heard once, by the wait that stays',
+  async () => {
+    const bad: string[] = [];
+    for (const gated of [false, true])
+      for (let offset = 0; offset < 60; offset++) {
+        const gate = gatedStore(textStore());
+        const k = kit(gated ? gate.store : textStore());
+        if (!gated) gate.release();
+        const session = await k.open();
+        const body = async (s: Scope) => {
+          const first = await s.race([
+            (a) => a.wait('x'),
+            async () => {
+              await micro(20);
+              return 'quick';
+            },
+          ]);
+          return [first, first === 'quick' ? await s.wait('x') : 'X'];
+        };
+        const running = run(session, body, 't1', 'hold');
+        await micro(offset);
+        const sent = session.signal({ id: '1', name: 'x', value: 'X' });
+        await ticks(2);
+        gate.release();
+        await sent;
+        let outcome = await running;
+        if (outcome.status === 'paused') outcome = await run(session, body, 't1', 'hold');
+        const out = outcome.status === 'ok' ? (outcome.output as string[]) : [];
+        if (out[1] !== 'X') bad.push(`${gated} ${offset}: ${JSON.stringify(outcome)}`);
+      }
+    expect(bad).toEqual([]);
+  },
+);
 
-test('G6 close at every microtask: nothing performed or written after close resolves', async () => {
+verifies('kernel.close', 'G6 close at every microtask: nothing performed or written after close resolves', async () => {
   const bad: string[] = [];
   const layer: Layer = async (_e, s, next) => {
     await s.record('l.l', () => 1);
@@ -198,38 +210,42 @@ test('G6 close at every microtask: nothing performed or written after close reso
   expect(unhandled.map(String)).toEqual([]);
 });
 
-test('G7 another writer claims at every microtask: the old one performs nothing whose intent is not durable', async () => {
-  const bad: string[] = [];
-  for (let offset = 0; offset < 80; offset++) {
-    const k = kit();
-    const session = await k.open();
-    let _at = '';
-    const running = codeOf(
-      run(
-        session,
-        async (s) => {
-          await s.effect(
-            k.effect('one', 'once', () => {
-              _at += 'one';
-              return 1;
-            }),
-          );
-          await s.effect(
-            k.effect('two', 'once', () => {
-              _at += 'two';
-              return 1;
-            }),
-          );
-        },
-        't1',
-        'hold',
-      ),
-    );
-    await micro(offset);
-    await k.open();
-    const code = await within(200, running, 'run never ends').catch(String);
-    const intents = (await k.entries()).filter((e) => e.type === 'effect.requested').length;
-    if (k.performed.length > intents) bad.push(`${offset}: ${k.performed} with ${intents} intents, ${code}`);
-  }
-  expect(bad).toEqual([]);
-});
+verifies(
+  'kernel.fence',
+  'G7 another writer claims at every microtask: the old one performs nothing whose intent is not durable',
+  async () => {
+    const bad: string[] = [];
+    for (let offset = 0; offset < 80; offset++) {
+      const k = kit();
+      const session = await k.open();
+      let _at = '';
+      const running = codeOf(
+        run(
+          session,
+          async (s) => {
+            await s.effect(
+              k.effect('one', 'once', () => {
+                _at += 'one';
+                return 1;
+              }),
+            );
+            await s.effect(
+              k.effect('two', 'once', () => {
+                _at += 'two';
+                return 1;
+              }),
+            );
+          },
+          't1',
+          'hold',
+        ),
+      );
+      await micro(offset);
+      await k.open();
+      const code = await within(200, running, 'run never ends').catch(String);
+      const intents = (await k.entries()).filter((e) => e.type === 'effect.requested').length;
+      if (k.performed.length > intents) bad.push(`${offset}: ${k.performed} with ${intents} intents, ${code}`);
+    }
+    expect(bad).toEqual([]);
+  },
+);

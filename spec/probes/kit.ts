@@ -9,9 +9,15 @@ import type { Entry, Safety } from '../../src/protocol/entry.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { seededIds } from '../../src/testing/seeded-ids.js';
 
+export { codeOf } from '../code-of.js';
+
 export const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 export const ticks = async (n = 5): Promise<void> => {
   for (let i = 0; i < n; i++) await tick();
+};
+
+export const micro = async (n: number): Promise<void> => {
+  for (let i = 0; i < n; i++) await undefined;
 };
 
 export const unhandled: unknown[] = [];
@@ -130,13 +136,13 @@ export async function within<T>(ms: number, work: Promise<T>, what = 'hang'): Pr
   }
 }
 
-export async function codeOf(work: Promise<unknown>): Promise<string> {
-  try {
-    await work;
-    return 'nothing';
-  } catch (error) {
-    return (error as { code?: string }).code ?? `untyped: ${error}`;
-  }
+/** A store whose large values take some turns of the loop to read. */
+export function slowBlobs(store: Store): Store {
+  const get: Store['blobs']['get'] = async (session, digest) => {
+    await ticks(3);
+    return store.blobs.get(session, digest);
+  };
+  return { ...store, blobs: { ...store.blobs, get } };
 }
 
 /** A store whose appends become durable only when released one by one (or all). */

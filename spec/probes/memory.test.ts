@@ -1,10 +1,11 @@
 /** Does a session that works for long grow? */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Store } from '../../src/journal/store.js';
 import type { Scope } from '../../src/kernel/scope.js';
 import type { Session } from '../../src/kernel/session.js';
+import { verifies } from '../verifies.js';
 import { deferred, kit, run, tick, ticks } from './kit.js';
 
 setFlagsFromString('--expose-gc');
@@ -43,7 +44,7 @@ interface Insides {
   waiters: Map<string, unknown>;
   inFlight: Map<string, unknown>;
   standing: {
-    inbox: Map<string, unknown> | undefined;
+    inbox: { all: readonly unknown[] } | undefined;
     delivered: Map<string, unknown>;
     intents: Map<string, unknown>;
     roots: Map<string, unknown>;
@@ -94,7 +95,7 @@ async function growth(
     waiters: waiters.size,
     inFlight: inFlight.size,
     intents: standing.intents.size,
-    inbox: standing.inbox?.size ?? 0,
+    inbox: standing.inbox?.all.length ?? 0,
     strands: current?.strands ?? -1,
   };
 }
@@ -148,99 +149,59 @@ for (const [name, n, work] of [
     },
   ],
 ] as const)
-  test(`M1 ${name}`, async () => {
-    const g = await growth(work as never, n);
-    console.log(`M1 ${name}`, JSON.stringify(g));
-    const { mib, strands, ...rest } = g;
-    expect(rest).toEqual(clean);
-    expect(strands).toBe(1);
-    expect(mib).toBeLessThan(name.includes('signals') ? 4 : 8);
-  }, 120_000);
-
-test('M2 10k roots of one line: what stays of each', async () => {
-  const k = kit(forgetful());
-  const session = await k.open();
-  for (let i = 0; i < 2_000; i++) await run(session, (s) => s.now(), `w${i}`);
-  const before = await heap();
-  const t0 = performance.now();
-  for (let i = 0; i < 10_000; i++) await run(session, (s) => s.now(), `r${i}`);
-  const ms = performance.now() - t0;
-  const after = await heap();
-  console.log(
-    'M2 MiB for 10k roots',
-    (after - before).toFixed(1),
-    'ms',
-    ms.toFixed(0),
-    'roots',
-    insides(session).standing.roots.size,
+  verifies(
+    'kernel.pressure',
+    `M1 ${name}`,
+    async () => {
+      const g = await growth(work as never, n);
+      const { mib, strands, ...rest } = g;
+      expect(rest).toEqual(clean);
+      expect(strands).toBe(1);
+      expect(mib).toBeLessThan(name.includes('signals') ? 4 : 8);
+    },
+    120_000,
   );
-  expect(after - before).toBeLessThan(10);
-}, 120_000);
 
-test('M3 one paused root makes each further run slower (snapshot check walks all roots)', async () => {
-  const time = async (paused: boolean): Promise<number> => {
+verifies(
+  'kernel.pressure',
+  'M2 10k roots of one line: what stays of each',
+  async () => {
     const k = kit(forgetful());
     const session = await k.open();
-    if (paused) await run(session, (s) => s.wait('never'), 'waiting');
-    for (let i = 0; i < 8_000; i++) await run(session, () => 1, `w${i}`);
-    const t0 = performance.now();
-    for (let i = 0; i < 2_000; i++) await run(session, () => 1, `r${i}`);
-    return performance.now() - t0;
-  };
-  const free = await time(false);
-  const held = await time(true);
-  console.log('M3 ms for 2,000 runs after 8,000:', free.toFixed(0), 'with one paused root', held.toFixed(0));
-  expect(held).toBeLessThan(free * 5 + 50);
-}, 120_000);
+    for (let i = 0; i < 2_000; i++) await run(session, (s) => s.now(), `w${i}`);
+    const before = await heap();
+    for (let i = 0; i < 10_000; i++) await run(session, (s) => s.now(), `r${i}`);
+    const after = await heap();
+    expect(after - before).toBeLessThan(10);
+  },
+  120_000,
+);
 
-test('M4 lost branches whose effects never end', async () => {
-  const k = kit(forgetful());
-  const session = await k.open();
-  const hang = deferred();
-  await run(session, async (s) => {
-    for (let i = 0; i < 2_000; i++)
-      await s.race([
-        (a) =>
-          a.effect({
-            kind: 'k',
-            name: 'slow',
-            safety: 'pure',
-            input: null,
-            perform: (_i, { signal }) =>
-              new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
-          }),
-        (b) => b.sleep(0),
-      ]);
-  });
-  await tick();
-  expect(insides(session).inFlight.size).toBe(0);
-  void hang;
-}, 60_000);
-
-test('M5 a deep replay: 50k steps', async () => {
-  const k = kit();
-  const body = async (s: Scope) => {
-    for (let i = 0; i < 50_000; i++) await s.record('a.b', () => i);
-    await s.wait('go');
-    return 1;
-  };
-  await run(await k.open(), body);
-  const t0 = performance.now();
-  const session = await k.open();
-  await run(session, body);
-  console.log('M5 replay of 50k records ms', (performance.now() - t0).toFixed(0));
-}, 60_000);
-
-test('M6 ten thousand signals kept while a wait of another name comes: linear search', async () => {
-  const k = kit();
-  const session = await k.open();
-  for (let i = 0; i < 10_000; i++) void session.signal({ id: `s${i}`, name: 'other' });
-  await session.signal({ id: 'last', name: 'other' });
-  for (let i = 0; i < 2_000; i++) void session.signal({ id: `x${i}`, name: 'x' });
-  const t0 = performance.now();
-  await run(session, async (s) => {
-    for (let i = 0; i < 2_000; i++) await s.wait('x');
-  });
-  const ms = performance.now() - t0;
-  console.log('M6 2,000 waits behind 10,000 signals ms', ms.toFixed(0));
-}, 60_000);
+verifies(
+  'kernel.pressure',
+  'M4 lost branches whose effects never end',
+  async () => {
+    const k = kit(forgetful());
+    const session = await k.open();
+    const hang = deferred();
+    await run(session, async (s) => {
+      for (let i = 0; i < 2_000; i++)
+        await s.race([
+          (a) =>
+            a.effect({
+              kind: 'k',
+              name: 'slow',
+              safety: 'pure',
+              input: null,
+              perform: (_i, { signal }) =>
+                new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+            }),
+          (b) => b.sleep(0),
+        ]);
+    });
+    await tick();
+    expect(insides(session).inFlight.size).toBe(0);
+    void hang;
+  },
+  60_000,
+);

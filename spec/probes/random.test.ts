@@ -1,5 +1,5 @@
 /** Random programs, random delays, random cancels, signals, decisions and crashes; the journal and the auditor are judged. */
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { Fault, LoopError } from '../../src/journal/errors.js';
 import type { Batch, Store } from '../../src/journal/store.js';
@@ -12,6 +12,7 @@ import type { Json } from '../../src/protocol/json.js';
 import { crashingStore } from '../../src/testing/crashing-journal.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { seededIds, seededRandom } from '../../src/testing/seeded-ids.js';
+import { verifies } from '../verifies.js';
 import { duplicates, lateWrites, textStore, tick, ticks, unhandled } from './kit.js';
 
 type Step =
@@ -426,20 +427,24 @@ async function one(seed: number): Promise<string[]> {
 const COUNT = Number(process.env.ATTACK_PROGRAMS ?? 400);
 const FROM = Number(process.env.ATTACK_SEED ?? 1);
 
-test(`R1 ${COUNT} random programs`, async () => {
-  const classes = new Map<string, string[]>();
-  for (let seed = FROM; seed < FROM + COUNT; seed++) {
-    for (const problem of await one(seed)) {
-      const shape = problem
-        .replace(/seed \d+( after life \d+)?: /, '')
-        .replace(/t1(\/\d+)*(~\d+)?/g, 'KEY')
-        .replace(/\d+/g, 'N')
-        .slice(0, 120);
-      classes.set(shape, [...(classes.get(shape) ?? []), problem.slice(0, 300)]);
+verifies(
+  'kernel.crash',
+  `R1 ${COUNT} random programs`,
+  async () => {
+    const classes = new Map<string, string[]>();
+    for (let seed = FROM; seed < FROM + COUNT; seed++) {
+      for (const problem of await one(seed)) {
+        const shape = problem
+          .replace(/seed \d+( after life \d+)?: /, '')
+          .replace(/t1(\/\d+)*(~\d+)?/g, 'KEY')
+          .replace(/\d+/g, 'N')
+          .slice(0, 120);
+        classes.set(shape, [...(classes.get(shape) ?? []), problem.slice(0, 300)]);
+      }
     }
-  }
-  const report = [...classes].map(([shape, all]) => `${all.length} x ${shape} | e.g. ${all[0]}`);
-  if (report.length > 0) console.log(report.join('\n'));
-  expect(report).toEqual([]);
-  expect(unhandled.map(String)).toEqual([]);
-}, 500_000);
+    const report = [...classes].map(([shape, all]) => `${all.length} x ${shape} | e.g. ${all[0]}`);
+    expect(report).toEqual([]);
+    expect(unhandled.map(String)).toEqual([]);
+  },
+  500_000,
+);

@@ -1,8 +1,9 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Scope } from '../../src/kernel/scope.js';
-import { codeOf, deferred, kit, run, textStore, tick, ticks, within } from './kit.js';
+import { verifies } from '../verifies.js';
+import { codeOf, deferred, kit, run, slowBlobs, textStore, tick, ticks, within } from './kit.js';
 
-test('S1 two signals kept before a race of two waits: the loser swallows its signal', async () => {
+verifies('kernel.signal', 'S1 two signals kept before a race of two waits: the loser swallows its signal', async () => {
   const k = kit();
   const session = await k.open();
   await session.signal({ id: '1', name: 'a', value: 'A' });
@@ -14,7 +15,7 @@ test('S1 two signals kept before a race of two waits: the loser swallows its sig
   expect(await run(session, body)).toEqual({ status: 'ok', output: ['A', 'B'] });
 });
 
-test('S2 two signals in one tick to a live race: the loser swallows its signal', async () => {
+verifies('kernel.signal', 'S2 two signals in one tick to a live race: the loser swallows its signal', async () => {
   const k = kit();
   const session = await k.open();
   const body = async (s: Scope) => {
@@ -32,7 +33,7 @@ test('S2 two signals in one tick to a live race: the loser swallows its signal',
   expect(await running).toEqual({ status: 'ok', output: ['A', 'B'] });
 });
 
-test('S3 a wait beside a quick effect: kept signal swallowed by the lost branch', async () => {
+verifies('kernel.signal', 'S3 a wait beside a quick effect: kept signal swallowed by the lost branch', async () => {
   const k = kit();
   const session = await k.open();
   await session.signal({ id: '1', name: 'a', value: 'x'.repeat(9000) });
@@ -45,7 +46,7 @@ test('S3 a wait beside a quick effect: kept signal swallowed by the lost branch'
   expect(outcome.status).toBe('ok');
 });
 
-test('S4 cancelled while a kept signal is taken; a later root waits for it', async () => {
+verifies('kernel.signal', 'S4 cancelled while a kept signal is taken; a later root waits for it', async () => {
   const k = kit();
   const session = await k.open();
   await session.signal({ id: '1', name: 'a', value: 1 });
@@ -53,32 +54,37 @@ test('S4 cancelled while a kept signal is taken; a later root waits for it', asy
   await session.cancel('t1', 'no');
   const outcome = await running;
   const next = await run(session, (s) => s.wait('a'), 't2');
-  console.log('S4', outcome, next, await k.types());
+  expect(outcome).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+  expect(next).toEqual({ status: 'ok', output: 1 });
 });
 
-test('S5 body changes the signal value it got: the journal and a redelivery see the change', async () => {
-  const k = kit();
-  const session = await k.open();
-  const running = run(
-    session,
-    async (s) => {
-      const list = (await s.wait('a')) as number[];
-      (list as number[]).push(99);
-      await s.now();
-      return list;
-    },
-    't1',
-    'hold',
-  );
-  await ticks(2);
-  await session.signal({ id: '1', name: 'a', value: [1] });
-  await running;
-  expect(await codeOf(session.signal({ id: '1', name: 'a', value: [1] }))).toBe('nothing');
-  const received = (await k.entries()).find((e) => e.type === 'signal.received');
-  expect(received?.value).toEqual([1]);
-});
+verifies(
+  'kernel.signal',
+  'S5 body changes the signal value it got: the journal and a redelivery see the change',
+  async () => {
+    const k = kit();
+    const session = await k.open();
+    const running = run(
+      session,
+      async (s) => {
+        const list = (await s.wait('a')) as number[];
+        (list as number[]).push(99);
+        await s.now();
+        return list;
+      },
+      't1',
+      'hold',
+    );
+    await ticks(2);
+    await session.signal({ id: '1', name: 'a', value: [1] });
+    await running;
+    expect(await codeOf(session.signal({ id: '1', name: 'a', value: [1] }))).toBe('nothing');
+    const received = (await k.entries()).find((e) => e.type === 'signal.received');
+    expect(received?.value).toEqual([1]);
+  },
+);
 
-test('S6 10,000 signals exactly around pauses: none lost, none twice', async () => {
+verifies('kernel.signal', 'S6 10,000 signals exactly around pauses: none lost, none twice', async () => {
   const k = kit();
   const session = await k.open();
   let sent = 0;
@@ -106,7 +112,7 @@ test('S6 10,000 signals exactly around pauses: none lost, none twice', async () 
   expect(outcome).toEqual({ status: 'ok', output: Array.from({ length: 300 }, (_, i) => i) });
 });
 
-test('S7 signal during close', async () => {
+verifies('kernel.signal', 'S7 signal during close', async () => {
   const k = kit();
   const session = await k.open();
   const hang = deferred<string>();
@@ -126,24 +132,44 @@ test('S7 signal during close', async () => {
   ).toEqual({ status: 'ok', output: [1, 'z'] });
 });
 
-test('S9 a large signal, read from the store, taken by a lost branch and given to a wait that stands elsewhere', async () => {
-  const k = kit(textStore());
-  const session = await k.open();
-  await session.signal({ id: '1', name: 'x', value: 'X'.repeat(9000) });
-  const again = await k.open();
-  let lose: (value: string) => void = () => {};
-  const gate = new Promise<string>((resolve) => {
-    lose = resolve;
-  });
-  const body = (s: Scope) =>
-    s.all([
-      (a) =>
-        a.race([(r) => r.wait('x').then(() => r.wait('never')), (r) => r.effect(k.effect('gate', 'once', () => gate))]),
-      (b) => b.effect(k.effect('later', 'once', () => tick())).then(() => b.wait('x')),
-    ]);
-  const running = run(again, body, 't1', 'hold');
-  await ticks(6);
-  lose('lost');
-  const outcome = await within(2000, running);
-  expect(outcome).toEqual({ status: 'ok', output: ['lost', 'X'.repeat(9000)] });
+verifies(
+  'kernel.signal',
+  'S9 a large signal, read from the store, taken by a lost branch and given to a wait that stands elsewhere',
+  async () => {
+    const k = kit(textStore());
+    const session = await k.open();
+    await session.signal({ id: '1', name: 'x', value: 'X'.repeat(9000) });
+    const again = await k.open();
+    let lose: (value: string) => void = () => {};
+    const gate = new Promise<string>((resolve) => {
+      lose = resolve;
+    });
+    const body = (s: Scope) =>
+      s.all([
+        (a) =>
+          a.race([
+            (r) => r.wait('x').then(() => r.wait('never')),
+            (r) => r.effect(k.effect('gate', 'once', () => gate)),
+          ]),
+        (b) => b.effect(k.effect('later', 'once', () => tick())).then(() => b.wait('x')),
+      ]);
+    const running = run(again, body, 't1', 'hold');
+    await ticks(6);
+    lose('lost');
+    const outcome = await within(2000, running);
+    expect(outcome).toEqual({ status: 'ok', output: ['lost', 'X'.repeat(9000)] });
+  },
+);
+
+verifies('kernel.signal', 'F7 same with a cancel: a later root gets the signal', async () => {
+  const k = kit();
+  let session = await k.open();
+  await session.signal({ id: '1', name: 'a', value: 'x'.repeat(9000) });
+  session = await k.open({ store: slowBlobs(k.store) });
+  const running = run(session, (s) => s.wait('a'));
+  await tick();
+  await session.cancel('t1', 'no');
+  expect(await running).toMatchObject({ status: 'error' });
+  const o = await run(session, (s) => s.wait('a').then((v) => (v as string).length), 't2');
+  expect(o).toEqual({ status: 'ok', output: 9000 });
 });

@@ -1,49 +1,54 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { Fault } from '../../src/journal/errors.js';
 import type { Batch, Store } from '../../src/journal/store.js';
 import type { View } from '../../src/journal/view.js';
 import type { Scope } from '../../src/kernel/scope.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import { seededIds } from '../../src/testing/seeded-ids.js';
+import { verifies } from '../verifies.js';
 import { codeOf, deferred, duplicates, kit, run, textStore, tick, ticks, unhandled, within } from './kit.js';
 
-test('W1 an append that was durable but reported as failed: nothing may be written after it', async () => {
-  const inner = textStore();
-  let appends = 0;
-  let failed = false;
-  let after = 0;
-  const store: Store = {
-    ...inner,
-    journal: {
-      ...inner.journal,
-      claim: (s) => inner.journal.claim(s),
-      read: (s, f) => inner.journal.read(s, f),
-      append: async (batch: Batch) => {
-        appends += 1;
-        if (failed) after += 1;
-        await tick();
-        await inner.journal.append(batch);
-        if (appends === 1) {
-          failed = true;
-          throw new Fault('STORE_FAILED', 'timeout after commit');
-        }
+verifies(
+  'kernel.fault',
+  'W1 an append that was durable but reported as failed: nothing may be written after it',
+  async () => {
+    const inner = textStore();
+    let appends = 0;
+    let failed = false;
+    let after = 0;
+    const store: Store = {
+      ...inner,
+      journal: {
+        ...inner.journal,
+        claim: (s) => inner.journal.claim(s),
+        read: (s, f) => inner.journal.read(s, f),
+        append: async (batch: Batch) => {
+          appends += 1;
+          if (failed) after += 1;
+          await tick();
+          await inner.journal.append(batch);
+          if (appends === 1) {
+            failed = true;
+            throw new Fault('STORE_FAILED', 'timeout after commit');
+          }
+        },
       },
-    },
-  };
-  const k = kit(store);
-  const session = await k.open();
-  const big = 'x'.repeat(9000);
-  const code = await codeOf(
-    run(session, async (s) => {
-      for (let i = 0; i < 700; i++) await s.record('a.b', () => big + i);
-    }),
-  );
-  await ticks(10);
-  expect(code).toBe('STORE_FAILED');
-  expect(after).toBe(0);
-});
+    };
+    const k = kit(store);
+    const session = await k.open();
+    const big = 'x'.repeat(9000);
+    const code = await codeOf(
+      run(session, async (s) => {
+        for (let i = 0; i < 700; i++) await s.record('a.b', () => big + i);
+      }),
+    );
+    await ticks(10);
+    expect(code).toBe('STORE_FAILED');
+    expect(after).toBe(0);
+  },
+);
 
-test('W2 a view that throws once', async () => {
+verifies('kernel.view', 'W2 a view that throws once', async () => {
   const k = kit();
   let bomb = false;
   const view: View<number> = {
@@ -68,7 +73,7 @@ test('W2 a view that throws once', async () => {
   expect(o).not.toBe('STALE_WRITER');
 });
 
-test('W2b a view that throws on race.won: hang or unhandled rejection', async () => {
+verifies('kernel.view', 'W2b a view that throws on race.won: hang or unhandled rejection', async () => {
   const k = kit();
   unhandled.length = 0;
   const view: View<number> = {
@@ -91,7 +96,7 @@ test('W2b a view that throws on race.won: hang or unhandled rejection', async ()
   expect(String(JSON.stringify(o))).not.toContain('HANG');
 });
 
-test('W3 upcasts of a value that lies in the blobs', async () => {
+verifies('kernel.version', 'W3 upcasts of a value that lies in the blobs', async () => {
   const k = kit();
   await run(await k.open(), async (s) => {
     await s.record('text.said', () => 'o'.repeat(9000));
@@ -111,7 +116,7 @@ test('W3 upcasts of a value that lies in the blobs', async () => {
   ]);
 });
 
-test('W3b ...and what a body gets on replay', async () => {
+verifies('kernel.version', 'W3b ...and what a body gets on replay', async () => {
   const k = kit();
   const body = async (s: Scope) => {
     const v = await s.record('text.said', () => 'o'.repeat(9000));
@@ -125,7 +130,7 @@ test('W3b ...and what a body gets on replay', async () => {
   expect(await run(session, body)).toEqual({ status: 'ok', output: 9001 });
 });
 
-test('W4 a signal kept in a snapshot is not brought up to date', async () => {
+verifies('kernel.version', 'W4 a signal kept in a snapshot is not brought up to date', async () => {
   const k = kit();
   const session = await k.open();
   await session.signal({ id: 'kept', name: 'kept', value: 'old' });
@@ -138,7 +143,7 @@ test('W4 a signal kept in a snapshot is not brought up to date', async () => {
   expect(await run(later, (s) => s.wait('kept'), 't2')).toEqual({ status: 'ok', output: 'new old' });
 });
 
-test('W5 a snapshot that cannot be saved fails a run that is done', async () => {
+verifies('kernel.snapshot', 'W5 a snapshot that cannot be saved fails a run that is done', async () => {
   const k = kit();
   const store = {
     ...k.store,
@@ -157,7 +162,7 @@ test('W5 a snapshot that cannot be saved fails a run that is done', async () => 
   expect(o).toEqual({ status: 'ok', output: 'done' });
 });
 
-test('W6 a damaged snapshot falls back to the log', async () => {
+verifies('kernel.snapshot', 'W6 a damaged snapshot falls back to the log', async () => {
   const k = kit();
   const session = await k.open();
   await run(session, async (s) => {
@@ -187,26 +192,30 @@ test('W6 a damaged snapshot falls back to the log', async () => {
   expect(results.filter((r) => !r.includes('done'))).toEqual([]);
 });
 
-test('W7 a view whose state is no JSON comes back from a snapshot as something else', async () => {
-  const k = kit();
-  const view: View<Map<string, number>> = {
-    name: 'm',
-    version: 1,
-    initial: new Map(),
-    apply: (m, e) => new Map(m).set(e.type, 1),
-  };
-  const session = await k.open({ views: [view as never] });
-  await run(session, async (s) => {
-    for (let i = 0; i < 1100; i++) await s.record('a.b', () => 1);
-    return 'done';
-  });
-  const r = await k
-    .open({ views: [view as never] })
-    .then((s) => (s.state(view) instanceof Map ? 'map' : `not a map: ${JSON.stringify(s.state(view))}`), String);
-  expect(r).toBe('map');
-});
+verifies(
+  'kernel.snapshot',
+  'W7 a view whose state is no JSON comes back from a snapshot as something else',
+  async () => {
+    const k = kit();
+    const view: View<Map<string, number>> = {
+      name: 'm',
+      version: 1,
+      initial: new Map(),
+      apply: (m, e) => new Map(m).set(e.type, 1),
+    };
+    const session = await k.open({ views: [view as never] });
+    await run(session, async (s) => {
+      for (let i = 0; i < 1100; i++) await s.record('a.b', () => 1);
+      return 'done';
+    });
+    const r = await k
+      .open({ views: [view as never] })
+      .then((s) => (s.state(view) instanceof Map ? 'map' : `not a map: ${JSON.stringify(s.state(view))}`), String);
+    expect(r).toBe('map');
+  },
+);
 
-test('W8 the buffer is bounded by entries, not bytes', async () => {
+verifies('kernel.pressure', 'W8 the buffer is bounded by entries, not bytes', async () => {
   const k = kit();
   let largest = 0;
   const store: Store = {
@@ -231,7 +240,7 @@ test('W8 the buffer is bounded by entries, not bytes', async () => {
   expect(largest).toBeLessThan(32 * 1024 * 1024);
 });
 
-test('W9 an invariant: refusals are not recorded, a replay may decide otherwise', async () => {
+verifies('kernel.invariant', 'W9 an invariant: refusals are not recorded, a replay may decide otherwise', async () => {
   const k = kit();
   const coins: View<number> = {
     name: 'coins',
@@ -266,7 +275,7 @@ test('W9 an invariant: refusals are not recorded, a replay may decide otherwise'
   expect({ took, o }).toEqual({ took: ['B', 'B'], o: { status: 'ok', output: 'B' } });
 });
 
-test('W9b an effect refused by an invariant live is performed by the replay', async () => {
+verifies('kernel.invariant', 'W9b an effect refused by an invariant live is performed by the replay', async () => {
   const k = kit();
   const budget: View<number> = {
     name: 'b',
@@ -298,59 +307,63 @@ test('W9b an effect refused by an invariant live is performed by the replay', as
   expect({ o, performed: k.performed }).toEqual({ o: { status: 'ok', output: 'INVARIANT_VIOLATED' }, performed: [] });
 });
 
-test('W10 invariants refusing every kind of proposal leave the session consistent', async () => {
-  for (const type of [
-    'call.started',
-    'signal.received',
-    'effect.requested',
-    'effect.asked',
-    'timer.set',
-    'wait.opened',
-    'group.opened',
-    'a.b',
-    'cancel.requested',
-    'effect.decided',
-  ]) {
-    const k = kit();
-    let on = true;
-    const v: View<number> = { name: 'v', version: 1, initial: 0, apply: (n) => n + 1 };
-    const no = {
-      view: v,
-      check: (_n: number, d: { type: string; key: string }) =>
-        on && d.type === type && d.key !== 't1' ? { rule: 'no', message: 'no' } : undefined,
-    };
-    const layers =
-      type === 'effect.asked' ? [async (_e: unknown, _s: unknown, next: () => Promise<unknown>) => next()] : [];
-    const session = await k.open({ invariants: [no as never], layers: layers as never });
-    const body = async (s: Scope) => {
-      const out: unknown[] = [];
-      const t = (p: Promise<unknown>) =>
-        p
-          .then(
-            () => 'ok',
-            (e) => e.code,
-          )
-          .then((x) => out.push(x));
-      await t(s.call({ name: 'c', body: () => 1 }, null));
-      await t(s.effect(k.effect('e', 'once')));
-      await t(s.sleep(0));
-      await t(s.all([(a) => a.record('a.b', () => 1), (b) => b.now()]));
-      await t(s.race([(a) => a.now(), (b) => b.wait('z')]));
-      await t(s.record('a.b', () => 1));
-      out.push(await s.now().then(() => 'still'));
-      return out;
-    };
-    const o = await within(1000, run(session, body), type);
-    expect(o.status, type).toBe('ok');
-    on = false;
-    const again = await codeOf(session.signal({ id: 'z', name: 'z' }));
-    expect(again, type).toBe('nothing');
-    expect(duplicates(await k.entries())).toEqual([]);
-    expect((await k.entries()).map((e) => e.seq)).toEqual((await k.entries()).map((_, i) => i));
-  }
-});
+verifies(
+  'kernel.invariant',
+  'W10 invariants refusing every kind of proposal leave the session consistent',
+  async () => {
+    for (const type of [
+      'call.started',
+      'signal.received',
+      'effect.requested',
+      'effect.asked',
+      'timer.set',
+      'wait.opened',
+      'group.opened',
+      'a.b',
+      'cancel.requested',
+      'effect.decided',
+    ]) {
+      const k = kit();
+      let on = true;
+      const v: View<number> = { name: 'v', version: 1, initial: 0, apply: (n) => n + 1 };
+      const no = {
+        view: v,
+        check: (_n: number, d: { type: string; key: string }) =>
+          on && d.type === type && d.key !== 't1' ? { rule: 'no', message: 'no' } : undefined,
+      };
+      const layers =
+        type === 'effect.asked' ? [async (_e: unknown, _s: unknown, next: () => Promise<unknown>) => next()] : [];
+      const session = await k.open({ invariants: [no as never], layers: layers as never });
+      const body = async (s: Scope) => {
+        const out: unknown[] = [];
+        const t = (p: Promise<unknown>) =>
+          p
+            .then(
+              () => 'ok',
+              (e) => e.code,
+            )
+            .then((x) => out.push(x));
+        await t(s.call({ name: 'c', body: () => 1 }, null));
+        await t(s.effect(k.effect('e', 'once')));
+        await t(s.sleep(0));
+        await t(s.all([(a) => a.record('a.b', () => 1), (b) => b.now()]));
+        await t(s.race([(a) => a.now(), (b) => b.wait('z')]));
+        await t(s.record('a.b', () => 1));
+        out.push(await s.now().then(() => 'still'));
+        return out;
+      };
+      const o = await within(1000, run(session, body), type);
+      expect(o.status, type).toBe('ok');
+      on = false;
+      const again = await codeOf(session.signal({ id: 'z', name: 'z' }));
+      expect(again, type).toBe('nothing');
+      expect(duplicates(await k.entries())).toEqual([]);
+      expect((await k.entries()).map((e) => e.seq)).toEqual((await k.entries()).map((_, i) => i));
+    }
+  },
+);
 
-test('W11 two sessions of one name in one process', async () => {
+verifies('kernel.fence', 'W11 two sessions of one name in one process', async () => {
   const k = kit();
   const a = await k.open();
   const hang = deferred<string>();
@@ -374,7 +387,7 @@ test('W11 two sessions of one name in one process', async () => {
   ).toBe('paused');
 });
 
-test('W12 session usable after mismatch; run same root at once; run after close', async () => {
+verifies('kernel.replay', 'W12 session usable after mismatch; run same root at once; run after close', async () => {
   const k = kit();
   const session = await k.open();
   await run(session, (s) => s.wait('x'));
@@ -390,7 +403,7 @@ test('W12 session usable after mismatch; run same root at once; run after close'
   expect(await codeOf(run(session, (s) => s.wait('x')))).toBe('SESSION_CLOSED');
 });
 
-test('W13 same seed twice: byte-identical journal', async () => {
+verifies('kernel.replay', 'W13 same seed twice: byte-identical journal', async () => {
   const journal = async () => {
     const k = kit();
     const session = await k.open({ ids: seededIds(7) });
@@ -407,7 +420,7 @@ test('W13 same seed twice: byte-identical journal', async () => {
   expect(await journal()).toBe(await journal());
 });
 
-test('W14 an adapter that throws synchronously', async () => {
+verifies('kernel.fault', 'W14 an adapter that throws synchronously', async () => {
   const k = kit();
   let boom = false;
   const store: Store = {
@@ -431,7 +444,7 @@ test('W14 an adapter that throws synchronously', async () => {
   expect([first, second]).toEqual(['STORE_FULL', 'STORE_FULL']);
 });
 
-test('W15 cancel at the moment a root ends, twice, unknown', async () => {
+verifies('kernel.cancel', 'W15 cancel at the moment a root ends, twice, unknown', async () => {
   const k = kit();
   const session = await k.open();
   expect(await session.cancel('t9', 'x')).toBe(false);

@@ -1,8 +1,9 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { LoopError } from '../../src/journal/errors.js';
 import type { Scope } from '../../src/kernel/scope.js';
 import { crashingStore } from '../../src/testing/crashing-journal.js';
+import { verifies } from '../verifies.js';
 import { codeOf, deferred, kit, run, tick, ticks, unhandled } from './kit.js';
 
 /** What a body sees of `get`, live and on replay. */
@@ -34,12 +35,12 @@ for (const [name, get] of [
   ['record', (s: Scope) => s.record('a.b', () => ({ ok: true, error: undefined }) as never)],
   ['race', (s: Scope) => s.race([() => ({ ok: true, error: undefined })])],
 ] as const)
-  test(`V1 ${name}: a field that is undefined is there live and gone on replay`, async () => {
+  verifies('kernel.value', `V1 ${name}: a field that is undefined is there live and gone on replay`, async () => {
     const [live, replay] = await liveAndReplay(get as never, keysOf);
     expect(live).toEqual(replay);
   });
 
-test('V2 an error with large data: live has it, replay has not', async () => {
+verifies('kernel.value', 'V2 an error with large data: live has it, replay has not', async () => {
   const [live, replay] = await liveAndReplay(
     (s, k) =>
       s.effect(
@@ -52,7 +53,7 @@ test('V2 an error with large data: live has it, replay has not', async () => {
   expect(live).toBe(replay);
 });
 
-test('V2d error of a child call, race', async () => {
+verifies('kernel.value', 'V2d error of a child call, race', async () => {
   for (const get of [
     (s: Scope) =>
       s.call(
@@ -76,7 +77,7 @@ test('V2d error of a child call, race', async () => {
   }
 });
 
-test('V3 -0 live, 0 on replay', async () => {
+verifies('kernel.value', 'V3 -0 live, 0 on replay', async () => {
   const [live, replay] = await liveAndReplay(
     (s, k) => s.effect(k.effect('e', 'pure', () => -0)),
     (v) => Object.is(v, -0),
@@ -84,56 +85,64 @@ test('V3 -0 live, 0 on replay', async () => {
   expect(live).toBe(replay);
 });
 
-test('V4 the input is changed while the effect waits for its barrier: performed with other arguments than journaled', async () => {
-  const k = kit();
-  const input = { amount: 5 };
-  let got: unknown;
-  await run(await k.open(), async (s) => {
-    const p = s.effect(
-      k.effect(
-        'pay',
-        'once',
-        (i) => {
-          got = structuredClone(i);
-          return null;
-        },
-        input,
-      ),
-    );
-    input.amount = 500;
-    await p;
-  });
-  const intent = (await k.entries()).find((e) => e.type === 'effect.requested');
-  expect(got).toEqual(intent?.value);
-});
+verifies(
+  'kernel.value',
+  'V4 the input is changed while the effect waits for its barrier: performed with other arguments than journaled',
+  async () => {
+    const k = kit();
+    const input = { amount: 5 };
+    let got: unknown;
+    await run(await k.open(), async (s) => {
+      const p = s.effect(
+        k.effect(
+          'pay',
+          'once',
+          (i) => {
+            got = structuredClone(i);
+            return null;
+          },
+          input,
+        ),
+      );
+      input.amount = 500;
+      await p;
+    });
+    const intent = (await k.entries()).find((e) => e.type === 'effect.requested');
+    expect(got).toEqual(intent?.value);
+  },
+);
 
-test('V4b a getter gives another value at each reading: journaled 5, performed with 500', async () => {
-  const k = kit();
-  let reads = 0;
-  const input = {
-    get amount() {
-      return reads++ === 0 ? 5 : 500;
-    },
-  };
-  let got: unknown;
-  await run(await k.open(), async (s) => {
-    await s.effect(
-      k.effect(
-        'pay',
-        'once',
-        (i) => {
-          got = { amount: (i as { amount: number }).amount };
-          return null;
-        },
-        input,
-      ),
-    );
-  });
-  const intent = (await k.entries()).find((e) => e.type === 'effect.requested');
-  expect(got).toEqual(intent?.value);
-});
+verifies(
+  'kernel.value',
+  'V4b a getter gives another value at each reading: journaled 5, performed with 500',
+  async () => {
+    const k = kit();
+    let reads = 0;
+    const input = {
+      get amount() {
+        return reads++ === 0 ? 5 : 500;
+      },
+    };
+    let got: unknown;
+    await run(await k.open(), async (s) => {
+      await s.effect(
+        k.effect(
+          'pay',
+          'once',
+          (i) => {
+            got = { amount: (i as { amount: number }).amount };
+            return null;
+          },
+          input,
+        ),
+      );
+    });
+    const intent = (await k.entries()).find((e) => e.type === 'effect.requested');
+    expect(got).toEqual(intent?.value);
+  },
+);
 
-test('V5 a child changes its input object: replay of a right program mismatches', async () => {
+verifies('kernel.value', 'V5 a child changes its input object: replay of a right program mismatches', async () => {
   const k = kit();
   const child = {
     name: 'c',
@@ -152,7 +161,7 @@ test('V5 a child changes its input object: replay of a right program mismatches'
   expect(await codeOf(run(await k.open(), body))).toBe('nothing');
 });
 
-test('V6 memory store: a body that changes a value it got back changes the journal', async () => {
+verifies('kernel.value', 'V6 memory store: a body that changes a value it got back changes the journal', async () => {
   const k = kit(memoryStore());
   const body = async (s: Scope) => {
     const list = (await s.effect(k.effect('get', 'pure', () => [1]))) as number[];
@@ -167,7 +176,7 @@ test('V6 memory store: a body that changes a value it got back changes the journ
   expect(await codeOf(run(await k.open(), body))).toBe('nothing');
 });
 
-test('V6b memory store: the caller changes the output it was given', async () => {
+verifies('kernel.value', 'V6b memory store: the caller changes the output it was given', async () => {
   const k = kit(memoryStore());
   const session = await k.open();
   const body = () => ({ list: [1] });
@@ -177,7 +186,7 @@ test('V6b memory store: the caller changes the output it was given', async () =>
   expect(await run(session, body)).toEqual({ status: 'ok', output: { list: [1] } });
 });
 
-test('V6c memory store: body changes the signal it got; redelivery conflicts', async () => {
+verifies('kernel.value', 'V6c memory store: body changes the signal it got; redelivery conflicts', async () => {
   const k = kit(memoryStore());
   const session = await k.open();
   const running = run(
@@ -201,52 +210,56 @@ test('V6c memory store: body changes the signal it got; redelivery conflicts', a
   expect(await codeOf(session.signal({ id: '1', name: 'a', value: [1] }))).toBe('nothing');
 });
 
-test('V7 a changed program asks with a value that is no JSON: not a mismatch but an outcome that is journaled', async () => {
-  const bads: [string, unknown][] = [
-    ['bigint', 10n],
-    [
-      'cycle',
-      (() => {
-        const c: unknown[] = [];
-        c.push(c);
-        return c;
-      })(),
-    ],
-    ['nan', Number.NaN],
-  ];
-  const codes: string[] = [];
-  for (const name of ['a', 'b'])
-    for (const [what, bad] of bads) {
-      const k = kit();
-      // crashes after the result of the first effect is durable
-      await codeOf(
-        run(await k.open({ store: crashingStore(k.store, { append: 2, when: 'after' }) }), (s) =>
-          s.effect(k.effect('a', 'idempotent', () => 1, { n: 1 })).then(() => s.effect(k.effect('z', 'idempotent'))),
-        ),
-      );
-      await tick();
-      const kept = (await k.entries()).filter((e) => e.key === 't1/0').length;
-      const code = await codeOf(
-        run(await k.open(), async (s) => {
-          await s.effect(k.effect(name, 'idempotent', () => 1, { n: bad })).catch(() => {});
-          await s.effect(k.effect('z', 'idempotent'));
-          return 'went on';
-        }),
-      );
-      codes.push(`${name} ${what} ${kept}: ${code}`);
-    }
-  expect(codes.filter((c) => !c.endsWith('REPLAY_MISMATCH'))).toEqual([]);
-});
+verifies(
+  'kernel.replay',
+  'V7 a changed program asks with a value that is no JSON: not a mismatch but an outcome that is journaled',
+  async () => {
+    const bads: [string, unknown][] = [
+      ['bigint', 10n],
+      [
+        'cycle',
+        (() => {
+          const c: unknown[] = [];
+          c.push(c);
+          return c;
+        })(),
+      ],
+      ['nan', Number.NaN],
+    ];
+    const codes: string[] = [];
+    for (const name of ['a', 'b'])
+      for (const [what, bad] of bads) {
+        const k = kit();
+        // crashes after the result of the first effect is durable
+        await codeOf(
+          run(await k.open({ store: crashingStore(k.store, { append: 2, when: 'after' }) }), (s) =>
+            s.effect(k.effect('a', 'idempotent', () => 1, { n: 1 })).then(() => s.effect(k.effect('z', 'idempotent'))),
+          ),
+        );
+        await tick();
+        const kept = (await k.entries()).filter((e) => e.key === 't1/0').length;
+        const code = await codeOf(
+          run(await k.open(), async (s) => {
+            await s.effect(k.effect(name, 'idempotent', () => 1, { n: bad })).catch(() => {});
+            await s.effect(k.effect('z', 'idempotent'));
+            return 'went on';
+          }),
+        );
+        codes.push(`${name} ${what} ${kept}: ${code}`);
+      }
+    expect(codes.filter((c) => !c.endsWith('REPLAY_MISMATCH'))).toEqual([]);
+  },
+);
 
-test('V7b root: an ended root asked with no-JSON input', async () => {
+verifies('kernel.replay', 'V7b root: an ended root asked with no-JSON input', async () => {
   const k = kit();
   const session = await k.open();
   await session.run('t1', { name: 'm', body: () => 1 }, { n: 1 } as unknown);
   const o = await session.run('t1', { name: 'm', body: () => 1 }, { n: 1n } as unknown).catch((e) => e.code);
-  console.log('V7b', o);
+  expect(o).toBe('REPLAY_MISMATCH');
 });
 
-test('V8 large values everywhere, crash at each append', async () => {
+verifies('kernel.value', 'V8 large values everywhere, crash at each append', async () => {
   const big = (n: string) => n.repeat(9000);
   const body = async (s: Scope, k: ReturnType<typeof kit>) => {
     const a = await s.call({ name: 'c', body: (i: string) => i + big('b') }, big('a'));
@@ -295,92 +308,101 @@ test('V8 large values everywhere, crash at each append', async () => {
     }
 });
 
-test('V9 hostile values are refused or kept, never crash', async () => {
-  const deep = (n: number) => {
-    let v: unknown = 1;
-    for (let i = 0; i < n; i++) v = [v];
-    return v;
-  };
-  const sparse: unknown[] = [];
-  sparse[5] = 1;
-  const cases: [string, unknown, boolean][] = [
-    ['depth 255', deep(255), true],
-    ['depth 256', deep(256), false],
-    ['sparse', sparse, false],
-    ['huge sparse', new Array(4e9), false],
-    [
-      'throwing getter',
-      {
-        get a() {
-          throw new Error('no');
-        },
-      },
-      false,
-    ],
-    ['proxy', new Proxy({ a: 1 }, {}), true],
-    [
-      'proxy throws',
-      new Proxy(
-        {},
+verifies(
+  'kernel.value',
+  'V9 hostile values are refused or kept, never crash',
+  async () => {
+    const deep = (n: number) => {
+      let v: unknown = 1;
+      for (let i = 0; i < n; i++) v = [v];
+      return v;
+    };
+    const sparse: unknown[] = [];
+    sparse[5] = 1;
+    const cases: [string, unknown, boolean][] = [
+      ['depth 255', deep(255), true],
+      ['depth 256', deep(256), false],
+      ['sparse', sparse, false],
+      ['huge sparse', new Array(4e9), false],
+      [
+        'throwing getter',
         {
-          ownKeys() {
-            throw new Error('p');
+          get a() {
+            throw new Error('no');
           },
         },
-      ),
-      false,
-    ],
-    ['proxy endless', new Proxy([], { get: (_t, p) => (p === 'length' ? Infinity : 'x'.repeat(1000)) }), false],
-    [
-      'revoked',
-      (() => {
-        const { proxy, revoke } = Proxy.revocable({}, {});
-        revoke();
-        return proxy;
-      })(),
-      false,
-    ],
-    ['symbol key', { [Symbol('x')]: 1, a: 1 }, true],
-    ['lone surrogate', '\ud800', true],
-    ['lone surrogate key', { '\udfff': 1 }, true],
-    ['toJSON', { toJSON: () => 1 }, false],
-    ['frozen', Object.freeze({ a: Object.freeze([1]) }), true],
-    ['null proto', Object.assign(Object.create(null), { a: 1 }), true],
-    [
-      'constructor',
-      { constructor: 1, prototype: 2, toString: 3, hasOwnProperty: 4, length: 5, then: 6, value: 7, blob: 8 },
-      true,
-    ],
-    ['string 65MiB', 's'.repeat(65 * 1024 * 1024), false],
-    ['boxed', Object(1), false],
-    ['date', new Date(), false],
-    ['uint8', new Uint8Array(3), false],
-  ];
-  for (const [name, value, fine] of cases) {
+        false,
+      ],
+      ['proxy', new Proxy({ a: 1 }, {}), true],
+      [
+        'proxy throws',
+        new Proxy(
+          {},
+          {
+            ownKeys() {
+              throw new Error('p');
+            },
+          },
+        ),
+        false,
+      ],
+      ['proxy endless', new Proxy([], { get: (_t, p) => (p === 'length' ? Infinity : 'x'.repeat(1000)) }), false],
+      [
+        'revoked',
+        (() => {
+          const { proxy, revoke } = Proxy.revocable({}, {});
+          revoke();
+          return proxy;
+        })(),
+        false,
+      ],
+      ['symbol key', { [Symbol('x')]: 1, a: 1 }, true],
+      ['lone surrogate', '\ud800', true],
+      ['lone surrogate key', { '\udfff': 1 }, true],
+      ['toJSON', { toJSON: () => 1 }, false],
+      ['frozen', Object.freeze({ a: Object.freeze([1]) }), true],
+      ['null proto', Object.assign(Object.create(null), { a: 1 }), true],
+      [
+        'constructor',
+        { constructor: 1, prototype: 2, toString: 3, hasOwnProperty: 4, length: 5, then: 6, value: 7, blob: 8 },
+        true,
+      ],
+      ['string 65MiB', 's'.repeat(65 * 1024 * 1024), false],
+      ['boxed', Object(1), false],
+      ['date', new Date(), false],
+      ['uint8', new Uint8Array(3), false],
+    ];
+    for (const [name, value, fine] of cases) {
+      const k = kit();
+      const o = await run(await k.open(), async () => ({ value }));
+      const code = o.status === 'error' ? o.error.code : o.status;
+      if (fine) {
+        expect(o.status, name).toBe('ok');
+        const again = await run(await k.open(), () => 0);
+        expect(JSON.stringify(again), name).toBe(JSON.stringify({ status: 'ok', output: { value } }));
+      } else expect(['VALUE_INVALID', 'EXECUTION_FAILED'], `${name} ${code}`).toContain(code);
+    }
+    expect(unhandled).toEqual([]);
+  },
+  60_000,
+);
+
+verifies(
+  'kernel.value',
+  'V10 signal, decide, cancel with values that are no JSON leave the session usable',
+  async () => {
     const k = kit();
-    const o = await run(await k.open(), async () => ({ value }));
-    const code = o.status === 'error' ? o.error.code : o.status;
-    if (fine) {
-      expect(o.status, name).toBe('ok');
-      const again = await run(await k.open(), () => 0);
-      expect(JSON.stringify(again), name).toBe(JSON.stringify({ status: 'ok', output: { value } }));
-    } else expect(['VALUE_INVALID', 'EXECUTION_FAILED'], `${name} ${code}`).toContain(code);
-  }
-  expect(unhandled).toEqual([]);
-}, 60_000);
+    const session = await k.open();
+    const running = run(session, (s) => s.wait('x'), 't1');
+    await running;
+    expect(await codeOf(session.signal({ id: 'a', name: 'x', value: 10n }))).toBe('VALUE_INVALID');
+    expect(await codeOf(session.signal({ id: 'a', name: 'x', value: 1 }))).toBe('nothing');
+    expect(await codeOf(session.cancel('t1', 10n as never))).not.toBe('STORE_FAILED');
+    expect(await codeOf(session.signal({ id: 'b', name: 'x', value: 1 }))).toBe('nothing');
+  },
+);
 
-test('V10 signal, decide, cancel with values that are no JSON leave the session usable', async () => {
-  const k = kit();
-  const session = await k.open();
-  const running = run(session, (s) => s.wait('x'), 't1');
-  await running;
-  expect(await codeOf(session.signal({ id: 'a', name: 'x', value: 10n }))).toBe('VALUE_INVALID');
-  expect(await codeOf(session.signal({ id: 'a', name: 'x', value: 1 }))).toBe('nothing');
-  expect(await codeOf(session.cancel('t1', 10n as never))).not.toBe('STORE_FAILED');
-  expect(await codeOf(session.signal({ id: 'b', name: 'x', value: 1 }))).toBe('nothing');
-});
-
-test('V11 loop or effect names that are no text kill the session', async () => {
+verifies('kernel.value', 'V11 loop or effect names that are no text kill the session', async () => {
   const k = kit();
   const session = await k.open();
   const o = await codeOf(
@@ -392,7 +414,7 @@ test('V11 loop or effect names that are no text kill the session', async () => {
   expect(await codeOf(session.signal({ id: 'b', name: 'x', value: 1 }))).toBe('nothing');
 });
 
-test('V12 thenables', async () => {
+verifies('kernel.value', 'V12 thenables', async () => {
   const k = kit();
   const session = await k.open();
   expect(await run(session, () => ({ then: (r: (v: number) => void) => r(5) }))).toEqual({ status: 'ok', output: 5 });

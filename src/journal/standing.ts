@@ -4,6 +4,7 @@
  */
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import { Inbox } from './inbox.js';
 
 export interface Root {
   readonly first: number;
@@ -27,8 +28,9 @@ const NONE: ReadonlyMap<string, never> = new Map<string, never>();
 export class Standing {
   born = '';
   readonly roots: Map<string, Root> = new Map();
-  /** Signals that no wait has taken, oldest first. */
-  private inbox: Map<string, Entry> | undefined;
+  /** Roots that have begun and not ended. */
+  private open = 0;
+  private inbox: Inbox | undefined;
   private places: Map<string, number> | undefined;
   /** Races that are not decided, and the signals that waits inside them took. */
   private races: Set<string> | undefined;
@@ -47,7 +49,7 @@ export class Standing {
 
   /** Whether a snapshot taken now would need nothing of the entries before it. */
   get quiet(): boolean {
-    return this.intents.size === 0 && [...this.roots.values()].every((root) => root.last !== undefined);
+    return this.intents.size === 0 && this.open === 0;
   }
 
   apply(entry: Entry): void {
@@ -65,8 +67,7 @@ export class Standing {
 
   /** A signal that was taken inside a race may have to be given back. */
   private settle({ key, signal = '' }: Entry): void {
-    const taken = this.inbox?.get(signal);
-    this.inbox?.delete(signal);
+    const taken = this.inbox?.take(signal);
     if (taken === undefined || !this.racing(key)) return;
     this.taken ??= new Map();
     this.taken.set(key, taken);
@@ -101,8 +102,7 @@ export class Standing {
 
   /** The oldest signal of a name that nobody took. */
   kept(name: string): Entry | undefined {
-    for (const entry of this.inbox?.values() ?? []) if (entry.name === name) return entry;
-    return undefined;
+    return this.inbox?.first(name);
   }
 
   private receive(entry: Entry): void {
@@ -112,8 +112,8 @@ export class Standing {
   }
 
   private keep(signal: Entry): void {
-    this.inbox ??= new Map();
-    this.inbox.set(signal.key, signal);
+    this.inbox ??= new Inbox();
+    this.inbox.put(signal);
   }
 
   private intend({ key, name = '', safety = 'once' }: Entry): void {
@@ -142,8 +142,11 @@ export class Standing {
   private applyRoot({ key, type, seq, reason }: Entry): void {
     const root = this.roots.get(key);
     if (root === undefined) {
-      if (type === 'call.started') this.roots.set(key, { first: seq });
+      if (type !== 'call.started') return;
+      this.roots.set(key, { first: seq });
+      this.open += 1;
     } else if (type === 'call.completed' || type === 'call.errored') {
+      if (root.last === undefined) this.open -= 1;
       root.last = seq;
       this.abandon(key);
       this.races = undefined;
@@ -154,7 +157,7 @@ export class Standing {
   save(): Json {
     const { born, inbox, places } = this;
     const roots = [...this.roots].map(([key, { first, last = -1 }]) => [key, first, last] as const);
-    const signals = [...(inbox?.values() ?? [])] as unknown as Json;
+    const signals = (inbox?.all ?? []) as unknown as Json;
     return { born, roots, inbox: signals, delivered: [...(places ?? [])] };
   }
 

@@ -11,7 +11,7 @@ import { digest } from '../journal/record.js';
 import { type Root, Standing } from '../journal/standing.js';
 import type { Claim, Store } from '../journal/store.js';
 import { needsUpcast, type Upcasts, upcast } from '../journal/upcast.js';
-import { same, snapshot } from '../journal/value.js';
+import { same, snapshot, weighed } from '../journal/value.js';
 import { Folds, type Invariant, type View } from '../journal/view.js';
 import { Writer } from '../journal/writer.js';
 import type { Decision, Entry } from '../protocol/entry.js';
@@ -44,6 +44,8 @@ export interface Signal {
 const DECISIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
 const OPTIONS: ReadonlySet<string> = new Set('store clock ids layers views invariants upcasts maxDepth'.split(' '));
 const SNAPSHOT_EVERY = 1000;
+/** Bytes of a snapshot for each entry since the last one. */
+const SNAPSHOT_SHARE = 64;
 const ROOT_KEY = /^[A-Za-z0-9_.:-]{1,128}$/;
 
 export class Session {
@@ -60,6 +62,7 @@ export class Session {
   /** The last root that opening found, for the run that usually follows. */
   private loaded: Past | undefined;
   private snapshotAt = 0;
+  private snapshotEvery = SNAPSHOT_EVERY;
   private closing: Promise<void> | undefined;
 
   private constructor(name: string, options: SessionOptions, claim: Claim, folds: Folds) {
@@ -134,7 +137,7 @@ export class Session {
       const call = runCall(run, scope, loop, input);
       const outcome = await attempt.outcome(call, (error) => this.failed(root, error));
       await this.writer.durable();
-      if (this.writer.next - this.snapshotAt >= SNAPSHOT_EVERY) await this.remember();
+      if (this.writer.next - this.snapshotAt >= this.snapshotEvery) await this.remember();
       return outcome as Outcome<O>;
     } finally {
       attempt.finish();
@@ -291,6 +294,8 @@ export class Session {
     this.snapshotAt = next;
     try {
       const state = snapshot({ standing: this.standing.save(), views: this.folds.save() }, 'a snapshot') as Json;
+      // The heavier it is, the more entries share its price: the cost of an entry stays flat, however old the session.
+      this.snapshotEvery = Math.max(SNAPSHOT_EVERY, weighed() / SNAPSHOT_SHARE);
       await this.store.snapshots.save(this.name, { next, tail: tailOf(last), state });
     } catch {
       // A cache that cannot be kept is done without; if the store itself failed, the next append tells.

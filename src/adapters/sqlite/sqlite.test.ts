@@ -199,7 +199,7 @@ verifies('sqlite.failure', 'a checkpoint that cannot sync goes unnoticed', async
   await store.close();
 });
 
-verifies('sqlite.failure', 'a store that cannot be written says it could', async (context) => {
+verifies('sqlite.failure', 'a store that cannot be written says it could', async () => {
   const directory = mkdtempSync(join(root, 'ro'));
   const file = join(directory, 'store.db');
   await (await openSqlite(file)).close();
@@ -207,10 +207,9 @@ verifies('sqlite.failure', 'a store that cannot be written says it could', async
   chmodSync(directory, 0o555);
   chmodSync(root, 0o755);
   // Root may write anywhere, so as root the attempt is made by somebody else.
-  const as = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
-  const { stdout } = spawnSync(process.execPath, [beside, built, file, 'try'], { encoding: 'utf8', ...as });
+  const as = process.getuid?.() === 0 ? ['65534'] : [];
+  const { stdout } = spawnSync(process.execPath, [beside, built, file, 'try', ...as], { encoding: 'utf8' });
   chmodSync(directory, 0o755);
-  context.skip(stdout === '', 'needs a build that everybody can read');
   expect(JSON.parse(stdout).code).toBe('STORE_READ_ONLY');
 });
 

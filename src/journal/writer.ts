@@ -12,7 +12,7 @@ import type { Upcasts } from './upcast.js';
 import { snapshot, weighed } from './value.js';
 import type { Folds } from './view.js';
 
-/** An entry that has no place yet: `seq` and `at` are filled in by the push. */
+/** An entry that has no place yet: `seq`, and `at` unless it is known, are filled in by the push. */
 export type Fresh = { -readonly [K in keyof Entry]: Entry[K] };
 
 /** Values over this size go to the blobs. */
@@ -60,21 +60,21 @@ export class Writer {
   }
 
   /** Writes a proposal: the invariants may refuse it. */
-  propose(entry: Fresh): Entry {
-    return this.push(entry, true);
+  propose(entry: Fresh, weight?: number): Entry {
+    return this.push(entry, true, weight);
   }
 
-  /** Writes a fact; its value is checked, copied and, when large, put aside by digest. */
-  push(entry: Fresh, proposed = false): Entry {
+  /** Writes a fact; its value is checked, copied and, when large, put aside by digest. A value with a weight is a copy already. */
+  push(entry: Fresh, proposed = false, weight?: number): Entry {
     const { folds, upcasts, clock } = this.parts;
     if (entry.error !== undefined) entry.error = writable(entry.error);
-    entry.value = snapshot(entry.value, entry.type, entry.key);
-    const size = weighed();
+    if (weight === undefined) entry.value = snapshot(entry.value, entry.type, entry.key);
+    const size = weight ?? weighed();
     if (proposed && folds.ruled) folds.admit(entry);
     if (size > INLINE) this.putAside(entry);
     if (this.versioned) entry.v = upcasts[entry.type]?.current ?? 1;
     entry.seq = this.next++;
-    entry.at = clock.now();
+    if (entry.at === 0) entry.at = clock.now();
     this.last = entry;
     if (!folds.empty) this.fold(entry);
     this.buffer.push(entry);

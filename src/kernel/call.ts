@@ -1,11 +1,11 @@
 /**
- * A call: one invocation of a loop. `call.started` is written first, the input is checked after it, and whatever
+ * A call: one invocation of a loop. `call.started` is its first entry and tells how the check of the input went; whatever
  * happens then ends in exactly one `call.completed` or `call.errored`. A recorded end is returned, never computed again.
  */
 
 import { LoopError, outcomeOf } from '../journal/errors.js';
 import type { Trodden } from '../journal/past.js';
-import { copy, snapshot } from '../journal/value.js';
+import { copy, snapshot, weighed } from '../journal/value.js';
 import type { Fresh } from '../journal/writer.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
@@ -25,7 +25,16 @@ export interface Loop<I = unknown, O = unknown> {
 }
 
 /** A loop without what depends on its input. */
-type Frame = Pick<Loop, 'name' | 'version' | 'output'>;
+type Frame = Pick<Loop, 'name' | 'version' | 'input' | 'output'>;
+
+/** Why an input did not pass. */
+class Refusal {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    this.error = error;
+  }
+}
 
 /** Runs a call in a scope that was made for it; `caller` is the scope whose step it is, and a root has none. */
 export async function runCall<I, O>(
@@ -43,9 +52,10 @@ export async function runCall<I, O>(
       caller?.leave();
       return own;
     }
-    if (seen === undefined && run.writer.crowded) await run.ease(scope.life);
     started = true;
-    const output = await loop.body(loop.input === undefined ? (own as I) : loop.input(own), scope);
+    if (own instanceof Refusal) throw own.error;
+    if (seen === undefined && run.writer.crowded) await run.ease(scope.life);
+    const output = await loop.body(own as I, scope);
     const untidy = scope.close();
     if (untidy !== undefined) await untidy;
     const result = complete(run, scope, loop, output);
@@ -59,31 +69,51 @@ export async function runCall<I, O>(
 }
 
 /** Holds a call against its record: how that ended if it did, else the input to go on with. */
-async function replay(run: Run, { key }: Site, seen: Trodden, loop: Frame, input: unknown): Promise<Json | undefined> {
+async function replay(run: Run, { key }: Site, seen: Trodden, loop: Frame, input: unknown): Promise<unknown> {
   const { name, version } = loop;
   await run.expect(key, seen, { type: 'call.started', name, version, value: input as Json });
-  if (seen.close !== undefined) return (await run.recall(seen.close)) as Json | undefined;
-  return snapshot(input, 'the input', key);
+  if (seen.close !== undefined) return run.recall(seen.close);
+  return examined(loop, snapshot(input, 'the input', key));
 }
 
-/** Writes that the call began; the input as it is recorded. */
-function start(run: Run, { key, life, depth }: Site, loop: Frame, input: unknown): Json | undefined {
+/** What the body gets, or that it gets nothing because the input does not pass. */
+function examined(loop: Frame, own: Json | undefined): unknown {
+  if (loop.input === undefined) return own;
+  try {
+    return loop.input(own);
+  } catch (thrown) {
+    return new Refusal(thrown);
+  }
+}
+
+/** Checks the input and writes that the call began; a copy of the input as it is recorded, checked. */
+function start(run: Run, { key, life, depth }: Site, loop: Frame, input: unknown): unknown {
   const { name, version } = loop;
+  const { clock } = run.parts;
   if (depth > run.parts.maxDepth) throw tooDeep(key, run.parts.maxDepth);
   if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw nameless(key);
-  const value = input as Json;
-  const started: Fresh = { seq: 0, at: 0, type: 'call.started', key, name, value };
+  const value = snapshot(input, 'call.started', key);
+  const weight = weighed();
+  const since = loop.input === undefined ? 0 : clock.now();
+  const own = examined(loop, copy(value));
+  const started: Fresh = { seq: 0, at: clock.now(), type: 'call.started', key, name, value };
   if (version !== undefined) started.version = version;
-  run.propose(life, started);
+  if (since !== 0 && started.at > since) started.took = started.at - since;
+  if (own instanceof Refusal) started.refused = true;
+  run.propose(life, started, weight);
   if (depth === 0) run.note(started);
-  return copy(started.value);
+  return own;
 }
 
 /** Writes that the call ended well; the output as it is recorded. */
 function complete(run: Run, { key, life, depth }: Site, loop: Frame, output: unknown): Json | undefined {
+  const { clock } = run.parts;
   life.check();
+  const since = loop.output === undefined ? 0 : clock.now();
   const value = (loop.output === undefined ? output : loop.output(output)) as Json;
-  const completed = run.push(life, { seq: 0, at: 0, type: 'call.completed', key, value });
+  const fresh: Fresh = { seq: 0, at: clock.now(), type: 'call.completed', key, value };
+  if (since !== 0 && fresh.at > since) fresh.took = fresh.at - since;
+  const completed = run.push(life, fresh);
   if (depth === 0) run.note(completed);
   return copy(completed.value);
 }

@@ -20,12 +20,13 @@ export type Layer = (effect: Effect, scope: Scope, next: (effect?: Effect) => Pr
 export async function runEffect(run: Run, site: Site, effect: Effect): Promise<unknown> {
   const { key, seen } = site;
   assertEffect(effect, key);
-  const layered = seen?.open === undefined ? run.parts.layers.length > 0 : seen.open.type === 'effect.asked';
+  const layers = run.parts.layersOf(effect);
+  const layered = seen?.open === undefined ? layers.length > 0 : seen.open.type === 'effect.asked';
   if (!layered) return attemptEffect(run, site, effect, key);
   const asked = effectEntry('effect.asked', key, effect);
   if ((await run.enter(site, asked)) && seen?.close !== undefined) return run.recall(seen.close);
   // From here on the effect is what was asked, whatever becomes of the caller's object.
-  return settle(run, site, { ...effect, input: snapshot(effect.input, effect.name) });
+  return settle(run, site, { ...effect, input: snapshot(effect.input, effect.name) }, layers);
 }
 
 const SAFETIES: ReadonlySet<string> = new Set(['pure', 'idempotent', 'keyed', 'once']);
@@ -37,7 +38,7 @@ function assertEffect({ kind, name, safety }: Effect, key: string): void {
 }
 
 /** Runs the layers and records what they made of the effect; a result they passed on unchanged is not stored again. */
-async function settle(run: Run, site: Site, effect: Effect): Promise<unknown> {
+async function settle(run: Run, site: Site, effect: Effect, layers: readonly Layer[]): Promise<unknown> {
   const { key, life } = site;
   const scope = new Scope(run, key, life, site.seen, site.depth);
   let last: { readonly key: string; readonly value: Json | undefined } | undefined;
@@ -48,7 +49,7 @@ async function settle(run: Run, site: Site, effect: Effect): Promise<unknown> {
       return value;
     });
   const from = (index: number, current: Effect): Promise<unknown> => {
-    const layer = run.parts.layers[index];
+    const layer = layers[index];
     if (layer === undefined) return innermost(current);
     return layer(current, scope, (changed) => from(index + 1, changed ?? current));
   };

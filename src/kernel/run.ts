@@ -4,9 +4,10 @@
  */
 
 import type { Clock, Ids } from '../journal/clock.js';
+import { type Asked, described } from '../journal/describe.js';
 import { Fault, faultOf, LoopError } from '../journal/errors.js';
+import { fetchValue } from '../journal/fetch.js';
 import type { Trodden } from '../journal/past.js';
-import { digest } from '../journal/record.js';
 import type { Standing } from '../journal/standing.js';
 import type { Blobs } from '../journal/store.js';
 import { copy, same, snapshot } from '../journal/value.js';
@@ -14,6 +15,7 @@ import type { Fresh, Writer } from '../journal/writer.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { type Attempt, type Pending, stall } from './attempt.js';
+import type { Effect } from './effect.js';
 import type { Layer } from './layer.js';
 import type { Lifetime } from './lifetime.js';
 
@@ -31,7 +33,7 @@ export interface RunParts {
   readonly blobs: Blobs;
   readonly clock: Clock;
   readonly ids: Ids;
-  readonly layers: readonly Layer[];
+  layersOf(effect: Effect): readonly Layer[];
   readonly maxDepth: number;
 }
 
@@ -42,24 +44,6 @@ export interface Site {
   readonly seen: Trodden | undefined;
   /** How deep its scope is nested. */
   readonly depth: number;
-}
-
-/** What the code asks for at a step, to be held against what is recorded there. */
-type Asked = Pick<Entry, 'type' | 'name' | 'kind' | 'version' | 'value'>;
-
-function described(entry: Asked | undefined): string {
-  if (entry === undefined) return 'nothing';
-  const version = entry.version === undefined ? '' : `@${entry.version}`;
-  const text = `${entry.type} ${entry.name ?? ''}${version} ${shown(entry.value)}`.trim();
-  return text.length > 300 ? `${text.slice(0, 300)}…` : text;
-}
-
-function shown(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? '';
-  } catch {
-    return 'with a value that is not JSON';
-  }
 }
 
 /** What is asked for may be anything; only JSON can be what was recorded. */
@@ -103,11 +87,11 @@ export class Run {
   }
 
   /** Writes what a step opens with. That an invariant refused it is recorded in its place, for a replay to find. */
-  propose(life: Lifetime, entry: Fresh): Entry {
+  propose(life: Lifetime, entry: Fresh, weight?: number): Entry {
     if (this.over) throw OVER;
     life.check();
     try {
-      return this.writer.propose(entry);
+      return this.writer.propose(entry, weight);
     } catch (thrown) {
       if (!(thrown instanceof LoopError) || thrown.code !== 'INVARIANT_VIOLATED') throw thrown;
       const { type, key, name, value } = entry;
@@ -227,17 +211,4 @@ export class Run {
       };
     });
   }
-}
-
-/** The value of an entry; one that lies in the blobs is fetched and checked against its digest. */
-export async function fetchValue(blobs: Blobs, session: string, entry: Entry): Promise<Json | undefined> {
-  if (entry.blob === undefined || entry.value !== undefined) return entry.value;
-  const text = await blobs.get(session, entry.blob);
-  if (text !== undefined && digest(text) === entry.blob) return JSON.parse(text) as Json;
-  const flaw = text === undefined ? 'is missing' : 'does not match its digest';
-  throw new Fault('STORE_DAMAGED', `Session "${session}", entry ${entry.seq}: its value ${entry.blob} ${flaw}.`, {
-    session,
-    seq: entry.seq,
-    blob: entry.blob,
-  });
 }

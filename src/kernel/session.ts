@@ -6,6 +6,7 @@
 
 import type { Clock, Ids } from '../journal/clock.js';
 import { Fault, LoopError } from '../journal/errors.js';
+import { fetchValue } from '../journal/fetch.js';
 import { Past, type Trodden } from '../journal/past.js';
 import { digest } from '../journal/record.js';
 import { type Root, Standing } from '../journal/standing.js';
@@ -18,15 +19,17 @@ import type { Decision, Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Attempt, type Outcome, type Timers } from './attempt.js';
 import { type Loop, runCall } from './call.js';
+import type { Effect } from './effect.js';
 import type { Layer } from './layer.js';
-import { fetchValue, Run, type RunParts, type Waiters } from './run.js';
+import { Run, type RunParts, type Waiters } from './run.js';
 import { Scope } from './scope.js';
 
 export interface SessionOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly ids: Ids;
-  readonly layers?: readonly Layer[];
+  /** What stands around every effect, or a function that picks it for each: an effect with none pays for none. */
+  readonly layers?: readonly Layer[] | ((effect: Effect) => readonly Layer[]);
   readonly views?: readonly View<never>[];
   readonly invariants?: readonly Invariant<never>[];
   readonly upcasts?: Upcasts;
@@ -71,6 +74,7 @@ export class Session {
     this.store = store;
     this.upcasts = upcasts;
     this.folds = folds;
+    const layersOf = typeof layers === 'function' ? layers : (): readonly Layer[] => layers;
     const tell = (fault: Fault): void => this.attempt?.current.fail(fault);
     this.writer = new Writer({ session: name, store, clock, folds: this.folds, upcasts, claim, tell });
     // Written out: spreading objects here costs more than all the rest of opening a session.
@@ -84,7 +88,7 @@ export class Session {
       blobs: store.blobs,
       clock,
       ids,
-      layers,
+      layersOf,
       maxDepth,
     };
   }

@@ -28,14 +28,19 @@ interface Valued {
   readonly blob?: string | undefined;
 }
 
+/** How many milliseconds the check of the value took; absent when it took none. */
+interface Checked {
+  readonly took?: number;
+}
+
 /** What somebody decided about an effect in doubt. */
 export type Decision = 'retry' | 'supply' | 'fail';
 
 /** Entries that the kernel itself writes, by type. */
 export interface KernelFacts {
   'session.opened': { readonly born: string };
-  'call.started': { readonly name: string; readonly version?: string } & Valued;
-  'call.completed': Valued;
+  'call.started': { readonly name: string; readonly version?: string; readonly refused?: true } & Checked & Valued;
+  'call.completed': Checked & Valued;
   'call.errored': { readonly error: ErrorRecord };
   'effect.asked': { readonly kind: string; readonly name: string; readonly safety: Safety } & Valued;
   'effect.requested': { readonly from?: string } & {
@@ -72,6 +77,9 @@ export interface Entry extends Spine, Valued {
   readonly safety?: Safety;
   readonly error?: ErrorRecord | undefined;
   readonly born?: string;
+  readonly took?: number;
+  /** The input of the call did not pass its check. */
+  readonly refused?: true;
   readonly until?: number;
   readonly signal?: string;
   readonly winner?: number;

@@ -6,6 +6,7 @@ import { openSqlite } from '../src/adapters/sqlite/index.js';
 import type { Loop, Store } from '../src/index.js';
 import { memoryStore } from '../src/index.js';
 import type { Case } from './measure.js';
+import { registrations, turns } from './loops.js';
 import * as work from './work.js';
 
 const start = { n: 0 };
@@ -61,6 +62,14 @@ export const cases = {
   'sequence of 10, kept': kept(10, work.inSequence(10), memoryStore),
   'waits behind 100': behind(100),
   'waits behind 10,000': behind(10_000),
+  'turn of 10': bare(10, turns('chain', 10)),
+  'turn of 10, in code': bare(10, turns('code', 10)),
+  'turn of 10,000': bare(10_000, turns('chain', 10_000)),
+  'turn, depth 10': bare(10, turns('nested', 10)),
+  'turn, depth 1,000': bare(1_000, turns('nested', 1_000)),
+  'bare width of 1,000': bare(1_000, () => work.bareSideBySide(1_000)),
+  'turn, width 1,000': bare(1_000, turns('wide', 1_000)),
+  'registration of 1,000': bare(1_000, registrations(1_000)),
   'once effects': fresh(10, work.effectsInSequence(10, 'once'), start),
 } as const satisfies Record<string, Make>;
 

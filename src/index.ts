@@ -1,5 +1,17 @@
 export { memoryStore } from './adapters/memory/index.js';
+export {
+  anthropicBackend,
+  mockBackend,
+  openaiBackend,
+  openaiCompatibleBackend,
+  type ProviderSettings,
+  type ScriptedBackend,
+  scriptedBackend,
+} from './adapters/models/index.js';
 export { systemClock, systemIds } from './adapters/system/index.js';
+export { builtinTools, execTools, httpsTools, httpTools, moduleTools } from './adapters/tools/index.js';
+export { Host, type HostOptions, type InFlight, type TurnOptions, type TurnRequest } from './host/host.js';
+export type { Replay } from './host/replay.js';
 export type { Clock, Ids } from './journal/clock.js';
 export { type Code, codes, Fault, LoopError } from './journal/errors.js';
 export type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from './journal/store.js';
@@ -11,3 +23,9 @@ export type { Effect, Performance } from './kernel/effect.js';
 export type { Layer } from './kernel/layer.js';
 export type { Branch, Results, Scope } from './kernel/scope.js';
 export { Session, type SessionOptions, type Signal } from './kernel/session.js';
+export { type BodyLoop, type DefinedLoop, defineLoop, type PromptLoop, type ToolLoop } from './loops/define.js';
+export type { Implementation, ToolCall, ToolFunction } from './loops/implementation.js';
+export type { Asking, Backend, ModelReply, ModelRequest } from './loops/model.js';
+export type { Origin } from './loops/origin.js';
+export { type Dangling, type Registered, Registry } from './loops/registry.js';
+export type { InputOf, OutputOf, Schema, StandardSchema } from './loops/standard.js';

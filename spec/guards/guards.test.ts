@@ -26,8 +26,8 @@ const guards: readonly Guard[] = [
     'kernel.ack',
     'a result is reported before it is durable',
     'session.ts',
-    'await this.writer.durable();\n      if (this.writer.next',
-    'if (this.writer.next',
+    'await this.writer.durable();\n      if (this.recollection.due)',
+    'if (this.recollection.due)',
   ),
   guard(
     'kernel.intent',
@@ -218,7 +218,7 @@ const guards: readonly Guard[] = [
   guard(
     'kernel.blob',
     'a large value that was changed in the store is believed',
-    'run.ts',
+    'journal/fetch.ts',
     '&& digest(text) === entry.blob',
     '',
   ),
@@ -239,8 +239,8 @@ const guards: readonly Guard[] = [
   guard(
     'kernel.snapshot',
     'an old session spends more on its snapshots than on its entries',
-    'session.ts',
-    'this.snapshotEvery = Math.max(SNAPSHOT_EVERY, weighed() / SNAPSHOT_SHARE);',
+    'journal/recollection.ts',
+    'this.every = Math.max(EVERY, weighed() / SHARE);',
     '',
   ),
   guard(
@@ -253,8 +253,8 @@ const guards: readonly Guard[] = [
   guard(
     'kernel.snapshot',
     'a snapshot of another past is believed',
-    'session.ts',
-    'if (tailOf(await this.entryAt(saved.next - 1)) !== saved.tail) return 0;',
+    'journal/recollection.ts',
+    'if (tailOf(await entryAt(saved.next - 1)) !== saved.tail) return 0;',
     '',
   ),
   guard(

@@ -31,7 +31,11 @@ const table: Readonly<Record<string, Ring>> = {
     builtins: 'inward',
   },
   adapters: { rings: ['journal', 'protocol'], typesFrom: ['loops', 'host'], packages: 'declared', builtins: 'all' },
-  surfaces: { rings: ['host', 'loops', 'views', 'protocol'], packages: 'declared', builtins: 'all' },
+  surfaces: {
+    rings: ['journal', 'host', 'loops', 'views', 'protocol', 'testing'],
+    packages: 'declared',
+    builtins: 'all',
+  },
   testing: {
     rings: ['protocol', 'journal', 'kernel', 'views', 'loops', 'layers', 'host'],
     packages: 'declared',

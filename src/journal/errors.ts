@@ -46,6 +46,7 @@ export const codes = {
   KEY_CONFLICT: outcome(409, false, 'This key already belongs to a turn with another loop or input.'),
   DECISION_REFUSED: outcome(409, false, 'There is nothing in doubt under this key.'),
   REPLAY_MISMATCH: fault(409, false, 'The code asked for something other than what the journal holds.'),
+  RECORD_ENDS: fault(409, false, 'A run that is only looked at came to something that was not recorded.'),
   SESSION_BUSY: fault(409, true, 'The session already runs.'),
   SESSION_CLOSED: fault(409, false, 'The session was closed.'),
   STALE_WRITER: fault(409, false, 'Another writer has claimed the session since.'),

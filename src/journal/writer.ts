@@ -31,6 +31,7 @@ export interface WriterParts {
   readonly upcasts: Upcasts;
   readonly claim: Claim;
   tell(fault: Fault): void;
+  readonly heard: ((entry: Entry) => void) | undefined;
 }
 
 export class Writer {
@@ -40,6 +41,7 @@ export class Writer {
   last: Entry | undefined;
   private readonly parts: WriterParts;
   private readonly versioned: boolean;
+  private readonly heard: ((entry: Entry) => void) | undefined;
   private buffer: Fresh[] = [];
   /** Large values that go out before the next append. */
   private blobs: Map<string, string> | undefined;
@@ -51,6 +53,7 @@ export class Writer {
   constructor(parts: WriterParts) {
     this.parts = parts;
     this.next = parts.claim.next;
+    this.heard = parts.heard;
     this.versioned = Object.keys(parts.upcasts).length > 0;
   }
 
@@ -77,6 +80,7 @@ export class Writer {
     if (entry.at === 0) entry.at = clock.now();
     this.last = entry;
     if (!folds.empty) this.fold(entry);
+    this.heard?.(entry);
     this.buffer.push(entry);
     this.size += size;
     if (this.buffer.length >= BATCH || this.size >= BATCH_SIZE) this.flush();

@@ -19,13 +19,15 @@ export type Check<T> = (value: unknown) => T;
 export interface Loop<I = unknown, O = unknown> {
   readonly name: string;
   readonly version?: string | undefined;
+  /** Of the definition, and of all that it calls: recorded with the call, for whoever has to find it again. */
+  readonly digest?: string | undefined;
   readonly input?: Check<I> | undefined;
   readonly output?: Check<O> | undefined;
   body(input: I, scope: Scope): Promise<O> | O;
 }
 
 /** A loop without what depends on its input. */
-type Frame = Pick<Loop, 'name' | 'version' | 'input' | 'output'>;
+type Frame = Pick<Loop, 'name' | 'version' | 'digest' | 'input' | 'output'>;
 
 /** Why an input did not pass. */
 class Refusal {
@@ -88,7 +90,7 @@ function examined(loop: Frame, own: Json | undefined): unknown {
 
 /** Checks the input and writes that the call began; a copy of the input as it is recorded, checked. */
 function start(run: Run, { key, life, depth }: Site, loop: Frame, input: unknown): unknown {
-  const { name, version } = loop;
+  const { name, version, digest } = loop;
   const { clock } = run.parts;
   if (depth > run.parts.maxDepth) throw tooDeep(key, run.parts.maxDepth);
   if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw nameless(key);
@@ -98,6 +100,7 @@ function start(run: Run, { key, life, depth }: Site, loop: Frame, input: unknown
   const own = examined(loop, copy(value));
   const started: Fresh = { seq: 0, at: clock.now(), type: 'call.started', key, name, value };
   if (version !== undefined) started.version = version;
+  if (digest !== undefined) started.digest = digest;
   if (since !== 0 && started.at > since) started.took = started.at - since;
   if (own instanceof Refusal) started.refused = true;
   run.propose(life, started, weight);

@@ -4,7 +4,7 @@
  * then is decided by the safety that was declared with the intent, never by the code that runs now.
  */
 
-import { LoopError, outcomeOf } from '../journal/errors.js';
+import { Fault, LoopError, outcomeOf } from '../journal/errors.js';
 import type { Trodden } from '../journal/past.js';
 import { copy, snapshot } from '../journal/value.js';
 import type { Fresh } from '../journal/writer.js';
@@ -127,6 +127,8 @@ function perform(run: Run, site: Site, effect: Effect, manner: Manner): Promise<
 async function performAndRecord(run: Run, { key, life }: Site, effect: Effect, manner: Manner): Promise<unknown> {
   if (manner.waits) await run.writer.flushed();
   else if (run.writer.crowded) await run.writer.eased();
+  if (run.over) return undefined;
+  if (run.parts.idle) run.attempt.fail(new Fault('RECORD_ENDS', `The record of the run ends at ${key}.`, { key }));
   if (run.over) return undefined;
   const performance = new Performing(run.idempotencyKey(manner.identity), life);
   try {

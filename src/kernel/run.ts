@@ -35,6 +35,8 @@ export interface RunParts {
   readonly ids: Ids;
   layersOf(effect: Effect): readonly Layer[];
   readonly maxDepth: number;
+  readonly idle: boolean;
+  readonly context: unknown;
 }
 
 /** One step of a scope: its key, the lifetime it is part of, and what an earlier process recorded of it. */

@@ -117,6 +117,16 @@ export class Scope implements Site {
     });
   }
 
+  /** Writes a line for people into the trace. */
+  log(level: 'debug' | 'info' | 'warn' | 'error', message: string): Promise<unknown> {
+    return this.record('log.written', () => ({ level, message: String(message) }));
+  }
+
+  /** What the session was opened with for its bodies. */
+  get context(): unknown {
+    return this.run.parts.context;
+  }
+
   now(): Promise<number> {
     return this.record('time.read', () => this.run.parts.clock.now());
   }

@@ -8,11 +8,11 @@ import type { Clock, Ids } from '../journal/clock.js';
 import { Fault, LoopError } from '../journal/errors.js';
 import { fetchValue } from '../journal/fetch.js';
 import { Past, type Trodden } from '../journal/past.js';
-import { digest } from '../journal/record.js';
+import { Recollection } from '../journal/recollection.js';
 import { type Root, Standing } from '../journal/standing.js';
 import type { Claim, Store } from '../journal/store.js';
 import { needsUpcast, type Upcasts, upcast } from '../journal/upcast.js';
-import { same, snapshot, weighed } from '../journal/value.js';
+import { same, snapshot } from '../journal/value.js';
 import { Folds, type Invariant, type View } from '../journal/view.js';
 import { Writer } from '../journal/writer.js';
 import type { Decision, Entry } from '../protocol/entry.js';
@@ -35,6 +35,12 @@ export interface SessionOptions {
   readonly upcasts?: Upcasts;
   /** How deep calls may nest; 2,000 unless told. */
   readonly maxDepth?: number;
+  /** Hears of each new entry when it is written, before it is durable. */
+  readonly heard?: (entry: Entry) => void;
+  /** Nothing is performed: a run stops where its record ends. For looking at what was recorded, never for going on. */
+  readonly idle?: boolean;
+  /** What the rings above hand to their bodies, as `scope.context`. */
+  readonly context?: unknown;
 }
 
 export interface Signal {
@@ -45,10 +51,9 @@ export interface Signal {
 }
 
 const DECISIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
-const OPTIONS: ReadonlySet<string> = new Set('store clock ids layers views invariants upcasts maxDepth'.split(' '));
-const SNAPSHOT_EVERY = 1000;
-/** Bytes of a snapshot for each entry since the last one. */
-const SNAPSHOT_SHARE = 64;
+const OPTIONS: ReadonlySet<string> = new Set(
+  'store clock ids layers views invariants upcasts maxDepth heard idle context'.split(' '),
+);
 const ROOT_KEY = /^[A-Za-z0-9_.:-]{1,128}$/;
 
 export class Session {
@@ -61,22 +66,29 @@ export class Session {
   private readonly inFlight = new Map<string, Promise<unknown>>();
   private readonly writer: Writer;
   private readonly parts: RunParts;
+  private readonly recollection: Recollection;
   private attempt: { readonly root: string; readonly current: Attempt } | undefined;
   /** The last root that opening found, for the run that usually follows. */
   private loaded: Past | undefined;
-  private snapshotAt = 0;
-  private snapshotEvery = SNAPSHOT_EVERY;
   private closing: Promise<void> | undefined;
 
   private constructor(name: string, options: SessionOptions, claim: Claim, folds: Folds) {
-    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000 } = options;
+    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, heard, idle = false, context } = options;
     this.name = name;
     this.store = store;
     this.upcasts = upcasts;
     this.folds = folds;
     const layersOf = typeof layers === 'function' ? layers : (): readonly Layer[] => layers;
     const tell = (fault: Fault): void => this.attempt?.current.fail(fault);
-    this.writer = new Writer({ session: name, store, clock, folds: this.folds, upcasts, claim, tell });
+    this.writer = new Writer({ session: name, store, clock, folds: this.folds, upcasts, claim, tell, heard });
+    this.recollection = new Recollection({
+      session: name,
+      store,
+      upcasts,
+      folds,
+      standing: this.standing,
+      writer: this.writer,
+    });
     // Written out: spreading objects here costs more than all the rest of opening a session.
     this.parts = {
       session: name,
@@ -90,6 +102,8 @@ export class Session {
       ids,
       layersOf,
       maxDepth,
+      idle,
+      context,
     };
   }
 
@@ -141,7 +155,7 @@ export class Session {
       const call = runCall(run, scope, loop, input);
       const outcome = await attempt.outcome(call, (error) => this.failed(root, error));
       await this.writer.durable();
-      if (this.writer.next - this.snapshotAt >= this.snapshotEvery) await this.remember();
+      if (this.recollection.due) await this.recollection.save();
       return outcome as Outcome<O>;
     } finally {
       attempt.finish();
@@ -257,7 +271,7 @@ export class Session {
 
   private async load(next: number): Promise<void> {
     let past: Past | undefined;
-    for await (const entries of this.read(await this.restore(next))) {
+    for await (const entries of this.read(await this.recollection.restore(next, (seq) => this.entryAt(seq)))) {
       for (const entry of entries) {
         this.standing.apply(entry);
         if (entry.type === 'call.started' && this.standing.roots.has(entry.key)) past = new Past(entry.key);
@@ -273,37 +287,6 @@ export class Session {
     if (this.folds.empty) return undefined;
     if (entry.blob === undefined) return void this.folds.apply(entry);
     return fetchValue(this.store.blobs, this.name, entry).then((value) => this.folds.apply({ ...entry, value }));
-  }
-
-  /** Takes over a snapshot if it is one of this very past; returns where folding goes on. */
-  private async restore(next: number): Promise<number> {
-    const saved = await this.store.snapshots.load(this.name);
-    if (saved === undefined || saved.next > next || saved.next === 0) return 0;
-    if (tailOf(await this.entryAt(saved.next - 1)) !== saved.tail) return 0;
-    try {
-      const { standing, views } = saved.state as { standing: Json; views: { [view: string]: Json } };
-      const kept = Standing.parse(standing, (entry) => upcast(entry, this.upcasts));
-      if (!this.folds.restore(views)) return 0;
-      this.standing.take(kept);
-    } catch {
-      return 0;
-    }
-    this.snapshotAt = saved.next;
-    return saved.next;
-  }
-
-  private async remember(): Promise<void> {
-    const { next, last } = this.writer;
-    if (last === undefined || !this.standing.quiet) return;
-    this.snapshotAt = next;
-    try {
-      const state = snapshot({ standing: this.standing.save(), views: this.folds.save() }, 'a snapshot') as Json;
-      // The heavier it is, the more entries share its price: the cost of an entry stays flat, however old the session.
-      this.snapshotEvery = Math.max(SNAPSHOT_EVERY, weighed() / SNAPSHOT_SHARE);
-      await this.store.snapshots.save(this.name, { next, tail: tailOf(last), state });
-    } catch {
-      // A cache that cannot be kept is done without; if the store itself failed, the next append tells.
-    }
   }
 
   /** The same delivery again is no news; another content under its id is a conflict. */
@@ -335,8 +318,4 @@ function assertKnown(options: SessionOptions): void {
 
 function cancelledBecause(root: string, reason: string): LoopError {
   return new LoopError('CANCELLED', `The run ${root} was cancelled: ${reason}`, { reason });
-}
-
-function tailOf({ seq, type, key, at }: Entry): string {
-  return digest(`${seq}\n${at}\n${type}\n${key}`);
 }

@@ -39,7 +39,10 @@ export type Decision = 'retry' | 'supply' | 'fail';
 /** Entries that the kernel itself writes, by type. */
 export interface KernelFacts {
   'session.opened': { readonly born: string };
-  'call.started': { readonly name: string; readonly version?: string; readonly refused?: true } & Checked & Valued;
+  'call.started': { readonly name: string; readonly version?: string; readonly digest?: string } & {
+    readonly refused?: true;
+  } & Checked &
+    Valued;
   'call.completed': Checked & Valued;
   'call.errored': { readonly error: ErrorRecord };
   'effect.asked': { readonly kind: string; readonly name: string; readonly safety: Safety } & Valued;
@@ -77,6 +80,8 @@ export interface Entry extends Spine, Valued {
   readonly safety?: Safety;
   readonly error?: ErrorRecord | undefined;
   readonly born?: string;
+  /** Of the definition that a root was begun with. */
+  readonly digest?: string;
   readonly took?: number;
   /** The input of the call did not pass its check. */
   readonly refused?: true;

@@ -1,0 +1,82 @@
+/** Typed loops as users write them: a host, a registry, definitions with schemas and mappings, and the whole trace. */
+import { defineLoop, Host, memoryStore, Registry, type Scope, systemClock, systemIds } from '../src/index.js';
+import type { Json } from '../src/protocol/index.js';
+import type { Count } from './work.js';
+
+const schema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } as const;
+const ends = { input: schema, output: schema };
+
+const increment = defineLoop({ id: 'increment', ...ends, body: async (input) => ({ n: (input as Count).n + 1 }) });
+
+/** A composite of so many steps, each fed by the one before. */
+function chain(steps: number): Json {
+  const path = (index: number): string => (index === 0 ? '$.input.n' : `$.steps[${index - 1}].output.n`);
+  const step = (index: number): Json => ({ loopId: 'increment', inputMapping: { n: path(index) } });
+  return document('chain', { kind: 'composite', composite: { steps: Array.from({ length: steps }, (_, i) => step(i)) } });
+}
+
+function document(id: string, more: { readonly [key: string]: Json }): Json {
+  return { id, name: id, version: '1.0.0', inputSchema: schema, outputSchema: schema, ...more } as Json;
+}
+
+const inCode = (steps: number) =>
+  defineLoop({
+    id: 'in-code',
+    ...ends,
+    body: async (input, scope) => {
+      let value = input;
+      for (let i = 0; i < steps; i++) value = await scope.call(increment, value);
+      return value;
+    },
+  });
+
+const nested = defineLoop({
+  id: 'nested',
+  ...ends,
+  body: async (input, scope): Promise<unknown> =>
+    (input as Count).n === 0 ? input : scope.call(nested as never, { n: (input as Count).n - 1 } as never),
+});
+
+const sideBySide = (branches: number) =>
+  defineLoop({
+    id: 'side-by-side',
+    ...ends,
+    body: async (_, scope) => {
+      const each = Array.from({ length: branches }, (__, n) => (branch: Scope) => branch.call(increment, { n }));
+      return { n: (await scope.all(each)).length };
+    },
+  });
+
+const loops = {
+  chain: (steps: number): unknown => chain(steps),
+  code: (steps: number): unknown => inCode(steps),
+  nested: (): unknown => nested,
+  wide: (branches: number): unknown => sideBySide(branches),
+} as const;
+
+/** Runs such a loop in a session of its own, and folds its trace, each time. */
+export function turns(kind: keyof typeof loops, size: number, fresh = true): () => Promise<void> {
+  const registry = new Registry();
+  registry.add(increment);
+  const { definition } = registry.add(loops[kind](size));
+  const open = (): Host => new Host({ store: memoryStore(), clock: systemClock, ids: systemIds, registry });
+  const kept = open();
+  const input = { n: kind === 'nested' ? size - 1 : 0 };
+  return async () => {
+    const result = await (fresh ? open() : kept).run({ loop: definition.id, input });
+    if (result.status !== 'ok' || result.trace.length < size) throw new Error(`It ended as ${JSON.stringify(result)}.`);
+  };
+}
+
+/** Registers so many different definitions. */
+export function registrations(count: number): () => Promise<void> {
+  const documents = Array.from({ length: count }, (_, i) => ({
+    ...(document(`loop-${i}`, { kind: 'prompt', prompt: { template: `Say {{n}} ${i} times` } }) as object),
+    inputSchema: { ...schema, description: `input ${i}` },
+    outputSchema: { ...schema, description: `output ${i}`, additionalProperties: false },
+  }));
+  return async () => {
+    const registry = new Registry();
+    for (const one of documents) registry.add(one);
+  };
+}

@@ -1,0 +1,48 @@
+// What the mini runtime takes for a definition. Its own shapes for prompts, tools and backends are deliberately not
+// Rondo's: the suite must do with any.
+
+import type { PromptPiece } from '../../src/testing/conformance/driver.js';
+import type { Schema } from './mini-schema.js';
+
+export type Members = { readonly [member: string]: unknown };
+
+export interface MiniStep {
+  readonly loopId: string;
+  readonly inputMapping: { readonly [member: string]: string };
+  readonly outputBinding?: string;
+}
+
+export interface MiniLoop {
+  readonly id: string;
+  readonly name: string;
+  readonly version: string;
+  readonly inputSchema: Schema;
+  readonly outputSchema: Schema;
+  readonly kind: 'prompt' | 'composite' | 'tool';
+  readonly prompt?: { readonly say: readonly PromptPiece[] };
+  readonly composite?: { readonly steps: readonly MiniStep[] };
+  readonly tool?: { readonly use: string };
+  readonly backend?: { readonly is: string; readonly model?: string };
+}
+
+export const KINDS = ['prompt', 'composite', 'tool'] as const;
+
+export function isMembers(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function isSemver(text: unknown): boolean {
+  const words = '[0-9a-z-]+(?:\\.[0-9a-z-]+)*';
+  const number = '(?:0|[1-9][0-9]*)';
+  return (
+    typeof text === 'string' &&
+    new RegExp(`^(?:${number}\\.){2}${number}(?:-${words})?(?:\\+${words})?$`, 'i').test(text)
+  );
+}
+
+/** Why a step cannot be taken, or undefined. */
+export function stepFlaw(step: unknown): string | undefined {
+  if (!isMembers(step)) return 'a step is not an object';
+  if (typeof step.loopId !== 'string') return 'a step has no loopId';
+  return isMembers(step.inputMapping) ? undefined : 'a step has no inputMapping';
+}

@@ -1,0 +1,274 @@
+// A small LSEM runtime, written from the specification alone and sharing nothing with Rondo's. Its methods are the
+// places where a mutant can go wrong, so they are all open to override.
+
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { jsonpath } from 'json-p3';
+import type { TraceEvent } from '../../src/protocol/trace.js';
+import type { LsemResult, LsemRuntime, ToolBody, ToolVoice } from '../../src/testing/conformance/driver.js';
+import { isMembers, isSemver, KINDS, type Members, type MiniLoop, type MiniStep, stepFlaw } from './mini-definition.js';
+import { compiler, type Fault, type Schema } from './mini-schema.js';
+
+/** One invocation of a loop. */
+export interface Call {
+  readonly id: string;
+  readonly loop: MiniLoop;
+  readonly parent: Call | undefined;
+  readonly depth: number;
+  readonly began: number;
+  readonly send: (event: TraceEvent) => void;
+}
+
+export type Outcome = Omit<LsemResult, 'trace'>;
+export type Tools = ReadonlyMap<string, ToolBody>;
+
+/** What a mapping can see. */
+export interface Context {
+  readonly in: unknown;
+  readonly done: { [binding: string]: unknown };
+}
+
+export class Failure extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+const draft2020 = compiler(new Ajv2020({ strict: false }));
+const CORE = /^(?:call|child)\.|^log$/;
+
+export class Mini implements LsemRuntime {
+  readonly loops = new Map<string, MiniLoop>();
+  readonly tools: Tools;
+  deepest = 50;
+  calls = 0;
+
+  constructor(tools: Tools) {
+    this.tools = tools;
+  }
+
+  register(definition: unknown): void {
+    const flaw = isMembers(definition) ? this.flawOf(definition) : 'a definition is an object';
+    if (flaw !== undefined) throw new Error(flaw);
+    const loop = structuredClone(definition) as MiniLoop;
+    this.loops.set(loop.id, loop);
+  }
+
+  definition(id: string): unknown {
+    return structuredClone(this.loops.get(id));
+  }
+
+  async run(loopId: string, input: unknown, onEvent?: (event: TraceEvent) => void): Promise<LsemResult> {
+    const loop = this.loops.get(loopId);
+    if (loop === undefined) throw new Error(`there is no loop ${loopId}`);
+    const trace: TraceEvent[] = [];
+    const send = (event: TraceEvent): void => {
+      trace.push(event);
+      onEvent?.(event);
+    };
+    return { ...(await this.call(this.begin(loop, undefined, send), this.take(input))), trace };
+  }
+
+  flawOf(given: Members): string | undefined {
+    for (const member of ['id', 'name', 'version']) {
+      if (typeof given[member] !== 'string' || given[member] === '') return `${member} is not a text`;
+    }
+    if (this.loops.has(String(given.id))) return `there is a loop ${given.id} already`;
+    if (!this.isVersion(given.version)) return `the version ${given.version} is not semver`;
+    if (!KINDS.some((kind) => kind === given.kind)) return `the kind ${given.kind} is none of the three`;
+    const body = given[this.bodyOf(given)];
+    if (!isMembers(body)) return `there is no ${given.kind} body`;
+    return this.schemaFlaw(given.inputSchema) ?? this.schemaFlaw(given.outputSchema) ?? this.stepsFlaw(body, given);
+  }
+
+  isVersion(version: unknown): boolean {
+    return isSemver(version);
+  }
+
+  /** The member that holds the body. */
+  bodyOf({ kind }: Members): string {
+    return String(kind);
+  }
+
+  schemaFlaw(schema: unknown): string | undefined {
+    if (typeof schema !== 'boolean' && !isMembers(schema)) return 'a schema is an object or a boolean';
+    try {
+      this.compile(schema as Schema);
+      return undefined;
+    } catch (thrown) {
+      return `a schema cannot be compiled: ${thrown}`;
+    }
+  }
+
+  stepsFlaw(body: Members, { kind }: Members): string | undefined {
+    if (kind !== 'composite') return undefined;
+    return Array.isArray(body.steps)
+      ? body.steps.map((step) => this.stepFlaw(step)).find(Boolean)
+      : 'steps is not a list';
+  }
+
+  stepFlaw(step: unknown): string | undefined {
+    return stepFlaw(step);
+  }
+
+  compile(schema: Schema): Fault {
+    return draft2020(schema);
+  }
+
+  take(input: unknown): unknown {
+    return structuredClone(input);
+  }
+
+  newId(_loop: MiniLoop, _parent: Call | undefined): string {
+    this.calls += 1;
+    return `call-${this.calls}`;
+  }
+
+  begin(loop: MiniLoop, parent: Call | undefined, send: Call['send']): Call {
+    const depth = parent === undefined ? 0 : parent.depth + 1;
+    return { id: this.newId(loop, parent), loop, parent, depth, began: performance.now(), send };
+  }
+
+  stamp(_call: Call): string {
+    return new Date(performance.timeOrigin + performance.now()).toISOString();
+  }
+
+  emit(call: Call, type: string, payload: Members): void {
+    call.send({ callId: call.id, ts: this.stamp(call), type, payload });
+  }
+
+  async call(call: Call, input: unknown): Promise<Outcome> {
+    const { loop, parent } = call;
+    const known = { loopId: loop.id, loopVersion: loop.version };
+    this.emit(call, 'call.started', parent === undefined ? known : { ...known, parentCallId: parent.id });
+    try {
+      this.checkInput(call, input);
+      const output = await this.body(call, input);
+      this.checkOutput(call, output);
+      this.emit(call, 'call.completed', { totalDurationMs: performance.now() - call.began });
+      return { status: 'ok', output };
+    } catch (thrown) {
+      const error = { code: thrown instanceof Failure ? thrown.code : 'FAILED', message: String(thrown) };
+      this.emit(call, 'call.errored', error);
+      return { status: 'error', error };
+    }
+  }
+
+  /** How long it took. */
+  validate(schema: Schema, value: unknown, code: string): number {
+    const began = performance.now();
+    const fault = this.compile(schema)(value);
+    if (fault !== undefined) throw new Failure(code, fault);
+    return performance.now() - began;
+  }
+
+  checkInput(call: Call, input: unknown): void {
+    const durationMs = this.validate(call.loop.inputSchema, input, 'INPUT');
+    this.emit(call, 'call.input.validated', { durationMs });
+  }
+
+  checkOutput(call: Call, output: unknown): void {
+    const durationMs = this.validate(call.loop.outputSchema, output, 'OUTPUT');
+    this.emit(call, 'call.output.validated', { durationMs });
+  }
+
+  async body(call: Call, input: unknown): Promise<unknown> {
+    const { prompt, composite, tool } = call.loop;
+    const kind = this.bodyOf({ ...call.loop });
+    if (kind === 'prompt' && prompt !== undefined)
+      return this.ask(call, prompt.say.map((piece) => said(piece, input)).join(''));
+    if (kind === 'tool' && tool !== undefined) return this.use(call, tool.use, input);
+    return this.compose(call, composite?.steps ?? [], input);
+  }
+
+  async ask(call: Call, prompt: string): Promise<unknown> {
+    const { is: backendId, model = `${backendId}-1` } = call.loop.backend ?? { is: 'parrot' };
+    if (backendId !== 'parrot' && backendId !== 'mute')
+      throw new Failure('BACKEND', `there is no backend ${backendId}`);
+    this.emit(call, 'call.backend.requested', { backendId, model, promptLength: prompt.length });
+    const began = performance.now();
+    const text = await this.answer(backendId, prompt);
+    const durationMs = performance.now() - began;
+    this.emit(call, 'call.backend.responded', { durationMs, inputTokens: prompt.length, outputTokens: text.length });
+    return { text };
+  }
+
+  async answer(backendId: string, prompt: string): Promise<string> {
+    if (backendId === 'mute') throw new Failure('BACKEND', 'the backend does not answer');
+    return prompt.toUpperCase();
+  }
+
+  async use(call: Call, toolName: string, input: unknown): Promise<unknown> {
+    const tool = this.tools.get(toolName);
+    if (tool === undefined) throw new Failure('TOOL', `there is no tool ${toolName}`);
+    this.emit(call, 'call.tool.invoked', { toolName });
+    const began = performance.now();
+    const output = await this.work(call, tool, input);
+    this.emit(call, 'call.tool.returned', { durationMs: performance.now() - began });
+    return output;
+  }
+
+  async work(call: Call, tool: ToolBody, input: unknown): Promise<unknown> {
+    try {
+      return await tool(input, this.voice(call));
+    } catch (thrown) {
+      throw new Failure('TOOL', String(thrown));
+    }
+  }
+
+  voice(call: Call): ToolVoice {
+    return {
+      log: (level, message) => this.emit(call, 'log', { level, message }),
+      emit: (type, payload) => {
+        if (CORE.test(type)) throw new Error(`${type} is not yours to emit`);
+        this.emit(call, type, payload as Members);
+      },
+    };
+  }
+
+  async compose(call: Call, steps: readonly MiniStep[], input: unknown): Promise<unknown> {
+    const context: Context = { in: input, done: {} };
+    let output: unknown;
+    for (const [index, step] of steps.entries()) {
+      const result = await this.step(call, index, step, context);
+      if (result.status !== 'ok') throw new Failure('CHILD', `step ${index} failed`);
+      this.bind(context, step, index, result);
+      output = result.output;
+    }
+    return output;
+  }
+
+  bind(context: Context, { outputBinding }: MiniStep, _index: number, result: Outcome): void {
+    if (outputBinding !== undefined) context.done[outputBinding] = result;
+  }
+
+  async step(call: Call, stepIndex: number, step: MiniStep, context: Context): Promise<Outcome> {
+    await undefined;
+    if (call.depth >= this.deepest) throw new Failure('DEPTH', 'composites are nested too deep');
+    const loop = this.loops.get(step.loopId);
+    if (loop === undefined) throw new Failure('LOOP', `there is no loop ${step.loopId}`);
+    const input = this.map(step.inputMapping, context);
+    const child = this.begin(loop, call, call.send);
+    this.emit(call, 'child.started', { childCallId: child.id, loopId: loop.id, stepIndex });
+    const result = await this.call(child, input);
+    this.emit(call, 'child.completed', { childCallId: child.id, status: result.status });
+    return result;
+  }
+
+  map(mapping: MiniStep['inputMapping'], context: Context): unknown {
+    return Object.fromEntries(Object.entries(mapping).map(([member, path]) => [member, this.find(path, context)]));
+  }
+
+  find(path: string, context: Context): unknown {
+    const found = jsonpath.query(path, JSON.parse(JSON.stringify(context))).values();
+    if (found.length !== 1) throw new Failure('MAPPING', `${path} leads to ${found.length} values`);
+    return found[0];
+  }
+}
+
+function said(piece: string | { readonly variable: string }, input: unknown): string {
+  if (typeof piece === 'string') return piece;
+  return isMembers(input) ? String(input[piece.variable]) : '';
+}

@@ -1,0 +1,39 @@
+// The mini runtime behind the driver of the suite: right, or wrong in one named way.
+
+import type { LsemDriver, ToolBody } from '../../src/testing/conformance/driver.js';
+import { Mini } from './mini-runtime.js';
+import { mutants, type Wrong } from './mutants.js';
+
+/** A driver for the mini runtime; `wrong` names the check that it must fail. */
+export function mini({ wrong }: { readonly wrong?: Wrong } = {}): LsemDriver {
+  const fail: ToolBody = () => {
+    throw new Error('this tool always fails');
+  };
+  const tools = new Map<string, ToolBody>([
+    ['echo', (input) => input],
+    ['fail', fail],
+  ]);
+  const Kind = wrong === undefined ? Mini : mutants[wrong];
+  return {
+    name: wrong === undefined ? 'mini' : `mini, wrong in ${wrong}`,
+    open: () => new Kind(tools),
+    profile: {
+      prompt: (say) => ({ say }),
+      backend: {
+        answering: { ref: { is: 'parrot' }, id: 'parrot', model: 'parrot-1' },
+        failing: { is: 'mute' },
+        unknown: { is: 'nobody' },
+      },
+      tool: {
+        echo: { use: 'echo' },
+        failing: { use: 'fail' },
+        unknown: { use: 'nothing' },
+        custom(name, body) {
+          tools.set(name, body);
+          return { use: name };
+        },
+      },
+      path: { input: '$.in', binding: (name) => `$.done.${name}` },
+    },
+  };
+}

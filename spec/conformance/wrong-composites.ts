@@ -1,0 +1,128 @@
+// Realistic mistakes with composites, each named by the check that must notice it.
+
+import type { Members, MiniLoop, MiniStep } from './mini-definition.js';
+import { type Call, type Context, Failure, Mini, type Outcome } from './mini-runtime.js';
+import type { Mutant } from './wrong-definitions.js';
+
+/** A composite that goes on when a step has failed, and notices in the end. */
+class Persistent extends Mini {
+  override async compose(call: Call, steps: readonly MiniStep[], input: unknown): Promise<unknown> {
+    const context: Context = { in: input, done: {} };
+    const results: Outcome[] = [];
+    for (const [index, step] of steps.entries()) {
+      const result = await this.step(call, index, step, context);
+      this.bind(context, step, index, result);
+      results.push(result);
+    }
+    if (results.some(({ status }) => status !== 'ok')) throw new Failure('CHILD', 'a step failed');
+    return results.at(-1)?.output;
+  }
+}
+
+export const wrongComposites = {
+  /** Steps that need nothing of each other run side by side. */
+  'CMP-01': class extends Mini {
+    override async compose(call: Call, steps: readonly MiniStep[], input: unknown): Promise<unknown> {
+      if (JSON.stringify(steps).includes('$.done')) return super.compose(call, steps, input);
+      const context: Context = { in: input, done: {} };
+      const results = await Promise.all(steps.map((step, index) => this.step(call, index, step, context)));
+      if (results.some(({ status }) => status !== 'ok')) throw new Failure('CHILD', 'a step failed');
+      return results.at(-1)?.output;
+    }
+  },
+  /** Only the first member of a path counts. */
+  'CMP-02': class extends Mini {
+    override find(path: string, context: Context): unknown {
+      return super.find(path.replace(/^(\$\.in\.\w+).*/, '$1'), context);
+    }
+  },
+  /** Results are kept by the number of the step, not by its binding. */
+  'CMP-03': class extends Mini {
+    override bind(context: Context, _step: MiniStep, index: number, result: Outcome): void {
+      context.done[index] = result;
+    }
+  },
+  /** What is bound is the output alone. */
+  'CMP-04': class extends Mini {
+    override bind(context: Context, { outputBinding }: MiniStep, _index: number, { output }: Outcome): void {
+      if (outputBinding !== undefined) context.done[outputBinding] = output;
+    }
+  },
+  /** Every binding is there from the start, as null. */
+  'CMP-05': class extends Mini {
+    override async step(call: Call, index: number, step: MiniStep, context: Context): Promise<Outcome> {
+      for (const { outputBinding } of call.loop.composite?.steps ?? []) {
+        if (outputBinding !== undefined) context.done[outputBinding] ??= null;
+      }
+      return super.step(call, index, step, context);
+    }
+  },
+  /** The output is everything that the steps gave. */
+  'CMP-06': class extends Mini {
+    private readonly given = new Map<string, Members>();
+
+    override async step(call: Call, index: number, step: MiniStep, context: Context): Promise<Outcome> {
+      const result = await super.step(call, index, step, context);
+      if (result.status !== 'ok') return result;
+      const output = { ...this.given.get(call.id), ...Object(result.output) };
+      this.given.set(call.id, output);
+      return { ...result, output };
+    }
+  },
+  /** Later steps run although an earlier one failed. */
+  'CMP-07': Persistent,
+  /** The frame is opened before the mapping is tried, and stays open when that throws. */
+  'CMP-08': class extends Mini {
+    private opening: (() => void) | undefined;
+
+    override async step(call: Call, stepIndex: number, step: MiniStep, context: Context): Promise<Outcome> {
+      this.opening = () => this.emit(call, 'child.started', { childCallId: 'call-0', loopId: step.loopId, stepIndex });
+      return super.step(call, stepIndex, step, context);
+    }
+    override map(mapping: MiniStep['inputMapping'], context: Context): unknown {
+      try {
+        return super.map(mapping, context);
+      } catch (thrown) {
+        this.opening?.();
+        throw thrown;
+      }
+    }
+  },
+  /** A path is split at its dots. */
+  'CMP-09': class extends Mini {
+    override find(path: string, context: Context): unknown {
+      let value: unknown = { $: context };
+      for (const name of path.split('.')) {
+        if (!Object.hasOwn(Object(value), name)) throw new Failure('MAPPING', `${path} leads nowhere`);
+        value = Object(value)[name];
+      }
+      return value;
+    }
+  },
+  /** Every call names the root as its parent. */
+  'CMP-10': class extends Mini {
+    override emit(call: Call, type: string, payload: Members): void {
+      const root = (of: Call): Call => (of.parent === undefined ? of : root(of.parent));
+      const started = type === 'call.started' && call.parent !== undefined;
+      super.emit(call, type, started ? { ...payload, parentCallId: root(call).id } : payload);
+    }
+  },
+  /** Nothing bounds how deep composites go. */
+  'CMP-11': class extends Mini {
+    override deepest = Number.POSITIVE_INFINITY;
+  },
+  /** The frame is opened before the loop is looked up, and stays open when there is none. */
+  'CMP-12': class extends Mini {
+    override async step(call: Call, stepIndex: number, step: MiniStep, context: Context): Promise<Outcome> {
+      const { loopId } = step;
+      if (!this.loops.has(loopId)) this.emit(call, 'child.started', { childCallId: 'call-0', loopId, stepIndex });
+      return super.step(call, stepIndex, step, context);
+    }
+  },
+  /** The id of a child is made of its parent and its loop. */
+  'CMP-13': class extends Mini {
+    override newId(loop: MiniLoop, parent: Call | undefined): string {
+      return parent === undefined ? super.newId(loop, parent) : `${parent.id}/${loop.id}`;
+    }
+  },
+} as const satisfies Record<string, Mutant>;

@@ -1,0 +1,128 @@
+/**
+ * Reading a JSON Schema for one value that fits it: a reader follows references, merges `allOf` and picks a branch of
+ * `anyOf` and `oneOf`, so that what is left has keywords only. A schema is somebody's document: own fields only, and
+ * a reader that has taken too many steps sees empty schemas from then on.
+ */
+export type Fields = { readonly [key: string]: unknown };
+
+const MAX_HOPS = 32;
+const MAX_STEPS = 10_000;
+const LEAVES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'null']);
+const LOWER = ['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties'];
+const UPPER = ['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxProperties'];
+
+export function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** An own field, or undefined. */
+export function own(value: unknown, key: string): unknown {
+  return isFields(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+}
+
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** Reads the schemas of one document. */
+export class SchemaReader {
+  readonly #root: unknown;
+  #steps = 0;
+
+  constructor(root: unknown) {
+    this.#root = root;
+  }
+
+  /** The schema without references and combinations; `deep` prefers branches that end. */
+  settle(schema: unknown, deep: boolean, hops = 0): Fields {
+    if (!isFields(schema) || hops > MAX_HOPS || ++this.#steps > MAX_STEPS) return {};
+    const { $ref, allOf, anyOf, oneOf, ...rest } = { ...schema };
+    const parts: unknown[] = [];
+    if (typeof $ref === 'string') parts.push(this.#target($ref));
+    parts.push(...listOf(allOf));
+    for (const choice of [anyOf, oneOf]) parts.push(this.#branch(listOf(choice), deep, hops));
+    return parts.reduce<Fields>((whole, part) => merged(whole, this.settle(part, deep, hops + 1)), rest);
+  }
+
+  /** What a local reference points at. */
+  #target(ref: string): unknown {
+    if (!ref.startsWith('#')) return undefined;
+    let at = this.#root;
+    for (const step of ref.split('/').slice(1)) {
+      const key = unescaped(step);
+      at = Array.isArray(at) ? at[Number(key)] : own(at, key);
+    }
+    return at;
+  }
+
+  #branch(branches: readonly unknown[], deep: boolean, hops: number): unknown {
+    const possible = branches.filter((branch) => branch !== false);
+    // A short look is enough to tell a branch's type.
+    const look = Math.max(hops + 1, MAX_HOPS - 2);
+    const types = possible.map((branch) => typeOf(this.settle(branch, false, look)));
+    const wanted = types.findIndex((type) => (deep ? LEAVES.has(type) : type !== 'null'));
+    return possible[Math.max(0, wanted)];
+  }
+}
+
+function unescaped(step: string): string {
+  try {
+    return decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~');
+  } catch {
+    return step;
+  }
+}
+
+function merged(a: Fields, b: Fields): Fields {
+  const whole: { [key: string]: unknown } = { ...a, ...b };
+  for (const [names, pick] of [
+    [LOWER, Math.max],
+    [UPPER, Math.min],
+  ] as const) {
+    for (const name of names) {
+      const [left, right] = [own(a, name), own(b, name)];
+      if (typeof left === 'number' && typeof right === 'number') whole[name] = pick(left, right);
+    }
+  }
+  if (Object.hasOwn(a, 'required'))
+    whole.required = [...new Set([...listOf(a.required), ...listOf(own(b, 'required'))])];
+  if (isFields(own(a, 'properties')) && isFields(own(b, 'properties')))
+    whole.properties = joined(a.properties, b.properties);
+  if (Object.hasOwn(a, 'type') && Object.hasOwn(b, 'type')) whole.type = common(a.type, b.type);
+  if (Array.isArray(own(a, 'enum')) && Array.isArray(own(b, 'enum'))) {
+    const kept = new Set(listOf(b.enum).map((value) => JSON.stringify(value)));
+    whole.enum = listOf(a.enum).filter((value) => kept.has(JSON.stringify(value)));
+  }
+  return whole;
+}
+
+/** Members of both; one that both have must fit both. */
+function joined(a: unknown, b: unknown): Fields {
+  const both = { ...(a as Fields), ...(b as Fields) };
+  const entries = Object.keys(both).map((key): [string, unknown] => {
+    const [left, right] = [own(a, key), own(b, key)];
+    return [key, left !== undefined && right !== undefined ? { allOf: [left, right] } : both[key]];
+  });
+  return Object.fromEntries(entries);
+}
+
+function common(a: unknown, b: unknown): unknown {
+  const [left, right] = [a, b].map((type) => (Array.isArray(type) ? type : [type]));
+  const shared = (left ?? []).filter(
+    (type) => right?.includes(type) || (type === 'integer' && right?.includes('number')),
+  );
+  // An integer is a number, whichever side says so.
+  return shared.length > 0 ? shared : right;
+}
+
+/** The type to make, by its name or by the keywords that only it has. */
+export function typeOf(schema: Fields): string {
+  const named = (Array.isArray(schema.type) ? schema.type : [schema.type]).filter((type) => typeof type === 'string');
+  const type = named.find((name) => name !== 'null') ?? named[0];
+  if (type !== undefined) return type;
+  const has = (...names: string[]): boolean => names.some((name) => Object.hasOwn(schema, name));
+  if (has('properties', 'required', 'additionalProperties', 'minProperties')) return 'object';
+  if (has('items', 'prefixItems', 'minItems', 'uniqueItems')) return 'array';
+  if (has('minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf')) return 'number';
+  return 'string';
+}

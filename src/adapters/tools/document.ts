@@ -1,0 +1,54 @@
+/** Reads the one JSON document that a tool answers with; it is untrusted, so its depth is bounded before it is parsed. */
+import type { Json } from '../../protocol/json.js';
+import { firstOf, plain } from './plain.js';
+
+/** As deep as a journaled value may be; a parser that goes deeper could be made to eat all memory. */
+const DEPTH = 256;
+const SHOWN = 200;
+
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
+/** The value, or why the bytes are not one JSON document. */
+export function documentOf(
+  bytes: Uint8Array,
+  secrets: readonly string[] = [],
+): { readonly value: Json } | { readonly flaw: string } {
+  let text: string;
+  try {
+    text = decoder.decode(bytes);
+  } catch {
+    return { flaw: 'not UTF-8 text' };
+  }
+  if (text.trim() === '') return { flaw: 'nothing' };
+  if (tooDeep(text)) return { flaw: `nested deeper than ${DEPTH}` };
+  try {
+    return { value: JSON.parse(text) as Json };
+  } catch {
+    return { flaw: `not one JSON document; it begins with: ${beginning(text, secrets)}` };
+  }
+}
+
+/** The first characters of a text that came from outside. */
+export function beginning(text: string, secrets: readonly string[] = []): string {
+  return firstOf(plain(text.slice(0, 20 * SHOWN), secrets), SHOWN);
+}
+
+function tooDeep(text: string): boolean {
+  let depth = 0;
+  for (let i = 0; i < text.length; i++) {
+    const mark = text[i];
+    if (mark === '"') i = endOfString(text, i);
+    else if (mark === '[' || mark === '{') depth += 1;
+    else if (mark === ']' || mark === '}') depth -= 1;
+    if (depth > DEPTH) return true;
+  }
+  return false;
+}
+
+function endOfString(text: string, start: number): number {
+  for (let i = start + 1; i < text.length; i++) {
+    if (text[i] === '\\') i += 1;
+    else if (text[i] === '"') return i;
+  }
+  return text.length;
+}

@@ -1,0 +1,42 @@
+/** The guide for people who write tools holds definitions that work. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import type { LoopDef } from '../../protocol/loop.js';
+import { call, cleanUp, trusted } from './fixtures/stage.mjs';
+import { builtinTools, execTools, httpTools, moduleTools } from './index.js';
+
+afterAll(cleanUp);
+
+const guide = readFileSync(join(fileURLToPath(new URL('../../../docs/guides/', import.meta.url)), 'tools.md'), 'utf8');
+const blocks = (language: string): string[] =>
+  [...guide.matchAll(new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\`$`, 'gm'))].map(([, text]) => text ?? '');
+const specs = blocks('json').map((text) => (JSON.parse(text) as LoopDef).tool);
+
+const known = [
+  { id: 'tool.builtin', tools: builtinTools() },
+  { id: 'tool.module', tools: moduleTools() },
+  { id: 'tool.exec', tools: execTools() },
+  { id: 'tool.http', tools: httpTools() },
+] as const;
+
+for (const { id, tools } of known) {
+  verifies(id, `the guide shows a definition for ${tools.scheme}: that is refused`, () => {
+    const { scheme } = tools;
+    const shown = specs.filter((spec) => spec?.implementation.startsWith(`${scheme}:`));
+    expect(shown.length).toBeGreaterThan(0);
+    for (const spec of shown) {
+      const target = spec?.implementation.slice(scheme.length + 1) ?? '';
+      expect(tools.flaw(target, trusted({}), spec?.config ?? {})).toBeUndefined();
+    }
+  });
+}
+
+verifies('tool.module', 'the module in the guide does not do what its definition says', async () => {
+  const [source = ''] = blocks('js');
+  const config = { separator: '-' };
+  const tool = await moduleTools().open('./text.mjs#slug', trusted({ 'text.mjs': source }), config);
+  expect(await tool({ title: 'Hello big World' }, call({ config }))).toBe('hello-big-world');
+});

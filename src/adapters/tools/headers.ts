@@ -1,0 +1,70 @@
+/** The headers that a definition may set: what they may be called and hold, and where their secrets come from. */
+import { LoopError } from '../../journal/errors.js';
+import type { Json } from '../../protocol/json.js';
+import { isRecord, isVariable, type Kind } from './config.js';
+
+export type Texts = { readonly [name: string]: string };
+
+/** Set by us or by the connection. */
+const reserved = [
+  'accept-encoding',
+  'connection',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'idempotency-key',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+];
+/** Secrets do not belong in definitions. */
+const secret = ['api-key', 'authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-auth-token'];
+
+const ours = `Rondo sets ${reserved.join(', ')} itself`;
+
+function isHeader(name: string): boolean {
+  return /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/.test(name) && !reserved.includes(name.toLowerCase());
+}
+
+/** Visible characters of Latin-1, space and tab. */
+function isHeaderValue(value: Json): boolean {
+  return typeof value === 'string' && /^[\t -~\u00a0-\u00ff]*$/.test(value);
+}
+
+export const literalHeaders: Kind<Texts> = {
+  says: `an object of header names and texts. For secrets (${secret.join(', ')}) use config.headersFromEnv; ${ours}`,
+  is: (value): value is Texts =>
+    isRecord(value) &&
+    Object.entries(value).every(
+      ([name, text]) => isHeader(name) && !secret.includes(name.toLowerCase()) && isHeaderValue(text),
+    ),
+};
+
+export const variableHeaders: Kind<Texts> = {
+  says: `an object of header names and names of variables, like {"Authorization": "MY_TOKEN"}; ${ours}`,
+  is: (value): value is Texts =>
+    isRecord(value) && Object.entries(value).every(([name, variable]) => isHeader(name) && isVariable(variable)),
+};
+
+/** The headers with what the environment holds for them. Errors never show a value. */
+export function fromEnvironment(source: NodeJS.ProcessEnv, wanted: Texts): Texts {
+  const found = Object.entries(wanted).map(([header, variable]) => {
+    const value = (Object.hasOwn(source, variable) ? source[variable] : undefined)?.trim() ?? '';
+    if (value !== '' && isHeaderValue(value)) return [header, value] as const;
+    const what = value === '' ? 'is not set' : 'holds characters that a header may not';
+    throw new LoopError('TOOL_FAILED', `The header ${header} comes from ${variable}, which ${what}.`, { variable });
+  });
+  return Object.fromEntries(found);
+}
+
+/** A key may hold what a header may not; those characters are percent-encoded, the same way each time. */
+export function headerText(key: string): string {
+  return [...key].map((point) => (/^[!-$&-~]$/.test(point) ? point : percent(point))).join('');
+}
+
+function percent(point: string): string {
+  return [...Buffer.from(point)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
+}

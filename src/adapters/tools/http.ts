@@ -1,0 +1,124 @@
+/** `http:URL`: an endpoint that takes the input as the JSON body of a POST and answers with the output. */
+import { LoopError } from '../../journal/errors.js';
+import type { Implementation } from '../../loops/implementation.js';
+import type { Json } from '../../protocol/json.js';
+import { type Kind, outputBytes, type Reading, readConfig, refuse } from './config.js';
+import { beginning, documentOf } from './document.js';
+import { fromEnvironment, headerText, literalHeaders, type Texts, variableHeaders } from './headers.js';
+import { reasonOf } from './plain.js';
+import { type Answer, post } from './post.js';
+
+export interface HttpOptions {
+  /** Where `headersFromEnv` looks; the environment of this process unless told. */
+  readonly environment?: NodeJS.ProcessEnv;
+}
+
+interface Settings {
+  readonly headers: Texts;
+  readonly headersFromEnv: Texts;
+  readonly maxOutputBytes: number;
+}
+
+const kinds: { readonly [K in keyof Settings]: Kind<Settings[K]> } = {
+  headers: literalHeaders,
+  headersFromEnv: variableHeaders,
+  maxOutputBytes: outputBytes.kind,
+};
+
+/** The longest that a server may ask us to stay away: a day. */
+const LONGEST = 86_400_000;
+
+/** The URL that is meant: `http:https://host/path`, or the whole text is one. */
+function urlOf(scheme: string, target: string): URL | undefined {
+  const text = target.startsWith('//') ? `${scheme}:${target}` : target;
+  const proper = scheme === 'http' ? /^https?:\/\/[^/]/ : /^https:\/\/[^/]/;
+  if (!proper.test(text) || /[\p{Cc}\s\\]/u.test(text)) return undefined;
+  return URL.canParse(text) ? new URL(text) : undefined;
+}
+
+/** An endpoint in messages; its query may hold what is nobody's business. */
+function labelOf({ origin, pathname }: URL): string {
+  return `${origin}${pathname}`;
+}
+
+function flawOf(url: URL | undefined, trusted: boolean, { settings, flaw }: Reading<Settings>): string | undefined {
+  if (url === undefined) return 'This is not a URL that can be asked; write http:https://HOST/PATH.';
+  if (url.username !== '' || url.password !== '') {
+    return `The URL of ${labelOf(url)} holds credentials; take them out and use config.headersFromEnv.`;
+  }
+  // A definition from anywhere could otherwise send any secret of ours anywhere.
+  if (settings.headersFromEnv !== undefined && !trusted) {
+    return 'config.headersFromEnv hands out variables of the environment, and where this definition comes from is not trusted. If you trust it, start with --trust or list its directory under [trust] in the config.';
+  }
+  return flaw;
+}
+
+/** How long the server asks us to stay away; a date counts from the date of the same answer, so no clock is needed. */
+function retryAfter({ headers }: Answer): { readonly retryAfterMs?: number } {
+  const value = headers['retry-after'];
+  if (value === undefined) return {};
+  const seconds = /^\d{1,9}$/.test(value);
+  const ms = seconds ? Number(value) * 1000 : Date.parse(value) - Date.parse(headers.date ?? '');
+  // The parser of dates makes something of almost anything.
+  return Number.isFinite(ms) && (seconds || value.endsWith(' GMT'))
+    ? { retryAfterMs: Math.min(Math.max(ms, 0), LONGEST) }
+    : {};
+}
+
+function refusalOf(label: string, answer: Answer, secrets: readonly string[]): LoopError {
+  const { status, headers, body } = answer;
+  const retryable = status === 408 || status === 425 || status === 429 || (status >= 500 && status <= 599);
+  const redirect = status >= 300 && status <= 399 && headers.location !== undefined;
+  const told = redirect ? 'a redirect, which is not followed' : beginning(body.toString(), secrets);
+  const message = `${label} answered ${status}${told === '' ? '.' : `: ${told}`}`;
+  return new LoopError('TOOL_FAILED', message, { status, retryable, ...retryAfter(answer) });
+}
+
+function outputOf(label: string, answer: Answer, secrets: readonly string[]): Json {
+  const { status, body, cut } = answer;
+  if (status < 200 || status > 299) throw refusalOf(label, answer, secrets);
+  const fail = (message: string): LoopError => new LoopError('TOOL_FAILED', message, { status, retryable: false });
+  if (cut) throw fail(`${label} answered more than ${body.length} bytes. Answer less, or raise config.maxOutputBytes.`);
+  const document = documentOf(body, secrets);
+  if ('value' in document) return document.value;
+  throw fail(`${label} must answer with one JSON document, but answered ${document.flaw}`);
+}
+
+function networkFailure(label: string, error: unknown): LoopError {
+  const { code = reasonOf(error) } = error as NodeJS.ErrnoException;
+  return new LoopError('TOOL_FAILED', `${label} did not answer: ${code}.`, { retryable: true }, error);
+}
+
+function tools(scheme: string, { environment = process.env }: HttpOptions): Implementation {
+  return {
+    scheme,
+    flaw: (target, { trusted }, config) => flawOf(urlOf(scheme, target), trusted, readConfig(scheme, config, kinds)),
+    open: async (target, { trusted }, config) => {
+      const url = urlOf(scheme, target) as URL;
+      const reading = readConfig(scheme, config, kinds);
+      refuse(flawOf(url, trusted, reading));
+      const { headers = {}, headersFromEnv = {}, maxOutputBytes = outputBytes.usual } = reading.settings;
+      const own = { accept: 'application/json', 'content-type': 'application/json', ...headers };
+      return async (input, { idempotencyKey, signal }) => {
+        signal.throwIfAborted();
+        const secrets = fromEnvironment(environment, headersFromEnv);
+        const all = { ...own, ...secrets, 'idempotency-key': headerText(idempotencyKey) };
+        const posting = { url, headers: all, body: JSON.stringify(input), maxOutputBytes };
+        const answer = await post(posting, signal).catch((error) => {
+          throw signal.aborted ? signal.reason : networkFailure(labelOf(url), error);
+        });
+        return outputOf(labelOf(url), answer, Object.values(secrets));
+      };
+    },
+  };
+}
+
+/** `http:URL`, and URLs that begin with `http://`. */
+export function httpTools(options: HttpOptions = {}): Implementation {
+  return tools('http', options);
+}
+
+/** URLs that begin with `https://`. */
+export function httpsTools(options: HttpOptions = {}): Implementation {
+  return tools('https', options);
+}

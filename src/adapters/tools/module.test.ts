@@ -1,0 +1,120 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import { call, cleanUp, failure, thrown, trusted } from './fixtures/stage.mjs';
+import { moduleTools } from './index.js';
+
+afterAll(cleanUp);
+
+verifies('tool.module', 'a function is not told what call it belongs to', async () => {
+  const origin = trusted({
+    'tool.mjs': `
+      export async function run(input, { callId, idempotencyKey, signal, config }) {
+        return { input, callId, idempotencyKey, signal: signal.aborted, config };
+      }`,
+  });
+  const config = { unit: 'kg' };
+  const tool = await moduleTools().open('./tool.mjs#run', origin, config);
+  expect(await tool({ n: 1 }, call({ config }))).toEqual({
+    input: { n: 1 },
+    callId: 'call-1',
+    idempotencyKey: 'born:t1/0',
+    signal: false,
+    config,
+  });
+});
+
+verifies('tool.module', 'common modules and default exports cannot be tools', async () => {
+  const origin = trusted({
+    'a.cjs': 'exports.run = (input) => input + 1;',
+    'b.mjs': 'export default (input) => input * 2;',
+  });
+  const tools = moduleTools();
+  expect(await (await tools.open('a.cjs#run', origin, {}))(1, call())).toBe(2);
+  expect(await (await tools.open('b.mjs#default', origin, {}))(4, call())).toBe(8);
+});
+
+verifies('tool.module', 'a module that cannot be used fails without saying why', async () => {
+  const origin = trusted({
+    'broken.mjs': 'export const = 1;',
+    'throws.mjs': 'throw new Error("no \\u001b[31mkey\\u001b[0m");',
+    'other.mjs': 'export const walk = () => 1; export const number = 5;',
+  });
+  const told = async (target: string): Promise<string> => {
+    const { code, message } = await failure(moduleTools().open(target, origin, {}));
+    return `${code} ${message}`;
+  };
+  expect(await told('broken.mjs#run')).toMatch(/^TOOL_FAILED module:broken.mjs#run cannot be loaded\. /);
+  expect(await told('throws.mjs#run')).toBe('TOOL_FAILED module:throws.mjs#run cannot be loaded. Error: no key');
+  expect(await told('other.mjs#run')).toMatch(/^TOOL_FAILED .*no export 'run'; it exports .*walk/);
+  expect(await told('other.mjs#toString')).toMatch(/^TOOL_FAILED .*no export 'toString'/);
+  expect(await told('other.mjs#number')).toMatch(/^TOOL_FAILED .*'number' is not a function/);
+});
+
+verifies('tool.module', 'a target that can never be loaded is registered', () => {
+  const origin = trusted({});
+  const flaw = (target: string): string | undefined => moduleTools().flaw(target, origin, {});
+  expect(flaw('tool.mjs')).toContain('module:PATH#export');
+  expect(flaw('tool.mjs#')).toContain('module:PATH#export');
+  expect(flaw('tool.py#run')).toContain('.mjs, .js, .cjs or .ts');
+  expect(flaw('tool.json#run')).toContain('.mjs, .js, .cjs or .ts');
+  expect(flaw('#run')).toContain('needs the path');
+  const runsTypes = Boolean(Reflect.get(process.features, 'typescript'));
+  expect(flaw('tool.ts#run') === undefined).toBe(runsTypes);
+});
+
+verifies('tool.module', 'a module is loaded for every call and forgets what it knew', async () => {
+  const origin = trusted({ 'count.mjs': 'let n = 0; export const next = () => ++n; export const same = () => n;' });
+  const tools = moduleTools();
+  const first = await tools.open('count.mjs#next', origin, {});
+  const again = await tools.open('./count.mjs#next', origin, {});
+  const other = await tools.open('count.mjs#same', origin, {});
+  expect([await first(null, call()), await again(null, call()), await other(null, call())]).toEqual([1, 2, 2]);
+});
+
+verifies('tool.module', 'a module that was missing stays missing after it was written', async () => {
+  const origin = trusted({});
+  const tools = moduleTools();
+  expect((await failure(tools.open('late.mjs#run', origin, {}))).code).toBe('TOOL_FAILED');
+  writeFileSync(join(origin.directory, 'late.mjs'), 'export const run = () => 1;');
+  expect(await (await tools.open('late.mjs#run', origin, {}))(null, call())).toBe(1);
+});
+
+verifies('tool.module', 'what a function throws is lost, at once or later', async () => {
+  const origin = trusted({
+    'tool.mjs': `
+      export const now = () => { throw new Error('at once'); };
+      export const later = async () => { await null; throw new Error('later'); };`,
+  });
+  const tools = moduleTools();
+  for (const [name, message] of [
+    ['now', 'at once'],
+    ['later', 'later'],
+  ]) {
+    const tool = await tools.open(`tool.mjs#${name}`, origin, {});
+    expect(await thrown(tool(null, call()))).toMatchObject({ message });
+  }
+});
+
+verifies('tool.module', 'an aborted call waits for a function that does not listen', async () => {
+  const origin = trusted({
+    'tool.mjs': `
+      export const deaf = () => new Promise(() => undefined);
+      export const late = () => new Promise((_, reject) => setTimeout(() => reject(new Error('late')), 30));
+      export const started = (input, { signal }) => { if (signal.aborted) throw new Error('began'); };`,
+  });
+  const tools = moduleTools();
+  const reason = new Error('cancelled');
+  for (const name of ['deaf', 'late']) {
+    const tool = await tools.open(`tool.mjs#${name}`, origin, {});
+    const controller = new AbortController();
+    const working = tool(null, call({ signal: controller.signal }));
+    controller.abort(reason);
+    expect(await thrown(working)).toBe(reason);
+  }
+  const started = await tools.open('tool.mjs#started', origin, {});
+  expect(await thrown(started(null, call({ signal: AbortSignal.abort(reason) })))).toBe(reason);
+  // A rejection nobody hears of would end this process.
+  await new Promise((resolve) => setTimeout(resolve, 60));
+});

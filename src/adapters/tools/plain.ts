@@ -1,0 +1,39 @@
+/** Text from outside made fit for a message: no escape sequences, no control characters, no secrets, not too long. */
+import { RE2JS } from 're2js';
+
+/** Colours and cursor moves, titles and links, device strings, and the two-character rest. */
+const escapes = RE2JS.compile(
+  '(?:\\x1b\\[|\\x9b)[0-?]*[ -/]*[@-~]|\\x1b\\][^\\x07\\x1b]*(?:\\x07|\\x1b\\\\)|\\x1b[PX^_][^\\x1b]*\\x1b\\\\|\\x1b[@-Z\\\\^_]',
+);
+
+/** Control characters but for tab and line feed, and those that turn the direction of text. */
+const controls = /(?![\t\n])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
+
+/** Shorter values are no secrets, and hiding them would tear holes into ordinary words. */
+const SECRET = 6;
+
+export function plain(text: string, secrets: readonly string[] = []): string {
+  const clean = escapes.matcher(text).replaceAll('').replace(controls, '').trim();
+  return secrets.reduce((rest, secret) => hide(rest, secret.trim()), clean);
+}
+
+function hide(text: string, secret: string): string {
+  return secret.length < SECRET ? text : text.replaceAll(secret, '[withheld]');
+}
+
+/** The first characters of a text; a pair of surrogates is one character. */
+export function firstOf(text: string, count: number): string {
+  const points = [...text.slice(0, 2 * count)];
+  return points.length <= count ? points.join('') : `${points.slice(0, count - 1).join('')}…`;
+}
+
+/** The last characters of a text. */
+export function lastOf(text: string, count: number): string {
+  const points = [...text.slice(-2 * count)];
+  return points.length <= count ? points.join('') : `…${points.slice(1 - count).join('')}`;
+}
+
+/** What was thrown, as a short text. */
+export function reasonOf(thrown: unknown): string {
+  return firstOf(plain(thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)), 500);
+}

@@ -1,0 +1,62 @@
+/**
+ * One POST over a connection of its own, which is closed with it. Not `fetch`: after an abort it opens a fresh idle
+ * connection, gives up after five minutes whatever the policy says, and does not tell a redirect from a lost network.
+ */
+import { type IncomingHttpHeaders, type IncomingMessage, request as plainRequest } from 'node:http';
+import { request as secureRequest } from 'node:https';
+import { Bytes } from './bytes.js';
+
+export interface Posting {
+  readonly url: URL;
+  readonly headers: { readonly [name: string]: string };
+  readonly body: string;
+  readonly maxOutputBytes: number;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  /** Whether the body went on beyond what was read. */
+  readonly cut: boolean;
+}
+
+/** A refusal is read for its message only. */
+const REFUSAL = 64 * 1024;
+
+/** Sends and reads the answer up to the limit. An abort rejects with the signal's reason. */
+export async function post({ url, headers, body, maxOutputBytes }: Posting, signal: AbortSignal): Promise<Answer> {
+  signal.throwIfAborted();
+  const begin = url.protocol === 'https:' ? secureRequest : plainRequest;
+  const length = String(Buffer.byteLength(body));
+  const sent = begin(url, { method: 'POST', headers: { ...headers, 'content-length': length }, agent: false });
+  const stop = (): void => void sent.destroy();
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    // What goes wrong with the sending after the answer has begun is no failure of the answer.
+    const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
+      sent.on('response', resolve).on('error', reject);
+      sent.on('close', () => reject(new Error('the connection was closed without an answer')));
+      sent.end(body);
+    });
+    const { statusCode: status = 0, headers: answered } = incoming;
+    const read = await readUpTo(incoming, status < 300 ? maxOutputBytes : Math.min(maxOutputBytes, REFUSAL));
+    signal.throwIfAborted();
+    return { status, headers: answered, ...read };
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    signal.removeEventListener('abort', stop);
+    sent.destroy();
+  }
+}
+
+async function readUpTo(incoming: IncomingMessage, most: number): Promise<Pick<Answer, 'body' | 'cut'>> {
+  const bytes = new Bytes();
+  incoming.on('error', () => undefined);
+  for await (const piece of incoming as AsyncIterable<Buffer>) {
+    bytes.add(piece);
+    if (bytes.length > most) return { body: bytes.all().subarray(0, most), cut: true };
+  }
+  return { body: bytes.all(), cut: false };
+}

@@ -1,0 +1,112 @@
+/** What a store holds of turns: read without claiming a session, so it can be asked while a turn runs. */
+import { LoopError } from '../journal/errors.js';
+import { fetchValue } from '../journal/fetch.js';
+import type { Store } from '../journal/store.js';
+import type { Outcome } from '../kernel/attempt.js';
+import type { Entry } from '../protocol/entry.js';
+import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
+import { traceOf } from '../views/trace.js';
+import { statusOf, type Turn, Turns } from '../views/turns.js';
+import { type Identity, resultOf } from './result.js';
+
+/** A turn as it was found in the store. */
+export interface Known {
+  readonly identity: Identity;
+  readonly turn: Turn;
+  readonly entries: readonly Entry[];
+}
+
+/** The session that a turn is of. */
+export function sessionOf(turnId: string): string {
+  return turnId.slice(0, Math.max(0, turnId.lastIndexOf('.')));
+}
+
+export class Archive {
+  private readonly store: Store;
+  private readonly runs: (turnId: string) => boolean;
+
+  constructor(store: Store, runs: (turnId: string) => boolean) {
+    this.store = store;
+    this.runs = runs;
+  }
+
+  /** How all turns of the store stand, or those of one session, oldest first. */
+  async turns(session?: string): Promise<readonly TurnStatus[]> {
+    const names = session === undefined ? (await this.store.journal.list()).map((item) => item.session) : [session];
+    const all: TurnStatus[] = [];
+    for (const name of names) {
+      const turns = new Turns();
+      for await (const batch of this.store.journal.read(name, 0)) for (const entry of batch) turns.apply(entry);
+      for (const root of turns.roots()) {
+        const turn = turns.get(root);
+        if (turn !== undefined) all.push(statusOf(name, root, turn, this.runs(root)));
+      }
+    }
+    return all.sort((a, b) => a.startedAt.localeCompare(b.startedAt));
+  }
+
+  /** The turn of this id, or all turns of the session of this id. */
+  async status(id: string): Promise<readonly TurnStatus[]> {
+    const known = await this.known(id);
+    if (known !== undefined) return [statusOf(known.identity.sessionId, id, known.turn, this.runs(id))];
+    const turns = await this.turns(id);
+    if (turns.length === 0) throw unknownTurn(id);
+    return turns;
+  }
+
+  async trace(turnId: string): Promise<readonly TraceEvent[]> {
+    const { entries } = await this.require(turnId);
+    return traceOf(turnId, entries);
+  }
+
+  /** What a turn came to, as its caller got it; undefined while it has not ended. */
+  async result(turnId: string): Promise<TurnResult | undefined> {
+    const { identity, turn, entries } = await this.require(turnId);
+    const { ended } = turn;
+    if (ended === undefined) return undefined;
+    const outcome: Outcome =
+      ended.error === undefined ? { status: 'ok', output: ended.value } : { status: 'error', error: ended.error };
+    return resultOf(identity, outcome, entries, ended.at);
+  }
+
+  async known(turnId: string): Promise<Known | undefined> {
+    const sessionId = sessionOf(turnId);
+    if (sessionId === '') return undefined;
+    const entries: Entry[] = [];
+    const turns = new Turns();
+    for await (const entry of this.entriesOf(sessionId)) {
+      turns.apply(entry);
+      entries.push(entry);
+    }
+    const turn = turns.get(turnId);
+    if (turn === undefined) return undefined;
+    const { name: loopId = '', version: loopVersion = '' } = turn.started;
+    return { identity: { sessionId, turnId, loopId, loopVersion }, turn, entries };
+  }
+
+  async require(turnId: string): Promise<Known> {
+    const known = await this.known(turnId);
+    if (known === undefined) throw unknownTurn(turnId);
+    return known;
+  }
+
+  /** The definitions that a turn was begun with, as they were kept. */
+  async pinText({ identity, turn }: Known): Promise<string | undefined> {
+    const { digest } = turn.started;
+    return digest === undefined ? undefined : this.store.blobs.get(identity.sessionId, digest);
+  }
+
+  /** A session's entries, each with its value. */
+  private async *entriesOf(session: string): AsyncGenerator<Entry> {
+    for await (const batch of this.store.journal.read(session, 0)) {
+      for (const entry of batch) {
+        const value = entry.blob === undefined ? undefined : await fetchValue(this.store.blobs, session, entry);
+        yield value === undefined ? entry : { ...entry, value };
+      }
+    }
+  }
+}
+
+function unknownTurn(id: string): LoopError {
+  return new LoopError('TURN_NOT_FOUND', `There is no turn or session "${id}" in the store.`, { id });
+}

@@ -1,0 +1,180 @@
+import { expect } from 'vitest';
+import { composite, hostOf, prompt, tool } from '../../spec/turns/stage.js';
+import { verifies } from '../../spec/verifies.js';
+import { memoryStore } from '../adapters/memory/index.js';
+import type { Scope } from '../kernel/scope.js';
+import { defineLoop } from '../loops/define.js';
+import type { TraceEvent } from '../protocol/trace.js';
+import { crashingStore } from '../testing/crashing-journal.js';
+
+const step = (loopId: string, inputMapping: unknown = '$.input'): object => ({ loopId, inputMapping });
+
+verifies('turn.key', 'the same key runs a turn twice, or hands out the answer to another question', async () => {
+  let runs = 0;
+  const count = (): number => ++runs;
+  const host = hostOf([tool('count', 'builtin:count'), tool('other', 'builtin:count')], { tools: { count } });
+  const ask = (loop: string, input: unknown) => host.run({ loop, input, key: 'order-7' });
+  const [first, second] = await Promise.all([ask('count', { a: 1 }), ask('count', { a: 1 })]);
+  expect(second.turnId).toBe(first.turnId);
+  expect([first.output, second.output, runs]).toEqual([1, 1, 1]);
+  expect((await ask('count', { a: 2 })).error?.code).toBe('KEY_CONFLICT');
+  expect((await ask('other', { a: 1 })).error?.code).toBe('KEY_CONFLICT');
+  expect(runs).toBe(1);
+});
+
+verifies('turn.resume', 'a turn whose process died is lost, or does again what it did', async () => {
+  const work = [
+    tool('first', 'builtin:count'),
+    tool('second', 'builtin:die'),
+    composite('work', [step('first'), step('second')]),
+  ];
+  const store = memoryStore();
+  let runs = 0;
+  const dying = crashingStore(store);
+  const tools = (die: () => unknown) => ({ count: () => ++runs, die });
+  const first = hostOf(work, { store: dying, tools: tools(() => new Promise(() => {})) });
+  void first.run({ loop: 'work', input: {}, sessionId: 's' });
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  const second = hostOf(work, { store, tools: tools(() => 'done'), seed: 2 });
+  const [turn] = await second.archive.turns();
+  expect(turn).toMatchObject({ sessionId: 's', loopId: 'work', status: 'interrupted' });
+  const result = await second.resume(turn?.turnId ?? '');
+  expect(result).toMatchObject({ status: 'ok', output: 'done' });
+  expect(runs).toBe(1);
+  expect(result.trace.filter(({ type }) => type === 'child.completed')).toHaveLength(2);
+  expect(await second.archive.trace(result.turnId)).toEqual(result.trace);
+});
+
+verifies('definition.pin', 'an upgrade strands a run, or changes what it does in the middle', async () => {
+  const store = memoryStore();
+  const hang = (): Promise<never> => new Promise(() => {});
+  const old = hostOf([tool('t', 'builtin:hang'), prompt('p', 'old {{x}}'), composite('c', [step('t'), step('p')])], {
+    store,
+    tools: { hang },
+  });
+  void old.run({ loop: 'c', input: { x: 1 }, key: 'k' });
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  const upgraded = hostOf([prompt('p', 'a longer new text {{x}}', { version: '2.0.0' })], {
+    store,
+    tools: { hang: () => ({}) },
+  });
+  const [turn] = await upgraded.archive.turns();
+  const result = await upgraded.resume(turn?.turnId ?? '');
+  expect(result.status).toBe('ok');
+  const asked = result.trace.find(({ type }) => type === 'call.backend.requested');
+  expect(asked?.payload).toMatchObject({ promptLength: 'old 1'.length });
+});
+
+const any = true as const;
+
+verifies('definition.pin', 'a change of code that breaks a run in flight is found when it is too late', async () => {
+  const store = memoryStore();
+  const make = (body: (input: unknown, scope: Scope) => Promise<unknown>) =>
+    defineLoop({ id: 'code', input: any, output: any, body });
+  const before = make(async (_, scope) => {
+    await scope.record('acme.first', () => 1);
+    return scope.wait('go');
+  });
+  const first = hostOf([before], { store });
+  const paused = await first.run({ loop: 'code', input: {} });
+  expect(paused).toMatchObject({ status: 'paused', pending: [{ kind: 'signal', name: 'go' }] });
+  const harmless = make(async (_, scope) => {
+    await scope.record('acme.first', () => 2);
+    return (await scope.wait('go')) ?? 'nothing';
+  });
+  const harmful = make(async (_, scope) => scope.wait('go'));
+  const changes = async (loop?: ReturnType<typeof make>) =>
+    (await hostOf(loop === undefined ? [] : [loop], { store }).inFlight())[0]?.changed;
+  expect(await changes(before)).toEqual([]);
+  expect(await changes(harmless)).toEqual([{ loop: 'code@1.0.0', now: 'changed', breaks: false }]);
+  expect(await changes(harmful)).toMatchObject([{ now: 'changed', breaks: true }]);
+  expect(await changes()).toMatchObject([{ now: 'missing', breaks: true }]);
+});
+
+verifies(
+  'turn.replay',
+  'a replay performs something, or does not notice that the code does something else',
+  async () => {
+    const store = memoryStore();
+    let runs = 0;
+    let add = 1;
+    const sum = defineLoop({
+      id: 'sum',
+      input: any,
+      output: any,
+      body: async (input, scope) => ((await scope.call(effect, input)) as number) + add,
+    });
+    const effect = defineLoop({ id: 'effect', input: any, output: any, safety: 'pure', tool: () => ++runs });
+    const host = hostOf([sum, effect], { store });
+    const { turnId, output } = await host.run({ loop: 'sum', input: {} });
+    expect([output, runs]).toEqual([2, 1]);
+    expect(await host.replay(turnId)).toEqual({ matches: true, calls: 2 });
+    add = 2;
+    const changed = await host.replay(turnId);
+    expect(changed).toMatchObject({ matches: false });
+    expect(changed.difference).toContain('ended with 2, and now ends with 3');
+    expect(runs).toBe(1);
+  },
+);
+
+verifies('turn.status', 'a turn stands otherwise than it is said to', async () => {
+  const host = hostOf([tool('ok'), tool('bad', 'builtin:fail'), waits]);
+  const ok = await host.run({ loop: 'ok', input: 1 });
+  const bad = await host.run({ loop: 'bad', input: {} });
+  const paused = await host.run({ loop: 'waits', input: {} });
+  const status = async (id: string) => (await host.archive.status(id))[0]?.status;
+  expect([await status(ok.turnId), await status(bad.turnId), await status(paused.turnId)]).toEqual([
+    'ok',
+    'error',
+    'paused',
+  ]);
+  expect(await host.cancel(paused.turnId, 'changed our mind')).toBe(true);
+  expect(await host.archive.result(paused.turnId)).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+  expect(await host.cancel(paused.turnId, 'again')).toBe(false);
+  await expect(host.archive.status('s-nobody.1')).rejects.toMatchObject({ code: 'TURN_NOT_FOUND' });
+});
+
+const waits = defineLoop({ id: 'waits', input: any, output: any, body: (_, scope) => scope.wait('go') });
+
+verifies('turn.trace', 'what was streamed is not what the result holds, or what the store holds', async () => {
+  const host = hostOf([tool('t'), prompt('p', 'x'), composite('c', [step('t'), step('p', {})])]);
+  const heard: TraceEvent[] = [];
+  const result = await host.run({ loop: 'c', input: {} }, { onEvent: (event) => heard.push(event) });
+  expect(result.trace.length).toBeGreaterThan(15);
+  expect(heard).toEqual(result.trace);
+  expect(await host.archive.trace(result.turnId)).toEqual(result.trace);
+  expect(JSON.parse(JSON.stringify(result)).trace).toEqual(result.trace);
+});
+
+verifies('turn.trace', 'a branch that lost a race stays open in the trace', async () => {
+  const racing = defineLoop({
+    id: 'racing',
+    input: any,
+    output: any,
+    body: (_, scope) => scope.race([(a) => a.call(waits, {}), (b) => b.record('acme.won', () => 'won')]),
+  });
+  const result = await hostOf([racing]).run({ loop: 'racing', input: {} });
+  expect(result).toMatchObject({ status: 'ok', output: 'won' });
+  const count = (type: string): number => result.trace.filter((event) => event.type === type).length;
+  expect([count('child.started'), count('child.completed')]).toEqual([1, 1]);
+  expect(count('call.errored')).toBe(1);
+});
+
+verifies('lsem.5.failure', 'a call of an unknown loop is an exception', async () => {
+  const result = await hostOf([]).run({ loop: 'nobody', input: {} });
+  expect(result).toMatchObject({ status: 'error', error: { code: 'LOOP_NOT_FOUND' }, trace: [] });
+});
+
+verifies('lsem.4.unique', 'a definition is switched under its id and version', async () => {
+  const host = hostOf([tool('t')]);
+  const { digest } = host.registry.add(tool('t'));
+  expect(host.registry.find('t')?.digest).toBe(digest);
+  expect(() => host.registry.add(tool('t', 'builtin:fail'))).toThrow(/raise the version/);
+  expect(host.registry.find('t')?.definition.tool?.implementation).toBe('builtin:echo');
+});
+
+verifies('definition.keys', 'a misspelt option of a turn is ignored', async () => {
+  const host = hostOf([tool('t')]);
+  await expect(host.run({ loop: 't', input: 1, sesion: 'x' } as never)).rejects.toThrow(/has no "sesion"/);
+  await expect(host.run({ loop: 't', input: 1, sessionId: '../x' })).rejects.toThrow(/session id/);
+});

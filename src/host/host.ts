@@ -1,0 +1,292 @@
+/**
+ * The host: runs turns of registered loops on a store, finds them again, and says how they stand. A turn is a root call
+ * in a session; its id begins with the session's, so it is found without an index. Turns of one session run one after
+ * another, those of different sessions side by side.
+ */
+import type { Clock, Ids } from '../journal/clock.js';
+import { Fault, LoopError } from '../journal/errors.js';
+import { digest } from '../journal/record.js';
+import type { Store } from '../journal/store.js';
+import { same, snapshot } from '../journal/value.js';
+import type { Outcome } from '../kernel/attempt.js';
+import type { Effect } from '../kernel/effect.js';
+import type { Layer } from '../kernel/layer.js';
+import { Session } from '../kernel/session.js';
+import { memoryCache } from '../layers/memory-cache.js';
+import { policyLayers } from '../layers/policy.js';
+import { RateLimits } from '../layers/rate-limit.js';
+import { Bench } from '../loops/bench.js';
+import type { DefinedLoop } from '../loops/define.js';
+import type { Implementation } from '../loops/implementation.js';
+import { linkedIn } from '../loops/link.js';
+import type { Backend } from '../loops/model.js';
+import type { Registered, Registry } from '../loops/registry.js';
+import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
+import { Answers } from '../views/answers.js';
+import { Tracing } from '../views/trace.js';
+import { Archive, type Known, sessionOf } from './archive.js';
+import { type Changed, changedSince, type Pinned, pin, unpin } from './pin.js';
+import { type Replay, replayTurn } from './replay.js';
+import { type Identity, resultOf } from './result.js';
+
+export interface HostOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly registry: Registry;
+  readonly backends?: ReadonlyMap<string, Backend>;
+  readonly implementations?: ReadonlyMap<string, Implementation>;
+  /** Whether the operator trusts a directory to run code; none unless told. */
+  readonly trusts?: (directory: string | undefined) => boolean;
+  readonly maxDepth?: number;
+}
+
+/** What is to be run: a loop by id or as it was defined, and its input. */
+export interface TurnRequest<I = unknown, O = unknown> {
+  readonly loop: string | DefinedLoop<I, O>;
+  readonly version?: string;
+  readonly input?: I;
+  readonly sessionId?: string;
+  /** The same key attaches to the same turn. */
+  readonly key?: string;
+}
+
+export interface TurnOptions {
+  /** Hears of each event of the trace when it happens. */
+  readonly onEvent?: (event: TraceEvent) => void;
+}
+
+/** A turn that has not ended, and the code it needs that is not what it was. */
+export interface InFlight {
+  readonly turn: TurnStatus;
+  readonly changed: readonly (Changed & { readonly breaks: boolean; readonly why?: string })[];
+}
+
+const NAME = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
+const REQUEST: ReadonlySet<string> = new Set(['loop', 'version', 'input', 'sessionId', 'key']);
+
+export class Host {
+  readonly registry: Registry;
+  /** What the store holds of turns. */
+  readonly archive: Archive;
+  private readonly options: HostOptions;
+  private readonly bench: Bench;
+  private readonly layers: (effect: Effect) => readonly Layer[];
+  private readonly lanes = new Map<string, Promise<unknown>>();
+  private readonly running = new Map<string, Session>();
+  private readonly answers = new Map<string, Answers>();
+
+  constructor(options: HostOptions) {
+    const { registry, clock, backends = new Map(), implementations = new Map() } = options;
+    this.options = options;
+    this.registry = registry;
+    this.archive = new Archive(options.store, (turnId) => this.running.has(turnId));
+    this.layers = policyLayers({
+      clock,
+      cache: memoryCache({ entries: 10_000, bytes: 64 * 1024 * 1024 }),
+      limits: new RateLimits(),
+    });
+    const answered = (turn: string, { id, model }: { readonly id: string; readonly model: string }): number =>
+      this.answers.get(turn)?.count(id, model) ?? 0;
+    this.bench = new Bench({ backends, implementations, answered });
+  }
+
+  /** Runs a turn to its end or its pause. Only a failure of the machinery rejects; anything else is a result. */
+  async run<I, O>(request: TurnRequest<I, O>, options: TurnOptions = {}): Promise<TurnResult<O>> {
+    assertRequest(request);
+    const registered = this.resolve(request);
+    const identity = this.identify(request, registered);
+    if (registered === undefined) return this.refused(identity, notFound(request)) as TurnResult<O>;
+    const fresh = (): Promise<TurnResult> => this.drive(identity, pin(linkedIn(this.registry, registered)), request.input, [], options);
+    if (request.key === undefined) return (await this.inLane(identity.sessionId, fresh)) as TurnResult<O>;
+    const attach = async (): Promise<TurnResult> => {
+      const known = await this.archive.known(identity.turnId);
+      if (known === undefined) return fresh();
+      const other = conflict(known, request, identity);
+      return other === undefined ? this.goOn(known, options) : this.refused(identity, other);
+    };
+    return (await this.inLane(identity.sessionId, attach)) as TurnResult<O>;
+  }
+
+  /** Goes on with a turn, or returns how it ended. */
+  async resume(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
+    return this.inLane(sessionOf(turnId), async () => this.goOn(await this.archive.require(turnId), options));
+  }
+
+  /** Asks a turn to stop, and drives it to its end. False if it had ended. */
+  async cancel(turnId: string, reason: string): Promise<boolean> {
+    const live = this.running.get(turnId);
+    if (live !== undefined) return live.cancel(turnId, reason);
+    const { turn } = await this.archive.require(turnId);
+    if (turn.ended !== undefined) return false;
+    await this.inLane(sessionOf(turnId), async () => {
+      const session = await this.open(sessionOf(turnId), () => {});
+      await session.cancel(turnId, reason);
+      await session.close();
+    });
+    await this.resume(turnId);
+    return true;
+  }
+
+  /** Says what becomes of an effect in doubt. */
+  async decide(key: string, decision: 'retry' | 'supply' | 'fail', by: string, value?: Json): Promise<void> {
+    const turnId = key.slice(0, key.indexOf('/'));
+    await this.archive.require(turnId);
+    await this.inLane(sessionOf(turnId), async () => {
+      const session = await this.open(sessionOf(turnId), () => {});
+      try {
+        await session.decide(key, decision, by, value === undefined ? {} : { value });
+      } finally {
+        await session.close();
+      }
+    });
+  }
+
+  /** Runs a turn's bodies over its record, performing nothing; with the code and definitions of now if asked. */
+  async replay(turnId: string, against: 'then' | 'now' = 'then'): Promise<Replay> {
+    const known = await this.archive.require(turnId);
+    const { loopId, loopVersion, sessionId: session } = known.identity;
+    const current = against === 'now' ? this.registry.find(loopId, loopVersion) : undefined;
+    const { loop } = current === undefined ? await this.unpinned(known) : pin(linkedIn(this.registry, current));
+    const { clock, ids, maxDepth } = this.options;
+    const input = (known.turn.started.value ?? null) as Json;
+    const parts = { session, turn: turnId, loop, input, entries: known.entries, clock, ids, maxDepth };
+    return replayTurn({ ...parts, context: this.bench });
+  }
+
+  /** Turns that have not ended and whose code is not what it was: which of them cannot go on. */
+  async inFlight(): Promise<readonly InFlight[]> {
+    const open = (await this.archive.turns()).filter(({ status }) => status !== 'ok' && status !== 'error');
+    return Promise.all(open.map((turn) => this.changesOf(turn)));
+  }
+
+  private async changesOf(turn: TurnStatus): Promise<InFlight> {
+    const known = await this.archive.require(turn.turnId);
+    const text = await this.archive.pinText(known);
+    const changed = text === undefined ? [] : changedSince(text, this.registry);
+    const judged = changed.map(async (change) => {
+      if (change.now === 'missing') return { ...change, breaks: true, why: 'it is not registered any more' };
+      const { matches, difference } = await this.replay(turn.turnId, 'now');
+      return matches ? { ...change, breaks: false } : { ...change, breaks: true, why: difference ?? '' };
+    });
+    return { turn, changed: await Promise.all(judged) };
+  }
+
+  private resolve({ loop, version }: TurnRequest): Registered | undefined {
+    return typeof loop === 'string' ? this.registry.find(loop, version) : this.registry.add(loop);
+  }
+
+  private identify({ loop, version = '', key, sessionId }: TurnRequest, found: Registered | undefined): Identity {
+    const own = this.options.ids.id().replaceAll('-', '').slice(0, 16);
+    const named = key === undefined ? undefined : digest(key).slice(0, 16);
+    const session = sessionId ?? (named === undefined ? `s-${own}` : `k-${named}`);
+    const suffix = named === undefined ? (sessionId === undefined ? '1' : own) : `k-${named}`;
+    const loopId = found?.definition.id ?? (typeof loop === 'string' ? loop : loop.name);
+    const loopVersion = found?.definition.version ?? version;
+    return { sessionId: session, turnId: `${session}.${suffix}`, loopId, loopVersion };
+  }
+
+  /** One turn of a session after another. */
+  private inLane<T>(sessionId: string, work: () => Promise<T>): Promise<T> {
+    const before = this.lanes.get(sessionId);
+    const done = before === undefined ? work() : before.then(work, work);
+    this.lanes.set(sessionId, done);
+    const leave = (): void => {
+      if (this.lanes.get(sessionId) === done) this.lanes.delete(sessionId);
+    };
+    done.then(leave, leave);
+    return done;
+  }
+
+  private open(sessionId: string, heard: (entry: Entry) => void): Promise<Session> {
+    const { store, clock, ids, maxDepth } = this.options;
+    const depth = maxDepth === undefined ? undefined : { maxDepth };
+    return Session.open(sessionId, { store, clock, ids, layers: this.layers, context: this.bench, heard, ...depth });
+  }
+
+  private async goOn(known: Known, options: TurnOptions): Promise<TurnResult> {
+    const { identity, turn, entries } = known;
+    return this.drive(identity, await this.unpinned(known), turn.started.value, entries, options);
+  }
+
+  private async drive(
+    identity: Identity,
+    { loop, text }: Pinned,
+    input: unknown,
+    past: readonly Entry[],
+    { onEvent }: TurnOptions,
+  ): Promise<TurnResult> {
+    const { sessionId, turnId } = identity;
+    const { store, clock } = this.options;
+    const entries: Entry[] = [...past];
+    const answers = new Answers();
+    const tracing = onEvent === undefined ? undefined : new Tracing(turnId, onEvent);
+    const hear = (entry: Entry): void => {
+      tracing?.apply(entry);
+      answers.apply(entry);
+    };
+    for (const entry of past) hear(entry);
+    const session = await this.open(sessionId, (entry) => {
+      entries.push(entry);
+      hear(entry);
+    });
+    this.running.set(turnId, session);
+    this.answers.set(turnId, answers);
+    try {
+      await store.blobs.put(sessionId, loop.digest ?? '', text);
+      const outcome = await session.run(turnId, loop, input as Json).catch(mismatch);
+      return resultOf(identity, outcome, entries, clock.now());
+    } finally {
+      this.running.delete(turnId);
+      this.answers.delete(turnId);
+      await session.close();
+    }
+  }
+
+  private refused(identity: Identity, error: LoopError): TurnResult {
+    return resultOf(identity, { status: 'error', error: error.record() }, [], this.options.clock.now());
+  }
+
+  /** What the turn was begun with; without a pin, what is registered under its name. */
+  private async unpinned(known: Known): Promise<Pinned> {
+    const text = await this.archive.pinText(known);
+    const { implementations = new Map(), trusts = () => false } = this.options;
+    if (text !== undefined) return unpin(text, { registry: this.registry, implementations, trusts });
+    const { loopId, loopVersion } = known.identity;
+    const registered = this.registry.find(loopId, loopVersion);
+    if (registered !== undefined) return pin(linkedIn(this.registry, registered));
+    throw notFound({ loop: loopId, version: loopVersion });
+  }
+}
+
+/** A replay that does not match is told as a result: the turn stands where it stood. */
+function mismatch(thrown: unknown): Outcome {
+  if (!(thrown instanceof Fault) || thrown.code !== 'REPLAY_MISMATCH') throw thrown;
+  const { code, message, data } = thrown;
+  return { status: 'error', error: data === undefined ? { code, message } : { code, message, data } };
+}
+
+function conflict({ turn }: Known, { input, key }: TurnRequest, { loopId }: Identity): LoopError | undefined {
+  const { name, value } = turn.started;
+  if (name === loopId && same(value, snapshot(input, 'the input'))) return undefined;
+  const message = `The key "${key}" belongs to a turn of "${name}" with ${name === loopId ? 'another input' : 'another loop'}.`;
+  return new LoopError('KEY_CONFLICT', message, { key: key ?? '' });
+}
+
+function notFound({ loop, version }: TurnRequest): LoopError {
+  const id = typeof loop === 'string' ? loop : loop.name;
+  const wanted = version === undefined || version === '' ? `"${id}"` : `"${id}" ${version}`;
+  return new LoopError('LOOP_NOT_FOUND', `There is no loop ${wanted}.`, { loopId: id });
+}
+
+function assertRequest(request: TurnRequest): void {
+  const unknown = Object.keys(request).find((key) => !REQUEST.has(key));
+  if (unknown !== undefined) throw new TypeError(`A turn has no "${unknown}"; it has ${[...REQUEST].join(', ')}.`);
+  const { sessionId, key } = request;
+  if (sessionId !== undefined && !NAME.test(sessionId))
+    throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - ; not ${JSON.stringify(sessionId)}.`);
+  if (key !== undefined && (key === '' || key.length > 1000))
+    throw new TypeError('A key is text of 1 to 1,000 characters.');
+}

@@ -1,0 +1,102 @@
+/**
+ * Replaying a turn for the sake of looking: all its bodies run again over what was recorded, nothing is performed and
+ * nothing is written. Ends of calls are hidden from the kernel, so that every body really runs, and held against what the
+ * bodies come to now.
+ */
+import type { Clock, Ids } from '../journal/clock.js';
+import { Fault } from '../journal/errors.js';
+import type { Batch, Store } from '../journal/store.js';
+import { same } from '../journal/value.js';
+import type { Loop } from '../kernel/call.js';
+import { Session } from '../kernel/session.js';
+import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+
+/** What a replay showed. */
+export interface Replay {
+  readonly matches: boolean;
+  /** Calls whose bodies ran again to their end. */
+  readonly calls: number;
+  /** Where the record ends, for a turn that has not ended. */
+  readonly stoppedAt?: string;
+  /** What differs, in the words of the kernel or as key and both ends. */
+  readonly difference?: string;
+}
+
+interface Parts {
+  readonly session: string;
+  readonly turn: string;
+  readonly loop: Loop<Json, Json>;
+  readonly input: Json;
+  readonly entries: readonly Entry[];
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly context: unknown;
+  readonly maxDepth: number | undefined;
+}
+
+const isEnd = ({ type }: Entry): boolean => type === 'call.completed' || type === 'call.errored';
+
+export async function replayTurn(parts: Parts): Promise<Replay> {
+  const { session: name, turn, loop, input, entries, clock, ids, context, maxDepth } = parts;
+  const recorded = new Map(entries.filter(isEnd).map((entry) => [entry.key, entry]));
+  let calls = 0;
+  let difference: string | undefined;
+  const heard = (entry: Entry): void => {
+    const known = recorded.get(entry.key);
+    if (!isEnd(entry) || known === undefined) return;
+    calls += 1;
+    if (!alike(entry, known))
+      difference ??= `${entry.key} ended with ${told(known)}, and now ends with ${told(entry)}.`;
+  };
+  const store = glassCase(entries.filter((entry) => !isEnd(entry)));
+  const depth = maxDepth === undefined ? {} : { maxDepth };
+  const session = await Session.open(name, { store, clock, ids, context, heard, idle: true, ...depth });
+  try {
+    const outcome = await session.run(turn, loop, input, { timers: 'pause' });
+    const stoppedAt = outcome.status === 'paused' ? outcome.pending[0]?.key : undefined;
+    return verdict(calls, difference, stoppedAt);
+  } catch (thrown) {
+    if (!(thrown instanceof Fault)) throw thrown;
+    if (thrown.code === 'REPLAY_MISMATCH') return verdict(calls, thrown.message, undefined);
+    if (thrown.code !== 'RECORD_ENDS') throw thrown;
+    return verdict(calls, difference, String((thrown.data as { readonly key?: string }).key));
+  }
+}
+
+function verdict(calls: number, difference: string | undefined, stoppedAt: string | undefined): Replay {
+  return {
+    matches: difference === undefined,
+    calls,
+    ...(stoppedAt !== undefined && { stoppedAt }),
+    ...(difference !== undefined && { difference }),
+  };
+}
+
+function alike(a: Entry, b: Entry): boolean {
+  return a.type === b.type && same(a.value, b.value) && a.error?.code === b.error?.code;
+}
+
+function told({ error, value }: Entry): string {
+  const text = error === undefined ? JSON.stringify(value ?? null) : `${error.code}: ${error.message}`;
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+}
+
+/** A store that holds these entries and takes nothing. */
+function glassCase(entries: readonly Entry[]): Store {
+  const next = (entries.at(-1)?.seq ?? -1) + 1;
+  return {
+    journal: {
+      claim: async () => ({ fence: 1, next }),
+      append: async (_: Batch) => {},
+      read: async function* (_session, from) {
+        yield entries.filter(({ seq }) => seq >= from);
+      },
+      list: async () => [],
+      remove: async () => {},
+    },
+    blobs: { put: async () => {}, get: async () => undefined },
+    snapshots: { load: async () => undefined, save: async () => {} },
+    close: async () => {},
+  };
+}

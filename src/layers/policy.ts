@@ -1,0 +1,56 @@
+/**
+ * From a policy to layers, outermost first: approval, filters, cache, fallback, retry, rate limit, timeout. So a
+ * refusal costs nothing, an answer that is kept asks nobody, each backend gets its own retries, each attempt its own
+ * place under the limit and its own time, and waiting counts for no timeout.
+ */
+import type { Clock } from '../journal/clock.js';
+import type { Effect } from '../kernel/effect.js';
+import type { Layer } from '../kernel/layer.js';
+import type { PolicySpec } from '../protocol/loop.js';
+import { approvalLayer } from './approval.js';
+import { type AnswerCache, cacheLayer } from './cache.js';
+import { fallbackLayer } from './fallback.js';
+import { filterLayer } from './filter.js';
+import { type RateLimits, rateLimitLayer } from './rate-limit.js';
+import { retryLayer } from './retry.js';
+import { timeoutLayer } from './timeout.js';
+
+/** What the layers of a process share. */
+export interface PolicyParts {
+  readonly clock: Clock;
+  readonly cache: AnswerCache;
+  readonly limits: RateLimits;
+}
+
+/** An effect that carries the policy of the loop that makes it; the backends in it name their models. */
+export interface GovernedEffect extends Effect {
+  readonly policy?: PolicySpec;
+}
+
+const NONE: readonly Layer[] = Object.freeze([]);
+
+/** Picks the layers that an effect's policy asks for; an effect without a policy has none. */
+export function policyLayers(parts: PolicyParts): (effect: GovernedEffect) => readonly Layer[] {
+  return (effect) => {
+    const policy = Object.hasOwn(effect, 'policy') ? effect.policy : undefined;
+    return policy === undefined ? NONE : layersOf(policy, effect, parts);
+  };
+}
+
+function layersOf(
+  policy: PolicySpec,
+  { kind, safety }: Effect,
+  { clock, cache, limits }: PolicyParts,
+): readonly Layer[] {
+  const { approval = 'always_allow', filters, fallback = [], retry, rateLimit, timeoutMs } = policy;
+  if (approval !== 'always_allow') return [approvalLayer(approval)];
+  const repeatable = safety !== 'once';
+  const layers: Layer[] = [];
+  if (filters !== undefined) layers.push(filterLayer(filters, clock));
+  if (policy.cache !== undefined && repeatable) layers.push(cacheLayer(policy.cache, cache, clock, fallback));
+  if (fallback.length > 0 && kind === 'model') layers.push(fallbackLayer(fallback));
+  if (retry !== undefined && repeatable) layers.push(retryLayer(retry));
+  if (rateLimit !== undefined) layers.push(rateLimitLayer(rateLimit, limits, clock));
+  if (timeoutMs !== undefined) layers.push(timeoutLayer(timeoutMs, clock));
+  return layers;
+}

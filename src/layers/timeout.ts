@@ -1,0 +1,46 @@
+/**
+ * Bounds one attempt in time. It wraps what is performed, not the step around it: a late attempt is recorded as failed,
+ * like any other failure, and a replay finds it so without waiting again.
+ */
+import type { Clock } from '../journal/clock.js';
+import { LoopError } from '../journal/errors.js';
+import type { Effect, Performance } from '../kernel/effect.js';
+import type { Layer } from '../kernel/layer.js';
+import type { Json } from '../protocol/json.js';
+import { setting } from './setting.js';
+
+/** Ends each attempt with TIMEOUT after `timeoutMs`, whether or not the effect listens to its signal. */
+export function timeoutLayer(timeoutMs: number, clock: Clock): Layer {
+  return async (effect, _scope, next) => {
+    const ms = setting('timeoutMs', timeoutMs, { least: 1 });
+    return next({ ...effect, perform: (input, performance) => performWithin(ms, clock, effect, input, performance) });
+  };
+}
+
+async function performWithin(
+  ms: number,
+  clock: Clock,
+  effect: Effect,
+  input: Json,
+  { idempotencyKey, signal: outer }: Performance,
+): Promise<unknown> {
+  const inner = new AbortController();
+  const done = new AbortController();
+  const passOn = (): void => inner.abort(outer.reason);
+  if (outer.aborted) passOn();
+  outer.addEventListener('abort', passOn, { once: true });
+  const late = clock.sleep(clock.now() + ms, done.signal).then(() => {
+    const message = `"${effect.name}" did not end within ${ms} ms.`;
+    const error = new LoopError('TIMEOUT', message, { retryable: true, timeoutMs: ms });
+    inner.abort(error);
+    throw error;
+  });
+  try {
+    // An effect that throws before its first await must stop the timer too, so it starts inside the try.
+    return await Promise.race([effect.perform(input, { idempotencyKey, signal: inner.signal }), late]);
+  } finally {
+    outer.removeEventListener('abort', passOn);
+    late.catch(() => {});
+    done.abort();
+  }
+}

@@ -1,0 +1,114 @@
+import { expect } from 'vitest';
+import { composite, hostOf, prompt, tool, typesOf } from '../../spec/turns/stage.js';
+import { verifies } from '../../spec/verifies.js';
+
+const echo = tool('echo');
+const step = (loopId: string, inputMapping: unknown, outputBinding?: string): object =>
+  outputBinding === undefined ? { loopId, inputMapping } : { loopId, inputMapping, outputBinding };
+
+async function outputOf(steps: readonly object[], input: unknown, more: object = {}): Promise<unknown> {
+  const host = hostOf([echo, composite('c', steps, more)]);
+  const result = await host.run({ loop: 'c', input });
+  return result.status === 'ok' ? result.output : result.error;
+}
+
+const all = (input: string): unknown => ({ v: input });
+
+verifies('lsem.7.mapping', 'a mapping finds another value than RFC 9535 says', async () => {
+  const input = { a: { 'x y': [1, 2, 3], 'd.o.t': true }, list: [{ n: 1 }, { n: 2 }] };
+  expect(await outputOf([step('echo', all("$.input.a['x y'][-1]"))], input)).toEqual({ v: 3 });
+  expect(await outputOf([step('echo', all("$['input']['a']['d.o.t']"))], input)).toEqual({ v: true });
+  expect(await outputOf([step('echo', all('$.input.list[*].n'))], input)).toEqual({ v: [1, 2] });
+  expect(await outputOf([step('echo', all('$.input.list[?@.n > 1]'))], input)).toEqual({ v: [{ n: 2 }] });
+  expect(await outputOf([step('echo', all('literal:$.input'))], input)).toEqual({ v: '$.input' });
+  expect(await outputOf([step('echo', '$.input.list')], input)).toEqual(input.list);
+});
+
+verifies('lsem.7.mapping', 'a path that finds nothing is taken for a value, or starts the child', async () => {
+  const host = hostOf([echo, composite('c', [step('echo', all('$.input.gone'))])]);
+  const result = await host.run({ loop: 'c', input: {} });
+  expect(result).toMatchObject({ status: 'error', error: { code: 'MAPPING_FAILED' } });
+  expect(result.error?.message).toContain('$.input.gone');
+  expect(typesOf(result.trace, result.callId)).toEqual(['call.started', 'call.input.validated', 'call.errored']);
+});
+
+verifies('lsem.7.mapping', 'a member that may be missing cannot be passed on', async () => {
+  const mapping = { a: 'optional:$.input.a', b: 'optional:$.input.b' };
+  expect(await outputOf([step('echo', mapping)], { a: 1 })).toEqual({ a: 1 });
+});
+
+verifies('lsem.7.binding', 'a bound result is not a result', async () => {
+  const steps = [step('echo', all('$.input')), step('echo', { r: '$.first', s: '$.first.status' })];
+  const output = await outputOf([{ ...steps[0], outputBinding: 'first' }, steps[1] as object], 'in');
+  expect(output).toMatchObject({
+    r: { output: { v: 'in' }, status: 'ok', loopId: 'echo', loopVersion: '1.0.0' },
+    s: 'ok',
+  });
+});
+
+verifies('lsem.7.output', 'an outputMapping is ignored', async () => {
+  const more = {
+    composite: { steps: [step('echo', '$.input', 'one')], outputMapping: { x: '$.one.output.n', y: '$.input' } },
+  };
+  expect(await outputOf([], { n: 5 }, more)).toEqual({ x: 5, y: { n: 5 } });
+});
+
+verifies('lsem.7.order', 'a step starts after one that failed, or the failure loses its place', async () => {
+  const host = hostOf([
+    echo,
+    tool('bad', 'builtin:fail'),
+    composite('inner', [step('bad', { message: 'literal:no luck' }), step('echo', '$.input')]),
+    composite('outer', [step('echo', '$.input'), step('inner', '$.input')]),
+  ]);
+  const result = await host.run({ loop: 'outer', input: {} });
+  expect(result.error).toMatchObject({
+    code: 'TOOL_FAILED',
+    message: 'Step 0 (bad) failed: no luck',
+    details: { failedStep: { loopId: 'bad', stepIndex: 0, callId: `${result.callId}/1/0` } },
+  });
+  expect(result.trace.filter(({ type }) => type === 'child.started')).toHaveLength(3);
+  expect(result.trace.filter(({ type }) => type === 'child.completed')).toHaveLength(3);
+});
+
+verifies('lsem.4.input', "a child's refusal is told as if the caller's own input were wrong", async () => {
+  const strict = tool('strict', 'builtin:echo', { inputSchema: { type: 'string' } });
+  const host = hostOf([strict, composite('c', [step('strict', { a: 'literal:b' })])]);
+  const result = await host.run({ loop: 'c', input: {} });
+  expect(result.error).toMatchObject({ code: 'EXECUTION_FAILED' });
+  expect(result.error?.details).toMatchObject({ failedStep: { error: { code: 'INPUT_VALIDATION_FAILED' } } });
+});
+
+verifies('lsem.5.failure', 'a composite that calls itself takes the process down', async () => {
+  const host = hostOf([composite('self', [step('self', '$.input')])], { maxDepth: 500 });
+  const result = await host.run({ loop: 'self', input: {} });
+  expect(result.error?.code).toBe('DEPTH_EXCEEDED');
+  const started = result.trace.filter(({ type }) => type === 'call.started').length;
+  expect(started).toBe(501);
+  expect(result.trace.filter(({ type }) => type === 'call.errored')).toHaveLength(started);
+  expect(JSON.stringify(result.error).length).toBeLessThan(10_000);
+});
+
+verifies('lsem.5.failure', 'a step that calls what is not there throws instead of ending the call', async () => {
+  const host = hostOf([composite('c', [step('ghost', '$.input')])]);
+  const result = await host.run({ loop: 'c', input: {} });
+  expect(result.error).toMatchObject({ code: 'LOOP_NOT_FOUND', details: { loopId: 'ghost', stepIndex: 0 } });
+  expect(result.trace.at(-1)?.type).toBe('call.errored');
+  expect(host.registry.dangling()).toEqual([{ loop: 'c@1.0.0', stepIndex: 0, missing: 'ghost' }]);
+});
+
+verifies('lsem.7.mapping', 'a step is run with another version than it pins', async () => {
+  const versions = ['1.0.0', '1.10.0', '1.9.0', '2.0.0-rc.1'].map((version) =>
+    prompt('p', 'x', { version, metadata: { version } }),
+  );
+  const host = hostOf([
+    ...versions,
+    composite('pinned', [{ loopId: 'p', loopVersion: '1.0.0', inputMapping: {} }]),
+    composite('free', [step('p', {})]),
+  ]);
+  const version = async (loop: string): Promise<unknown> => {
+    const { trace } = await host.run({ loop, input: {} });
+    return trace.find(({ type, callId }) => type === 'call.started' && callId.includes('/'))?.payload;
+  };
+  expect(await version('pinned')).toMatchObject({ loopVersion: '1.0.0' });
+  expect(await version('free')).toMatchObject({ loopVersion: '1.10.0' });
+});

@@ -1,0 +1,79 @@
+/**
+ * The body of a composite: its steps, one after another, each made of what is known by then. A step that fails ends the
+ * composite; its error says which step of which call it was, however deep.
+ */
+import { LoopError, outcomeOf } from '../journal/errors.js';
+import type { Loop } from '../kernel/call.js';
+import type { Scope } from '../kernel/scope.js';
+import type { Json } from '../protocol/json.js';
+import type { CompositeSpec } from '../protocol/loop.js';
+import { compileMapping, type Known, type Maker } from './mapping.js';
+
+/** A step with the loop that it calls; undefined if there is none of that id. */
+export interface LinkedStep {
+  readonly loopId: string;
+  readonly make: Maker;
+  readonly binding: string | undefined;
+  loop: Loop | undefined;
+}
+
+export function compileSteps(id: string, spec: CompositeSpec): LinkedStep[] {
+  return spec.steps.map(({ loopId, inputMapping, outputBinding }, index) => ({
+    loopId,
+    make: compileMapping(inputMapping, `${id}: step ${index}: inputMapping`),
+    binding: outputBinding,
+    loop: undefined,
+  }));
+}
+
+export function compositeBody(
+  id: string,
+  spec: CompositeSpec,
+  steps: readonly LinkedStep[],
+): (input: Json, scope: Scope) => Promise<Json> {
+  const { outputMapping } = spec;
+  const result = outputMapping === undefined ? undefined : compileMapping(outputMapping, `${id}: outputMapping`);
+  return async (input, scope) => {
+    const results: Json[] = [];
+    const known: Known = { input, steps: results };
+    let output: Json = null;
+    for (let index = 0; index < steps.length; index++) {
+      const step = steps[index] as LinkedStep;
+      output = await runStep(scope, step, index, step.make(known));
+      const done = resultOf(scope, step, index, output);
+      results.push(done);
+      if (step.binding !== undefined) known[step.binding] = done;
+    }
+    return result === undefined ? output : result(known);
+  };
+}
+
+/** What later steps may read of a step: its result. */
+function resultOf(scope: Scope, { loopId, loop }: LinkedStep, index: number, output: Json): Json {
+  return { callId: `${scope.key}/${index}`, loopId, loopVersion: loop?.version ?? '', status: 'ok', output };
+}
+
+async function runStep(scope: Scope, { loop, loopId }: LinkedStep, index: number, input: Json): Promise<Json> {
+  if (loop === undefined) {
+    const message = `Step ${index} calls "${loopId}", which is not registered here.`;
+    throw new LoopError('LOOP_NOT_FOUND', message, { loopId, stepIndex: index });
+  }
+  try {
+    return (await scope.call(loop, input)) as Json;
+  } catch (thrown) {
+    throw stepFailed(outcomeOf(thrown), scope, loopId, index);
+  }
+}
+
+/** The caller's own input was fine: what a step refuses is a failure of the composite. */
+const OWN: ReadonlySet<string> = new Set(['INPUT_VALIDATION_FAILED', 'OUTPUT_VALIDATION_FAILED', 'VALUE_INVALID']);
+
+function stepFailed(error: LoopError, scope: Scope, loopId: string, index: number): LoopError {
+  const known = error.data as { readonly failedStep?: Json } | undefined;
+  if (known?.failedStep !== undefined) return error;
+  const { code, message, data } = error;
+  const details = data === undefined ? { code, message } : { code, message, details: data };
+  const failedStep = { callId: `${scope.key}/${index}`, loopId, stepIndex: index, error: details };
+  const told = `Step ${index} (${loopId}) failed: ${message}`;
+  return new LoopError(OWN.has(code) ? 'EXECUTION_FAILED' : code, told, { failedStep }, error);
+}

@@ -1,0 +1,227 @@
+import { expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import { LoopError } from '../../journal/errors.js';
+import { parseDefinition, strangers } from './definition.js';
+
+const base = { id: 'greet', name: 'Greet', version: '1.0.0', inputSchema: true, outputSchema: { type: 'object' } };
+const prompt = { ...base, kind: 'prompt', prompt: { template: 'Hello {{name}}' } };
+const tool = { ...base, kind: 'tool', tool: { implementation: 'builtin:echo' } };
+const step = { loopId: 'echo', inputMapping: { text: '$.input.text' } };
+const composite = { ...base, kind: 'composite', composite: { steps: [step] } };
+
+function refusal(value: unknown): LoopError {
+  try {
+    parseDefinition(value, 'here');
+  } catch (error) {
+    expect(error).toBeInstanceOf(LoopError);
+    return error as LoopError;
+  }
+  throw new Error('it was accepted');
+}
+
+function accepted(value: unknown): boolean {
+  return parseDefinition(value, 'here') !== undefined;
+}
+
+verifies('lsem.4.shape', 'a definition that conforms is refused', () => {
+  const full = {
+    $schema: 'https://example.org/loop.json',
+    ...prompt,
+    description: '',
+    prompt: {
+      template: 'Hi {{ user.name }}, {not a placeholder} }}',
+      variables: ['user', 'unused'],
+      systemPrompt: 'Be {{kind}}.',
+      maxTokens: 1,
+      temperature: 2,
+    },
+    backend: { id: 'openai', model: 'small', options: { seed: [1, null] } },
+    policy: {
+      routing: [{ when: { promptLengthOver: 0, input: { '$.a': null } }, backend: { id: 'mock' } }],
+      fallback: [{ id: 'mock' }],
+      retry: { attempts: 20, backoffMs: 0, factor: 1.5, maxBackoffMs: 10, jitter: 0.5 },
+      timeoutMs: 86_400_000,
+      rateLimit: { requests: 1, perMs: 1 },
+      cache: {},
+      filters: { before: [{ pattern: 'a\nb', action: 'redact', replacement: '', reason: 'r' }], after: [] },
+      approval: 'ask',
+    },
+    metadata: { owner: { team: 'x' }, constructor: 1 },
+  };
+  const wide = { steps: Array.from({ length: 10_000 }, () => step), outputMapping: '$' };
+  const last = '$.steps[1].output';
+  const bound = {
+    steps: [
+      { ...step, loopVersion: '2.0.0-rc.1', outputBinding: 'first-one' },
+      { loopId: 'a.b_c-1', inputMapping: "$['first-one'].output" },
+      {
+        loopId: 'b',
+        inputMapping: {
+          a: 'literal:',
+          o: 'optional:$.input.x',
+          b: '$ ["steps"] [ -2 ]',
+          c: '$..x',
+          d: '$[?@.a]',
+          e: '$.steps[0:9]',
+        },
+      },
+    ],
+    outputMapping: { a: last, b: '$', c: "$['first-one']" },
+  };
+  for (const value of [
+    prompt,
+    tool,
+    composite,
+    full,
+    { ...composite, composite: wide },
+    { ...composite, composite: bound },
+  ]) {
+    expect(parseDefinition(value, 'here')).toEqual(value);
+  }
+  expect(accepted({ ...tool, tool: { implementation: 'http:https://a.example', config: {}, safety: 'keyed' } })).toBe(
+    true,
+  );
+});
+
+verifies('lsem.4.shape', 'a definition without one of its required members is accepted', () => {
+  for (const name of ['id', 'name', 'version', 'inputSchema', 'outputSchema', 'kind'] as const) {
+    const { [name]: _, ...rest } = prompt;
+    expect(refusal(rest).data, name).toMatchObject({ path: `/${name}`, reason: 'is required' });
+  }
+});
+
+verifies('lsem.4.shape', 'what is exported is not what was imported', () => {
+  const written = { $comment: 'c', 'x-team': [1], author: { a: 1 }, ...prompt, zone: null };
+  const read = parseDefinition(written, 'here');
+  expect(JSON.stringify(read)).toBe(JSON.stringify(written));
+  expect(strangers(read)).toEqual(['author', 'zone']);
+});
+
+verifies('lsem.4.shape', 'whoever keeps the document changes the loop behind our back', () => {
+  const mine = structuredClone(composite);
+  const before = JSON.stringify(mine);
+  const read = parseDefinition(mine, 'here');
+  expect(JSON.stringify(mine)).toBe(before);
+  mine.composite.steps[0] = { loopId: 'other', inputMapping: { text: '$' } };
+  expect(read.composite?.steps[0]?.loopId).toBe('echo');
+  expect(parseDefinition(Object.freeze(structuredClone(prompt)), 'here')).toEqual(prompt);
+});
+
+verifies('lsem.3.kind', 'a loop of two kinds runs as one of them by chance', () => {
+  expect(refusal({ ...prompt, kind: 'agent' }).data).toMatchObject({ path: '/kind' });
+  expect(refusal({ ...prompt, kind: 'promt' }).message).toContain('did you mean "prompt"?');
+  for (const extra of [tool.tool, null, {}, false]) {
+    expect(refusal({ ...prompt, tool: extra }).data).toMatchObject({ path: '/tool' });
+  }
+  for (const kind of ['prompt', 'composite', 'tool']) {
+    const data = { path: `/${kind}`, reason: `is required for kind "${kind}"` };
+    expect(refusal({ ...base, kind }).data).toMatchObject(data);
+  }
+});
+
+verifies('definition.keys', 'a misspelt policy switches a guard off', () => {
+  const near = [
+    'polcy',
+    'Policy',
+    'plociy',
+    'policies',
+    'backed',
+    'meta_data',
+    'inputschema',
+    'ID',
+    'tools',
+    'Name',
+    'kinds',
+    'discription',
+    'versoin',
+  ];
+  for (const key of near) expect(refusal({ ...prompt, [key]: {} }).message, key).toContain('did you mean');
+  const far = [
+    'x',
+    'ui',
+    'note',
+    'tags',
+    'author',
+    'extra',
+    'title',
+    'license',
+    'x-policy',
+    '$schema',
+    'constructor',
+    'toString',
+    '',
+    'schemaVersion',
+    'ключ',
+  ];
+  for (const key of far) expect(accepted({ ...prompt, [key]: {} }), key).toBe(true);
+  expect(refusal({ ...prompt, policy: { retries: 3 } }).message).toContain('did you mean "retry"?');
+});
+
+verifies('definition.place', 'of ten mistakes only the first is told', () => {
+  const error = refusal({
+    ...prompt,
+    id: 3,
+    version: 'v1',
+    prompt: { template: '', temprature: 1 },
+    policy: { timeout: 1 },
+  });
+  expect(error.code).toBe('DEFINITION_INVALID');
+  expect(error.data).toMatchObject({
+    where: 'here',
+    path: '/id',
+    flaws: [
+      { path: '/id' },
+      { path: '/version' },
+      { path: '/policy/timeout' },
+      { path: '/prompt/template' },
+      { path: '/prompt/temprature' },
+    ],
+  });
+  expect(error.message).toBe(
+    'here is not a definition that can be run: at /id: must be 1 to 128 letters, digits, "_", "." or "-", with a letter or digit first and last, not 3. (4 more in data.flaws)',
+  );
+  const many = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`k${n}`, '$.no']));
+  const flood = refusal({ ...composite, composite: { steps: [{ ...step, inputMapping: many }] } });
+  expect((flood.data as { flaws: unknown[] }).flaws).toHaveLength(20);
+});
+
+verifies('lsem.4.shape', 'a hostile value crashes or pollutes the process that reads it', () => {
+  const cyclic: Record<string, unknown> = { ...prompt };
+  cyclic.metadata = { left: cyclic, right: cyclic };
+  const deep = JSON.parse(`${'{"a":'.repeat(300)}1${'}'.repeat(300)}`);
+  const throwing = {
+    ...prompt,
+    get metadata(): never {
+      throw new Error('no');
+    },
+  };
+  const revoked = Proxy.revocable({}, {});
+  revoked.revoke();
+  const hostile: [unknown, string][] = [
+    [undefined, 'undefined is not JSON'],
+    [null, 'must be an object'],
+    ['text', 'must be an object'],
+    [[prompt], 'must be an object'],
+    [cyclic, 'deeper than 200'],
+    [{ ...prompt, metadata: deep }, 'deeper than 200'],
+    [throwing, 'cannot be read: no'],
+    [revoked.proxy, 'cannot be read'],
+    [JSON.parse(`{"__proto__": {"polluted": 1}}`), '__proto__'],
+    [{ ...prompt, metadata: JSON.parse('{"a":{"__proto__":[]}}') }, '__proto__'],
+    [{ ...prompt, metadata: { when: new Date(0) } }, 'write it as text'],
+    [{ ...prompt, metadata: new Map() }, 'instance of a class'],
+    [{ ...prompt, metadata: { n: Number.NaN } }, 'NaN is not a JSON number'],
+    [{ ...prompt, metadata: { n: 1n } }, 'a bigint is not JSON'],
+    [{ ...prompt, metadata: { f: () => 1 } }, 'a function is not JSON'],
+    [{ ...prompt, metadata: { s: '\ud800' } }, 'lone surrogate'],
+    [{ ...prompt, metadata: { '\udc00': 1 } }, 'lone surrogate'],
+    [{ ...prompt, metadata: { list: new Array(5) } }, 'undefined is not JSON'],
+    [{ ...prompt, name: 'a'.repeat(1_100_000) }, 'larger than'],
+    [Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`key${n}`, 1])), '5000 members'],
+  ];
+  for (const [value, says] of hostile) expect(refusal(value).message).toContain(says);
+  expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  expect(Object.getPrototypeOf(parseDefinition(Object.assign(Object.create(null), prompt), 'here'))).toBe(
+    Object.prototype,
+  );
+});

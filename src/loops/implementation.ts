@@ -1,0 +1,28 @@
+/** The port to tools: what stands behind the `implementation` of a tool loop. */
+import type { Json } from '../protocol/json.js';
+import type { Origin } from './origin.js';
+
+/** What a tool is told beside its input. */
+export interface ToolCall {
+  readonly callId: string;
+  /** The same for every attempt, in any process. */
+  readonly idempotencyKey: string;
+  /** Aborted when the call is cancelled or has timed out. */
+  readonly signal: AbortSignal;
+  readonly config: { readonly [name: string]: Json };
+  /** Writes a line for people into the trace. */
+  log(level: 'debug' | 'info' | 'warn' | 'error', message: string): void;
+  /** Adds an event of a type in a namespace of one's own to the trace. */
+  emit(type: string, value?: Json): void;
+}
+
+/** A tool ready to be called; what it throws becomes TOOL_FAILED. */
+export type ToolFunction = (input: Json, call: ToolCall) => Promise<unknown> | unknown;
+
+/** One way to implement tools, named by what stands before the colon. */
+export interface Implementation {
+  readonly scheme: string;
+  /** Why this cannot be run from there, or undefined; asked when a definition is registered, touches nothing. */
+  flaw(target: string, origin: Origin, config: { readonly [name: string]: Json }): string | undefined;
+  open(target: string, origin: Origin, config: { readonly [name: string]: Json }): Promise<ToolFunction>;
+}

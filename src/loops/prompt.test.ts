@@ -1,0 +1,94 @@
+import { expect } from 'vitest';
+import { answering, hostOf, prompt, typesOf } from '../../spec/turns/stage.js';
+import { verifies } from '../../spec/verifies.js';
+
+const object = (name: string): object => ({
+  type: 'object',
+  properties: { [name]: { type: 'string' } },
+  required: [name],
+  additionalProperties: false,
+});
+
+const told = { backend: { id: 'told' } };
+
+async function run(template: string, input: unknown, replies: readonly string[], outputSchema: unknown = true) {
+  const backend = answering(replies);
+  const host = hostOf([prompt('p', template, { ...told, outputSchema: outputSchema as boolean })], {
+    backends: [backend],
+  });
+  return { result: await host.run({ loop: 'p', input }), asked: backend.asked };
+}
+
+verifies('prompt.template', 'a value that holds a placeholder reaches for another variable', async () => {
+  const { result, asked } = await run('{{a}} and {{ b.c }} of {{d}}', { a: '{{b.c}}', b: { c: 'C' }, d: [1, null] }, [
+    'ok',
+  ]);
+  expect(result.status).toBe('ok');
+  expect(asked[0]?.prompt).toContain('{{b.c}} and C of [1,null]');
+});
+
+for (const [name, input] of [
+  ['missing', {}],
+  ['on the prototype', { a: {} }],
+  ['inside a text', { a: 'x' }],
+  ['inside null', { a: null }],
+] as const) {
+  verifies('prompt.template', `a variable that is ${name} becomes an empty text in a prompt that is sent`, async () => {
+    const { result, asked } = await run('{{a.constructor}}', input, ['ok']);
+    expect(result).toMatchObject({ status: 'error', error: { code: 'TEMPLATE_FAILED' } });
+    expect(result.error?.message).toContain('{{a.constructor}}');
+    expect(asked).toEqual([]);
+    expect(typesOf(result.trace, result.callId)).toEqual(['call.started', 'call.input.validated', 'call.errored']);
+  });
+}
+
+verifies('prompt.template', 'null and an empty text are taken for a missing variable', async () => {
+  const { result, asked } = await run('[{{a}}][{{b}}]', { a: null, b: '' }, ['ok']);
+  expect(result.status).toBe('ok');
+  expect(asked[0]?.prompt).toContain('[][]');
+});
+
+for (const [what, text, schema, output] of [
+  ['JSON', ' {"x":"1"} ', object('x'), { x: '1' }],
+  ['JSON in a fence', 'Sure!\n```json\n{"x":"1"}\n```\nBye', object('x'), { x: '1' }],
+  ['plain text', 'just text', object('text'), { text: 'just text' }],
+  ['text for a loop that returns text', '{"x":1}', { type: 'string' }, '{"x":1}'],
+  ['a number for a loop that returns one', ' 42\n', { type: 'number' }, 42],
+  ['JSON without a schema', '[1,2]', true, [1, 2]],
+  ['a word without a schema', 'true', true, { text: 'true' }],
+] as const) {
+  verifies('prompt.reply', `${what} is misread`, async () => {
+    const { result, asked } = await run('hi', {}, [text], schema);
+    expect(result).toMatchObject({ status: 'ok', output });
+    expect(asked).toHaveLength(1);
+  });
+}
+
+verifies('prompt.reply', 'a reply that does not fit is not told to the model, or told for ever', async () => {
+  const repaired = await run('hi', {}, ['{"y":1}', '{"x":"1"}'], object('x'));
+  expect(repaired.result).toMatchObject({ status: 'ok', output: { x: '1' } });
+  expect(repaired.asked[1]?.prompt).toContain('does not fit');
+  const lost = await run('hi', {}, ['{"y":1}', '{"y":2}', '{"x":"1"}'], object('x'));
+  expect(lost.result).toMatchObject({ status: 'error', error: { code: 'OUTPUT_VALIDATION_FAILED' } });
+  expect(lost.asked).toHaveLength(2);
+});
+
+verifies('prompt.reply', 'a repair that cannot be made hides what was wrong', async () => {
+  const { result } = await run('hi', {}, ['{"y":1}'], object('x'));
+  expect(result).toMatchObject({ status: 'error', error: { code: 'OUTPUT_VALIDATION_FAILED' } });
+});
+
+verifies('policy.order', 'a route is taken whose conditions do not hold', async () => {
+  const backends = [answering(['own'], 'told'), answering(['long'], 'long'), answering(['german'], 'german')];
+  const policy = {
+    routing: [
+      { when: { promptLengthOver: 20 }, backend: { id: 'long' } },
+      { when: { input: { '$.lang': 'de' } }, backend: { id: 'german' } },
+    ],
+  };
+  const host = hostOf([prompt('p', '{{text}}', { ...told, policy })], { backends });
+  const ask = async (input: object): Promise<unknown> => (await host.run({ loop: 'p', input })).output;
+  expect(await ask({ text: 'a text that is far too long', lang: 'de' })).toEqual({ text: 'long' });
+  expect(await ask({ text: 'kurz', lang: 'de' })).toEqual({ text: 'german' });
+  expect(await ask({ text: 'short', lang: 'en' })).toEqual({ text: 'own' });
+});

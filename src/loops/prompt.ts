@@ -1,0 +1,139 @@
+/**
+ * The body of a prompt loop: render the template, ask the model, read the reply against the output schema. A reply that
+ * does not fit is told to the model once, with what is wrong with it; what it answers then is final.
+ */
+import { LoopError } from '../journal/errors.js';
+import type { Effect } from '../kernel/effect.js';
+import type { Scope } from '../kernel/scope.js';
+import type { Json } from '../protocol/json.js';
+import type { BackendRef, PolicySpec, PromptSpec, RouteSpec } from '../protocol/loop.js';
+import { ask } from './ask.js';
+import { type Bench, benchOf, type NamedModel } from './bench.js';
+import type { ModelReply, ModelRequest } from './model.js';
+import type { Origin } from './origin.js';
+import { compilePath } from './path.js';
+import { readReply } from './reply.js';
+import type { Validator } from './schema.js';
+import { compileTemplate } from './template.js';
+
+/** What a prompt body is made of. */
+export interface PromptParts {
+  readonly id: string;
+  readonly spec: PromptSpec;
+  readonly output: Validator;
+  readonly backend: BackendRef | undefined;
+  readonly policy: PolicySpec | undefined;
+  readonly origin: Origin;
+}
+
+/** What answers when a definition names no backend. */
+const DEFAULT_BACKEND: BackendRef = { id: 'mock' };
+
+export function promptBody(parts: PromptParts): (input: Json, scope: Scope) => Promise<Json> {
+  const { id, spec, output, origin } = parts;
+  const render = compileTemplate(spec.template, id);
+  const route = compileRoutes(parts);
+  return async (input, scope) => {
+    const bench = benchOf(scope);
+    const prompt = render(input);
+    const request = requestOf(parts, bench.named(route(input, prompt)), prompt);
+    const effect = modelEffect(request, { bench, origin, scope, policy: resolved(parts.policy, bench) });
+    const reply = (await scope.effect(effect)) as ModelReply;
+    const first = readReply(reply.text, output);
+    if (first.fits) return first.value;
+    const second = await repaired(scope, effect, request, reply.text, output);
+    return second ?? first.value;
+  };
+}
+
+function requestOf({ spec, output }: PromptParts, named: NamedModel, prompt: string): ModelRequest {
+  const { systemPrompt, maxTokens, temperature } = spec;
+  const { schema } = output;
+  const structured = typeof schema === 'object' && schema.type !== 'string' && Object.keys(schema).length > 0;
+  return {
+    backendId: named.id,
+    model: named.model,
+    ...(named.options !== undefined && { options: named.options }),
+    promptLength: prompt.length + (systemPrompt?.length ?? 0),
+    ...(systemPrompt !== undefined && { system: systemPrompt }),
+    prompt,
+    ...(maxTokens !== undefined && { maxTokens }),
+    ...(temperature !== undefined && { temperature }),
+    ...(structured && { schema }),
+  };
+}
+
+interface Setting {
+  readonly bench: Bench;
+  readonly origin: Origin;
+  readonly scope: Scope;
+  readonly policy: PolicySpec | undefined;
+}
+
+/** Asks whatever backend the request names: a layer may have named another. */
+function modelEffect(request: ModelRequest, { bench, origin, scope, policy }: Setting): Effect {
+  const turn = turnOf(scope);
+  const perform: Effect['perform'] = async (input, { signal }) => {
+    const asked = input as unknown as ModelRequest;
+    const { backendId: id, model, options } = asked;
+    const ref = options === undefined ? { id, model } : { id, model, options };
+    const opened = await bench.backend(id).open(ref, { origin, turn, answered: bench.answered(turn, ref) });
+    return ask(opened, asked, { signal });
+  };
+  const effect: Effect = { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform };
+  return policy === undefined ? effect : Object.assign(effect, { policy });
+}
+
+/** The second and last answer, if it fits. Where even asking fails, the first answer is what counts. */
+async function repaired(
+  scope: Scope,
+  effect: Effect,
+  request: ModelRequest,
+  answer: string,
+  output: Validator,
+): Promise<Json | undefined> {
+  const value = readReply(answer, output).value;
+  const flaws = output.flaws(value).map(({ path, message }) => `${path || '/'} ${message}`);
+  const prompt =
+    `${request.prompt}\n\nYour last answer was:\n${answer.slice(0, 4000)}\n\n` +
+    `It does not fit: ${flaws.join('; ').slice(0, 2000)}. Answer again with a JSON value that fits the schema, and nothing else.`;
+  const promptLength = request.promptLength + prompt.length - request.prompt.length;
+  try {
+    const reply = (await scope.effect({ ...effect, input: { ...request, prompt, promptLength } })) as ModelReply;
+    const second = readReply(reply.text, output);
+    return second.fits ? second.value : undefined;
+  } catch (thrown) {
+    if (thrown instanceof LoopError && ['BACKEND_FAILED', 'TIMEOUT', 'CONTENT_REFUSED'].includes(thrown.code)) return;
+    throw thrown;
+  }
+}
+
+type Route = (input: Json, prompt: string) => BackendRef;
+
+/** The first route whose conditions hold names the backend; else it is the loop's own. */
+function compileRoutes({ id, backend = DEFAULT_BACKEND, policy }: PromptParts): Route {
+  const routes = (policy?.routing ?? []).map((route) => ({ holds: compileWhen(route, id), backend: route.backend }));
+  return (input, prompt) => routes.find(({ holds }) => holds(input, prompt))?.backend ?? backend;
+}
+
+function compileWhen({ when }: RouteSpec, id: string): (input: Json, prompt: string) => boolean {
+  const paths = Object.entries(when.input ?? {}).map(([path, wanted]) => ({
+    path: compilePath(path, `${id}: policy.routing`),
+    wanted: JSON.stringify(wanted),
+  }));
+  const over = when.promptLengthOver ?? -1;
+  return (input, prompt) =>
+    prompt.length > over && paths.every(({ path, wanted }) => JSON.stringify(path.one(input)) === wanted);
+}
+
+/** The policy with every backend's model by name: a layer knows no backends. */
+function resolved(policy: PolicySpec | undefined, bench: Bench): PolicySpec | undefined {
+  if (policy?.fallback === undefined) return policy;
+  return { ...policy, fallback: policy.fallback.map((ref) => bench.named(ref)) };
+}
+
+/** The root of the scope's path. */
+export function turnOf({ key }: Scope): string {
+  const end = key.indexOf('/');
+  return end === -1 ? key : key.slice(0, end);
+}

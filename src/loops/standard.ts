@@ -1,0 +1,91 @@
+/**
+ * The two ends of a loop in code. An end is a JSON Schema, or any schema that speaks Standard Schema (zod, valibot,
+ * arktype, …), from which the types are inferred; where that can tell its JSON Schema, the definition shows it.
+ */
+import { LoopError } from '../journal/errors.js';
+import type { Json } from '../protocol/json.js';
+import type { JsonSchema } from '../protocol/loop.js';
+import { checked, compileSchema, type Flaw, type Validator } from './schema.js';
+
+interface Issue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+type Validated = { readonly value: unknown; readonly issues?: undefined } | { readonly issues: readonly Issue[] };
+
+/** What we use of a schema that speaks Standard Schema. */
+export interface StandardSchema<I = unknown, O = unknown> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly types?: { readonly input: I; readonly output: O } | undefined;
+    readonly validate: (value: unknown) => Validated | Promise<Validated>;
+  };
+}
+
+/** What an end may be given as. */
+export type Schema = StandardSchema | JsonSchema;
+
+/** The type that a schema takes, and the type that it makes of it. */
+export type InputOf<S> = S extends StandardSchema<infer I, unknown> ? I : unknown;
+export type OutputOf<S> = S extends StandardSchema<unknown, infer O> ? O : unknown;
+
+type Code = 'INPUT_VALIDATION_FAILED' | 'OUTPUT_VALIDATION_FAILED';
+
+/** An end of a loop: how it is shown, how it is judged, and what the body gets. */
+export interface End {
+  readonly validator: Validator;
+  readonly check: (value: unknown) => unknown;
+}
+
+export function endOf(schema: Schema, code: Code, id: string): End {
+  const side = code === 'INPUT_VALIDATION_FAILED' ? 'input' : 'output';
+  if (!isStandard(schema)) {
+    const validator = compileSchema(schema, `${id}: ${side}`);
+    return { validator, check: checked(validator, code, id) };
+  }
+  const { validate } = schema['~standard'];
+  const judged = (value: unknown): Validated => {
+    const result = validate(value);
+    if (!(result instanceof Promise)) return result;
+    throw new LoopError('DEFINITION_INVALID', `The ${side} schema of "${id}" is asynchronous: a check must not wait.`);
+  };
+  const flaws = (value: unknown): readonly Flaw[] => (judged(value).issues ?? []).slice(0, 20).map(flawOf);
+  const validator: Validator = {
+    schema: shownSchema(schema, side),
+    check: (value) => judged(value).issues === undefined,
+    flaws,
+  };
+  const check = (value: unknown): unknown => {
+    const result = judged(value);
+    if (result.issues === undefined) return result.value;
+    const errors = result.issues.slice(0, 20).map(flawOf);
+    const told = errors.map(({ path, message }) => `${path || '/'}: ${message}`).join('; ');
+    throw new LoopError(code, `The ${side} of "${id}" does not fit its schema: ${told}`, {
+      errors: errors as unknown as Json,
+    });
+  };
+  return { validator, check };
+}
+
+function isStandard(schema: Schema): schema is StandardSchema {
+  return (typeof schema === 'object' || typeof schema === 'function') && schema !== null && '~standard' in schema;
+}
+
+function flawOf({ message, path = [] }: Issue): Flaw {
+  const names = path.map((part) => (typeof part === 'object' ? part.key : part));
+  const pointer = names.map((name) => `/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+  return { path: pointer, message };
+}
+
+/** The JSON Schema of an end, if the library can tell it; else the schema that allows anything. */
+function shownSchema(schema: StandardSchema, side: 'input' | 'output'): JsonSchema {
+  const told = (schema['~standard'] as { jsonSchema?: { [side in 'input' | 'output']?: (options: object) => unknown } })
+    .jsonSchema?.[side];
+  try {
+    return (told?.({ target: 'draft-2020-12' }) ?? true) as JsonSchema;
+  } catch {
+    return true;
+  }
+}

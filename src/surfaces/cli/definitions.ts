@@ -1,0 +1,76 @@
+/** Definitions as verbs name them: `loop`, `loop@1.2.0`, or a file that holds one. */
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { LoopError } from '../../journal/errors.js';
+import { nearest } from '../../loops/definition/nearest.js';
+import type { BadFile, Definitions } from '../compose.js';
+import { UsageError } from '../settings.js';
+import { plain } from './paint.js';
+import type { Terminal } from './terminal.js';
+
+/** A loop as it was asked for. */
+export interface Wanted {
+  readonly id: string;
+  readonly version: string | undefined;
+}
+
+/** The file that is meant, if what was given is the path of one and not the id of a loop. */
+export function fileOf(given: string, cwd: string): string | undefined {
+  if (!/[/\\]|\.(?:json|toml|mjs|js|ts)$/.test(given)) return undefined;
+  const file = resolve(cwd, given);
+  if (existsSync(file)) return file;
+  throw new UsageError(`There is no file ${given}.`);
+}
+
+/** An id with the version that stands behind an @ or in `--version`. */
+export function wantedOf(given: string, option: string | undefined): Wanted {
+  const at = given.indexOf('@');
+  const [id, version] = at === -1 ? [given, option] : [given.slice(0, at), given.slice(at + 1)];
+  if (option !== undefined && version !== option) {
+    throw new UsageError(`"${given}" and --version ${option} name two versions; give one.`);
+  }
+  return { id, version };
+}
+
+/** The one loop that a file holds. */
+export function loopOf(file: string, { found, bad }: Definitions, option: string | undefined): Wanted {
+  const flaws = bad.filter((item) => item.file === file);
+  const [flaw] = flaws;
+  if (flaw !== undefined) {
+    throw new LoopError('DEFINITION_INVALID', describeBad(flaw), { flaws: flaws.map((item) => ({ ...item })) });
+  }
+  const loops = found.filter((item) => item.file === file).map(({ registered }) => registered.definition);
+  const [loop] = loops;
+  if (loop === undefined) throw new UsageError(`${file} holds no loop.`);
+  if (loops.length > 1) {
+    throw new UsageError(`${file} holds several loops: ${loops.map(({ id }) => id).join(', ')}. Name one, with --loops.`);
+  }
+  return wantedOf(`${loop.id}@${loop.version}`, option);
+}
+
+/** What to try when there is no loop of this name. */
+export function missing({ id, version }: Wanted, { registry }: Definitions): readonly string[] {
+  const known = registry.list().map(({ definition }) => definition);
+  const versions = known.filter((definition) => definition.id === id).map((definition) => definition.version);
+  if (version !== undefined && versions.length > 0) return [`"${id}" is there as ${versions.join(', ')}.`];
+  const ids = known.map((definition) => definition.id);
+  const meant = nearest(id, ids) ?? ids.find((other) => other.startsWith(id));
+  return meant === undefined ? [] : [`Did you mean "${meant}"?`];
+}
+
+const SHOWN = 3;
+
+/** Tells of files that could not be loaded: how many, and the first of them. */
+export function warnBad(bad: readonly BadFile[], terminal: Terminal): void {
+  if (bad.length === 0) return;
+  const files = new Set(bad.map(({ file }) => file)).size;
+  terminal.say(`${files === 1 ? 'One file' : `${files} files`} could not be loaded (see: rondo check):`);
+  for (const item of bad.slice(0, SHOWN)) terminal.say(`  ${describeBad(item)}`);
+  if (bad.length > SHOWN) terminal.say(`  and ${bad.length - SHOWN} more`);
+}
+
+/** File, line and path of a flaw in one line. */
+export function describeBad({ file, path, line, column, reason }: BadFile): string {
+  const place = line === undefined ? file : `${file}:${line}${column === undefined ? '' : `:${column}`}`;
+  return plain(`${place}: ${path ? `${path}: ` : ''}${reason}`);
+}

@@ -1,0 +1,71 @@
+/** How a turn ended, for people: what came of it, where it failed, and what to do next. */
+import type { PendingItem, TraceEvent, TurnResult } from '../../protocol/trace.js';
+import { exitOfCode } from './report.js';
+import { duration, plain } from './paint.js';
+import { exit } from './verb.js';
+
+export function exitOf({ status, error }: Pick<TurnResult, 'status' | 'error'>): number {
+  if (status === 'ok') return exit.ok;
+  if (status === 'paused') return exit.paused;
+  return error === undefined ? exit.failed : exitOfCode(error.code);
+}
+
+/** Status, duration, turn and tokens in one line. */
+export function summaryOf({ status, durationMs, turnId, trace }: TurnResult): string {
+  const tokens = tokensOf(trace);
+  const used = tokens === undefined ? '' : `, ${tokens.input} tokens in, ${tokens.output} out`;
+  // What was refused before it began has left no turn to look at.
+  const which = trace.length === 0 && status === 'error' ? '' : `, turn ${turnId}`;
+  return `${status} after ${duration(durationMs)}${which}${used}`;
+}
+
+/** Sums up what the models of a trace read and wrote; undefined if none was asked. */
+function tokensOf(trace: readonly TraceEvent[]): { input: number; output: number } | undefined {
+  const answers = trace.filter(({ type }) => type === 'call.backend.responded');
+  if (answers.length === 0) return undefined;
+  const sum = { input: 0, output: 0 };
+  for (const { payload } of answers) {
+    const { inputTokens = 0, outputTokens = 0 } = (payload ?? {}) as { inputTokens?: number; outputTokens?: number };
+    sum.input += inputTokens;
+    sum.output += outputTokens;
+  }
+  return sum;
+}
+
+/** What went wrong and where, or what is waited for, and what to do next. */
+export function toldOf(result: TurnResult): readonly string[] {
+  const { status, error, pending = [], turnId, reason } = result;
+  if (status === 'paused') return [...pending.flatMap(waitOf), `Then: rondo resume ${turnId}`];
+  if (status === 'stopped') return [`Stopped: ${plain(reason ?? 'no reason was given')}`];
+  if (error === undefined) return [];
+  return [`${error.code}: ${plain(error.message, { lines: true, max: 4000 })}`, ...placeOf(error.details), ...adviceOf(result, error.code)];
+}
+
+/** What a turn waits for, and how it is given. */
+export function waitOf({ kind, key, name, until }: PendingItem): readonly string[] {
+  if (kind === 'timer') return [`Waits until ${until} (${key}).`];
+  if (kind === 'signal') return [`Waits for the signal "${plain(name ?? '')}" (${key}).`];
+  return [
+    `It is unknown whether "${plain(name ?? '')}" happened (${key}). Find out, then say so:`,
+    `  rondo resolve ${key} --retry           it did not happen: do it`,
+    `  rondo resolve ${key} --result JSON     it happened, and this came of it`,
+    `  rondo resolve ${key} --fail            give it up`,
+  ];
+}
+
+function placeOf(details: unknown): readonly string[] {
+  const { failedStep } = (details ?? {}) as { failedStep?: { stepIndex?: number; loopId?: string; callId?: string } };
+  if (failedStep === undefined) return [];
+  const { stepIndex, loopId = '', callId } = failedStep;
+  return [`Where: step ${stepIndex} (${plain(loopId)}), call ${callId}`];
+}
+
+function adviceOf({ loopId, turnId, trace }: TurnResult, code: string): readonly string[] {
+  if (code === 'LOOP_NOT_FOUND' && trace.length === 0) return ['Next: rondo list'];
+  if (code === 'INPUT_VALIDATION_FAILED') return [`Next: rondo show ${loopId}`];
+  if (code === 'KEY_CONFLICT') return ['Next: choose another --key, or give the same input again.'];
+  if (code === 'REPLAY_MISMATCH') {
+    return ['The code is not what it was. The turn stands where it stood; bring the old code back, then resume it.'];
+  }
+  return trace.length === 0 ? [] : [`Next: rondo trace ${turnId}`];
+}

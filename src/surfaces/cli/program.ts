@@ -1,0 +1,98 @@
+/** The command line: verbs with their help, and what becomes of a line that is not one of ours. */
+import { Command, CommanderError } from 'commander';
+import { type Flags, UsageError } from '../settings.js';
+import { report } from './report.js';
+import type { Terminal } from './terminal.js';
+import { exit, type Options, type Verb } from './verb.js';
+import { verbs } from './verbs.js';
+
+export const VERSION = '0.1.0';
+
+const settings: readonly (readonly [flags: string, means: string])[] = [
+  ['--data <dir>', 'where the journal is kept (RONDO_DATA; default .rondo)'],
+  ['--loops <dir>', 'where the definitions are (RONDO_LOOPS; default loops)'],
+  ['--config <file>', 'settings of the project (RONDO_CONFIG; default rondo.toml if it is there)'],
+  ['--store <url>', 'sqlite:, sqlite:PATH or memory: (RONDO_STORE; default sqlite: in the data directory)'],
+  ['--engine <name>', 'what runs the turns (RONDO_ENGINE; default local)'],
+];
+
+const exits = `
+Exit codes: 0 ok, 1 failed or not found, 2 paused, 3 verification did not pass, 64 usage,
+70 a fault of the machinery or the set-up, 130 interrupted.
+`;
+
+/** Runs one command line and tells with which code to end. */
+export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
+  const json = args.includes('--json');
+  let code: number = exit.ok;
+  const program = programOf(terminal, async (verb, given, options, flags) => {
+    const { env, cwd } = terminal.streams;
+    const act = await verb.load();
+    code = await act({ args: given, options, asked: { flags, env, cwd }, terminal, json });
+  });
+  try {
+    await program.parseAsync([...args], { from: 'user' });
+    return code;
+  } catch (thrown) {
+    if (thrown instanceof CommanderError) return misread(thrown, terminal, json);
+    // An answer of many documents stays one: what went wrong is told to the person only.
+    return report(thrown, terminal, json && args[0] !== 'trace');
+  }
+}
+
+type Use = (verb: Verb, args: readonly string[], options: Options, flags: Flags) => Promise<void>;
+
+function programOf(terminal: Terminal, use: Use): Command {
+  const { stdout, stderr } = terminal.streams;
+  const program = new Command('rondo');
+  program
+    .description('A runtime for durable agent loops.')
+    .usage('[settings] <verb> [arguments]')
+    .version(VERSION)
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void stdout.write(text),
+      writeErr: (text) => void stderr.write(text),
+      outputError: () => undefined,
+      getOutHelpWidth: () => terminal.width(stdout),
+      getErrHelpWidth: () => terminal.width(stderr),
+    })
+    .addHelpText('after', '\nExamples:\n  $ rondo list\n  $ rondo run hello --input \'{"name": "Ada"}\'')
+    .addHelpText('after', exits);
+  addSettings(program);
+  for (const verb of verbs) addVerb(program, verb, use);
+  return program.commandsGroup('System:').helpCommand('help [verb]', 'Show how a verb is used.');
+}
+
+function addSettings(command: Command): void {
+  command.optionsGroup('Settings:');
+  for (const [flags, means] of settings) command.option(flags, means);
+  const collect = (directory: string, before: readonly string[] = []): string[] => [...before, directory];
+  command.option('--trust <dir>', 'let definitions of this directory run code; may be repeated', collect);
+}
+
+function addVerb(program: Command, verb: Verb, use: Use): void {
+  const command = program.command(`${verb.name} ${verb.arguments}`.trim()).helpGroup(`${verb.group}:`);
+  command.description(verb.about).addHelpText('after', examplesOf(verb));
+  for (const [flags, means] of verb.options) command.option(flags, means);
+  addSettings(command);
+  command.action(async () => {
+    const [outer, inner] = [program.opts<Flags>(), command.opts<Flags & Options>()];
+    const trust = [...(outer.trust ?? []), ...(inner.trust ?? [])];
+    await use(verb, command.processedArgs as string[], inner, { ...outer, ...inner, trust });
+  });
+}
+
+function examplesOf({ examples }: Verb): string {
+  return `\n${examples.length === 1 ? 'Example' : 'Examples'}:\n${examples.map((line) => `  $ ${line}`).join('\n')}`;
+}
+
+/** Help and the version are answers; anything else is a line that was not understood. */
+async function misread({ code, message }: CommanderError, terminal: Terminal, json: boolean): Promise<number> {
+  if (code === 'commander.helpDisplayed' || code === 'commander.version') return exit.ok;
+  if (code === 'commander.help') return exit.usage;
+  const said = message.replace(/^error: /, '').replace(/\n+/g, ' ');
+  const told = `${said.charAt(0).toUpperCase()}${said.slice(1)}${/[.?)]$/.test(said) ? '' : '.'}`;
+  return report(new UsageError(`${told} See: rondo --help`), terminal, json);
+}

@@ -1,0 +1,34 @@
+/** Turns as people name them: by the id, by the session if it has one turn, or by a beginning that only one has. */
+import { LoopError } from '../../journal/errors.js';
+import type { TurnStatus } from '../../protocol/trace.js';
+import type { Reach } from '../owner/reach.js';
+import { UsageError } from '../settings.js';
+
+const SHORTEST = 4;
+const SHOWN = 5;
+
+/** The turns of this id or session, or the one whose id begins like this; TURN_NOT_FOUND if there is none. */
+export async function findTurns(reach: Reach, given: string): Promise<readonly TurnStatus[]> {
+  try {
+    return await reach.ask((desk) => desk.status(given));
+  } catch (thrown) {
+    if (!(thrown instanceof LoopError) || thrown.code !== 'TURN_NOT_FOUND' || given.length < SHORTEST) throw thrown;
+    const all = await reach.ask((desk) => desk.turns());
+    const meant = all.filter(({ turnId }) => turnId.startsWith(given));
+    if (meant.length === 0) throw thrown;
+    return [oneOf(meant, given)];
+  }
+}
+
+/** The one turn that is meant. */
+export async function findTurn(reach: Reach, given: string): Promise<TurnStatus> {
+  return oneOf(await findTurns(reach, given), given);
+}
+
+function oneOf(turns: readonly TurnStatus[], given: string): TurnStatus {
+  const [first] = turns;
+  if (first !== undefined && turns.length === 1) return first;
+  const ids = turns.slice(0, SHOWN).map(({ turnId }) => turnId);
+  const more = turns.length > SHOWN ? `, and ${turns.length - SHOWN} more` : '';
+  throw new UsageError(`"${given}" could be any of ${turns.length} turns: ${ids.join(', ')}${more}. Write more of it.`);
+}

@@ -1,0 +1,59 @@
+/** `resolve`: says what became of an effect in doubt, then goes on with its turn. */
+import { userInfo } from 'node:os';
+import type { Json } from '../../../protocol/json.js';
+import type { TurnStatus } from '../../../protocol/trace.js';
+import { loadLoops, settingsOf } from '../../compose.js';
+import type { Decision } from '../../owner/desk.js';
+import { Reach } from '../../owner/reach.js';
+import { UsageError } from '../../settings.js';
+import { drive, leave, printResult } from '../drive.js';
+import { readInput } from '../input.js';
+import { priceOf } from '../price.js';
+import type { Terminal } from '../terminal.js';
+import { findTurn } from '../turn.js';
+import { type Act, type Options, textOf } from '../verb.js';
+
+export const resolve: Act = async ({ args, options, asked, terminal, json }) => {
+  const { decision, value } = await decisionOf(options, terminal);
+  const settings = await settingsOf(asked);
+  const reach = new Reach(settings, { definitions: () => loadLoops(settings), make: false, serve: true });
+  try {
+    const given = String(args[0]);
+    const turn = await findTurn(reach, given.split('/', 1)[0] ?? '');
+    const key = keyOf(given, turn);
+    await reach.ask((desk) => desk.decide(key, decision, textOf(options.as) ?? whoami(), value));
+    const driving = { reach, terminal, price: priceOf(settings.config), watch: false };
+    const result = await drive(driving, (desk, heard) => desk.resume(turn.turnId, heard));
+    return await printResult(result, terminal, json);
+  } finally {
+    await leave(reach, terminal);
+  }
+};
+
+async function decisionOf(options: Options, terminal: Terminal): Promise<{ decision: Decision; value?: Json }> {
+  const { retry, result, fail } = options;
+  if ([retry, result, fail].filter((option) => option !== undefined).length !== 1) {
+    throw new UsageError('Say exactly one of --retry, --result JSON and --fail.');
+  }
+  if (result === undefined) return { decision: retry === true ? 'retry' : 'fail' };
+  return { decision: 'supply', value: (await readInput('--result', String(result), terminal)) as Json };
+}
+
+/** The key of the effect; a turn with one effect in doubt is enough to name it. */
+function keyOf(given: string, { turnId, pending = [] }: TurnStatus): string {
+  const slash = given.indexOf('/');
+  if (slash !== -1) return turnId + given.slice(slash);
+  const doubts = pending.filter(({ kind }) => kind === 'doubt').map(({ key }) => key);
+  const [only] = doubts;
+  if (only !== undefined && doubts.length === 1) return only;
+  const which = doubts.length === 0 ? 'nothing is in doubt' : `several effects are in doubt: ${doubts.join(', ')}`;
+  throw new UsageError(`In ${turnId} ${which}.`);
+}
+
+function whoami(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return 'somebody at the command line';
+  }
+}

@@ -1,0 +1,74 @@
+/** `run`: one turn of a loop. */
+import { type Definitions, loadLoops, type ProjectSettings, settingsOf } from '../../compose.js';
+import { Reach } from '../../owner/reach.js';
+import { UsageError } from '../../settings.js';
+import { fileOf, loopOf, missing, type Wanted, wantedOf, warnBad } from '../definitions.js';
+import { drive, leave, printResult } from '../drive.js';
+import { readInput } from '../input.js';
+import { priceOf } from '../price.js';
+import type { Terminal } from '../terminal.js';
+import { type Act, type Invocation, type Options, textOf } from '../verb.js';
+
+const SESSION = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
+
+export const run: Act = async (invocation) => {
+  const { options, asked, terminal, json } = invocation;
+  assertOptions(options);
+  const settings = await settingsOf(asked);
+  const input = await readInput('--input', textOf(options.input) ?? '{}', terminal);
+  const { wanted, definitions } = await find(invocation, settings);
+  warnBad(definitions.bad, terminal);
+  const here = definitions.registry.find(wanted.id, wanted.version) !== undefined;
+  const reach = new Reach(settings, { definitions: async () => definitions, make: here, serve: true });
+  try {
+    const request = { loop: wanted.id, input, ...chosen(wanted, options) };
+    const driving = { reach, terminal, price: priceOf(settings.config), watch: options.watch === true };
+    const result = await drive(driving, (desk, heard) => desk.run(request, heard));
+    tellOwner(reach.owner, result.error?.code === 'LOOP_NOT_FOUND' && here, terminal);
+    if (result.error?.code === 'LOOP_NOT_FOUND' && !here) tellMissing(wanted, definitions, terminal);
+    return await printResult(result, terminal, json);
+  } finally {
+    await leave(reach, terminal);
+  }
+};
+
+function assertOptions({ grant, session, key }: Options): void {
+  if (grant !== undefined) throw new UsageError('--grant is not in this version: a turn runs without limits of its own.');
+  if (typeof session === 'string' && !SESSION.test(session)) {
+    throw new UsageError('--session must be 1 to 100 letters, digits or _ . : - and not begin with a point.');
+  }
+  if (typeof key === 'string' && (key === '' || key.length > 1000)) {
+    throw new UsageError('--key must be text of 1 to 1,000 characters.');
+  }
+}
+
+async function find(
+  { args, options }: Invocation,
+  settings: ProjectSettings,
+): Promise<{ wanted: Wanted; definitions: Definitions }> {
+  const given = String(args[0]);
+  const version = textOf(options.version);
+  const file = fileOf(given, settings.cwd);
+  const definitions = await loadLoops(settings, file === undefined ? [] : [file]);
+  const wanted = file === undefined ? wantedOf(given, version) : loopOf(file, definitions, version);
+  return { wanted, definitions };
+}
+
+function chosen({ version }: Wanted, options: Options): { version?: string; sessionId?: string; key?: string } {
+  const [sessionId, key] = [textOf(options.session), textOf(options.key)];
+  return {
+    ...(version !== undefined && { version }),
+    ...(sessionId !== undefined && { sessionId }),
+    ...(key !== undefined && { key }),
+  };
+}
+
+function tellOwner(owner: number | undefined, unknown: boolean, terminal: Terminal): void {
+  if (owner === undefined) return;
+  const where = `The store belongs to process ${owner}, which runs this with the definitions it began with`;
+  terminal.say(unknown ? `${where}; this loop is not among them. Try again when it has ended.` : `${where}.`);
+}
+
+function tellMissing(wanted: Wanted, definitions: Definitions, terminal: Terminal): void {
+  for (const line of missing(wanted, definitions)) terminal.say(line);
+}

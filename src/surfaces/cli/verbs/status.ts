@@ -1,0 +1,40 @@
+/** `status`: how a turn stands, or all turns of a session. */
+import type { TurnStatus } from '../../../protocol/trace.js';
+import { noDefinitions, settingsOf } from '../../compose.js';
+import { Reach } from '../../owner/reach.js';
+import { waitOf } from '../outcome.js';
+import { duration, plain } from '../paint.js';
+import { findTurns } from '../turn.js';
+import { type Act, exit } from '../verb.js';
+
+export const status: Act = async ({ args, asked, terminal, json }) => {
+  const given = String(args[0]);
+  const reach = new Reach(await settingsOf(asked), { definitions: noDefinitions, make: false });
+  try {
+    const turns = await findTurns(reach, given);
+    const [first] = turns;
+    const session = first?.sessionId === given;
+    if (json) await terminal.json(session ? { sessionId: given, turns } : first);
+    else await terminal.print(turns.map(forPeople).join('\n'));
+    return exit.ok;
+  } finally {
+    await reach.close();
+  }
+};
+
+function forPeople(turn: TurnStatus): string {
+  const { turnId, sessionId, loopId, loopVersion, status: how, startedAt, endedAt, durationMs, error, pending } = turn;
+  const facts: (readonly [string, string | undefined])[] = [
+    ['turn', turnId],
+    ['session', sessionId],
+    ['loop', `${loopId}@${loopVersion}`],
+    ['status', how],
+    ['started', startedAt],
+    ['ended', endedAt === undefined ? undefined : `${endedAt} (${duration(durationMs ?? 0)})`],
+    ['error', error === undefined ? undefined : `${error.code}: ${plain(error.message)}`],
+  ];
+  const lines = facts.flatMap(([label, value]) => (value === undefined ? [] : [`${label.padEnd(8)} ${value}`]));
+  const waits = (pending ?? []).flatMap(waitOf);
+  const next = how === 'interrupted' ? [`Go on with: rondo resume ${turnId}`] : [];
+  return `${[...lines, ...waits, ...next].join('\n')}\n`;
+}

@@ -1,0 +1,111 @@
+/**
+ * The settings of one invocation: what a flag says goes before the environment, that before the project's config, that
+ * before the default. Nothing is read here but what is handed in.
+ */
+import { join, resolve } from 'node:path';
+
+/** Somebody asked for something that there is not; nothing was done. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** What a person may say on the command line about where things are. */
+export interface Flags {
+  readonly data?: string;
+  readonly loops?: string;
+  readonly config?: string;
+  readonly store?: string;
+  readonly engine?: string;
+  readonly trust?: readonly string[];
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What was asked for, before the project's config is known. */
+export interface Asked {
+  readonly flags: Flags;
+  readonly env: Environment;
+  readonly cwd: string;
+}
+
+/** The part of a config that settings are made of; its paths are absolute. */
+export interface Configured {
+  readonly data?: string;
+  readonly loops?: string;
+  readonly store?: string;
+  readonly engine?: string;
+  readonly trusted: readonly string[];
+}
+
+export type StoreChoice = { readonly kind: 'memory' } | { readonly kind: 'sqlite'; readonly path: string };
+
+export interface Settings<C extends Configured = Configured> {
+  readonly data: string;
+  readonly loops: string;
+  /** Whether somebody named the directory of definitions: then it must be there. */
+  readonly loopsNamed: boolean;
+  readonly store: StoreChoice;
+  readonly trusted: readonly string[];
+  /** For tests: makes ids and chance repeatable. */
+  readonly seed: string | undefined;
+  /** For tests: what the clock shows at the start, in milliseconds. */
+  readonly now: number | undefined;
+  readonly env: Environment;
+  readonly cwd: string;
+  readonly config: C;
+}
+
+/** The config file that was named; undefined if none was. */
+export function configNamed({ flags, env }: Asked): string | undefined {
+  return flags.config ?? given(env, 'RONDO_CONFIG');
+}
+
+export function settle<C extends Configured>(asked: Asked, config: C): Settings<C> {
+  const { flags, env, cwd } = asked;
+  const named = (flag: string | undefined, variable: string): string | undefined => flag ?? given(env, variable);
+  const place = (path: string | undefined): string | undefined => (path === undefined ? undefined : resolve(cwd, path));
+  const data = place(named(flags.data, 'RONDO_DATA')) ?? config.data ?? resolve(cwd, '.rondo');
+  const loops = place(named(flags.loops, 'RONDO_LOOPS')) ?? config.loops;
+  assertEngine(named(flags.engine, 'RONDO_ENGINE') ?? config.engine ?? 'local');
+  return {
+    data,
+    loops: loops ?? resolve(cwd, 'loops'),
+    loopsNamed: loops !== undefined,
+    store: storeOf(named(flags.store, 'RONDO_STORE') ?? config.store ?? 'sqlite:', data, cwd),
+    trusted: [...(flags.trust ?? []).map((directory) => resolve(cwd, directory)), ...config.trusted],
+    seed: given(env, 'RONDO_SEED'),
+    now: timeOf(given(env, 'RONDO_NOW')),
+    env,
+    cwd,
+    config,
+  };
+}
+
+/** A variable that is set to nothing is not set. */
+function given(env: Environment, name: string): string | undefined {
+  return env[name] || undefined;
+}
+
+function assertEngine(engine: string): void {
+  if (engine === 'local') return;
+  if (engine === 'restate') throw new UsageError('The engine "restate" is not in this version; use "local".');
+  throw new UsageError(`There is no engine "${engine}"; use "local".`);
+}
+
+function storeOf(url: string, data: string, cwd: string): StoreChoice {
+  if (url === 'memory:') return { kind: 'memory' };
+  if (url === 'sqlite:') return { kind: 'sqlite', path: join(data, 'journal.db') };
+  if (url.startsWith('sqlite:')) return { kind: 'sqlite', path: resolve(cwd, url.slice('sqlite:'.length)) };
+  if (/^postgres(?:ql)?:/.test(url)) {
+    throw new UsageError('A store in PostgreSQL is not in this version; use sqlite: or sqlite:PATH.');
+  }
+  // The address is not repeated: it may hold a password.
+  throw new UsageError('A store is sqlite: (in the data directory), sqlite:PATH or memory:.');
+}
+
+function timeOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const time = /^\d{1,16}$/.test(text) ? Number(text) : Date.parse(text);
+  if (Number.isFinite(time)) return time;
+  throw new UsageError('RONDO_NOW must be a time such as 2025-01-01T00:00:00Z, or milliseconds since 1970.');
+}

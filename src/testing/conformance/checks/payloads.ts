@@ -1,0 +1,224 @@
+/** The payload of each event, as the table of section 6 has it. */
+import { type Check, checksOf } from '../check.js';
+import { payloadFault } from '../events.js';
+import { CheckFailure, demand, demandSame, isAmount, isText, own, show } from '../failure.js';
+import type { Recording } from '../recording.js';
+import { composite, echo, failing, loop, NAMED, NOTHING, prompt, runAll, step } from '../samples.js';
+import type { Stage } from '../stage.js';
+
+/** The payload of the one event of a type in the outermost call, held against the table. */
+function fitting(run: Recording, type: string): unknown {
+  const payload = run.payload(type);
+  const fault = payloadFault({ callId: run.root, ts: '', type, payload });
+  if (fault !== undefined) throw new CheckFailure(fault);
+  return payload;
+}
+
+/** A loop of each kind that succeeds. */
+async function oneOfEach(stage: Stage): Promise<readonly Recording[]> {
+  await stage.register(echo(stage, 'tool'), prompt(stage, 'prompt'), composite('composite', [step('tool')]));
+  const runs: Recording[] = [];
+  for (const id of ['tool', 'prompt', 'composite']) runs.push(await stage.succeed(id, {}));
+  return runs;
+}
+
+const SLOW_MS = 120;
+
+/** With a slow body: validation does not count it in, and every total above it does. */
+async function measuresSlowBody(stage: Stage): Promise<void> {
+  const tool = stage.custom(async (input) => {
+    await new Promise((resolve) => setTimeout(resolve, SLOW_MS));
+    return input;
+  });
+  if (tool === undefined) return stage.note('durations were not judged on a slow body: the driver takes no functions');
+  await stage.register(loop('slow', 'tool', { tool }), composite('of-slow', [step('slow')]));
+  const run = await stage.succeed('of-slow', {});
+  for (const callId of [run.root, run.callOf('slow')]) {
+    const took = own(run.payload('call.output.validated', callId), 'durationMs');
+    const only = isAmount(took) && took < SLOW_MS / 2;
+    demand(only, `validating an output took ${show(took)} ms after a body of ${SLOW_MS} ms: the body is counted in`);
+  }
+  demandSum(totalOf(run, run.root), [totalOf(run, run.callOf('slow'))]);
+}
+
+function totalOf(run: Recording, callId: string): unknown {
+  return own(run.payload('call.completed', callId), 'totalDurationMs');
+}
+
+/** The whole is not less than its parts, but for a millisecond of rounding each. */
+function demandSum(whole: unknown, parts: readonly unknown[]): void {
+  const sum = parts.filter(isAmount).reduce((total, part) => total + part, 0);
+  demand(isAmount(whole) && parts.every(isAmount), `durations that are no numbers: ${show([whole, ...parts])}`);
+  demand(whole + parts.length >= sum, `totalDurationMs is ${whole}, less than its children's: ${show(parts)}`);
+}
+
+export const payloadChecks: readonly Check[] = checksOf(4, [
+  {
+    id: 'TRC-04',
+    section: '6',
+    level: 'MUST',
+    title: 'call.started names loop and version, and the parent of a child only',
+    async run(stage) {
+      await stage.register(
+        echo(stage, 'inner', { version: '0.3.1' }),
+        composite('outer', [step('inner')], { version: '2.0.0-rc.1' }),
+      );
+      const run = await stage.succeed('outer', {});
+      const root = fitting(run, 'call.started');
+      demandSame(own(root, 'loopId'), 'outer', "the root's loopId");
+      demandSame(own(root, 'loopVersion'), '2.0.0-rc.1', "the root's loopVersion");
+      demandSame(own(root, 'parentCallId'), undefined, "the root's parentCallId");
+      const child = run.payload('call.started', run.callOf('inner'));
+      demandSame(own(child, 'loopVersion'), '0.3.1', "the child's loopVersion");
+      demandSame(own(child, 'parentCallId'), run.root, "the child's parentCallId");
+    },
+  },
+  {
+    id: 'TRC-05',
+    section: '6',
+    level: 'MUST',
+    title: 'call.input.validated has a durationMs',
+    async run(stage) {
+      for (const run of await oneOfEach(stage)) fitting(run, 'call.input.validated');
+    },
+  },
+  {
+    id: 'TRC-06',
+    section: '6',
+    level: 'MUST',
+    title: 'call.backend.requested names backend and model that are used, and the length of the rendered prompt',
+    async run(stage) {
+      const { prompt: spec, backend } = stage.profile;
+      const pieces = ['Say ', { variable: 'word' }, ', then ', { variable: 'word' }, '.'];
+      await stage.register(prompt(stage, 'say', { prompt: spec.call(stage.profile, pieces) }));
+      for (const word of ['loop', 'a rather longer text than that']) {
+        const payload = fitting(await stage.succeed('say', { word }), 'call.backend.requested');
+        demandSame(own(payload, 'backendId'), backend.answering.id, 'backendId');
+        demandSame(own(payload, 'model'), backend.answering.model, 'model');
+        demandSame(own(payload, 'promptLength'), `Say ${word}, then ${word}.`.length, 'promptLength');
+      }
+    },
+  },
+  {
+    id: 'TRC-07',
+    section: '6',
+    level: 'MUST',
+    title: 'call.backend.responded has a durationMs and both counts of tokens',
+    async run(stage) {
+      await stage.register(prompt(stage, 'prompt'));
+      fitting(await stage.succeed('prompt', {}), 'call.backend.responded');
+    },
+  },
+  {
+    id: 'TRC-08',
+    section: '6',
+    level: 'MUST',
+    title: 'call.tool.invoked has a toolName that tells tools apart',
+    async run(stage) {
+      await stage.register(echo(stage, 'tool'), failing(stage, 'failing'));
+      const one = own(fitting(await stage.succeed('tool', {}), 'call.tool.invoked'), 'toolName');
+      const other = own(fitting(await stage.fail('failing', {}), 'call.tool.invoked'), 'toolName');
+      demand(one !== other, `two tools have the same toolName: ${show(one)}`);
+    },
+  },
+  {
+    id: 'TRC-09',
+    section: '6',
+    level: 'MUST',
+    title: 'call.tool.returned has a durationMs',
+    async run(stage) {
+      await stage.register(echo(stage, 'tool'));
+      fitting(await stage.succeed('tool', {}), 'call.tool.returned');
+    },
+  },
+  {
+    id: 'TRC-10',
+    section: '6',
+    level: 'MUST',
+    title: 'child.started has childCallId, loopId and a stepIndex from zero',
+    async run(stage) {
+      await stage.register(echo(stage, 'a'), echo(stage, 'b'), composite('three', [step('a'), step('b'), step('a')]));
+      const run = await stage.succeed('three', {});
+      const started = run.payloads('child.started');
+      for (const payload of started) demand(isText(own(payload, 'childCallId')), `no childCallId in ${show(payload)}`);
+      demandSame(
+        started.map((payload) => own(payload, 'loopId')),
+        ['a', 'b', 'a'],
+        'the loopIds of the steps',
+      );
+      demandSame(
+        started.map((payload) => own(payload, 'stepIndex')),
+        [0, 1, 2],
+        'the stepIndexes of the steps',
+      );
+    },
+  },
+  {
+    id: 'TRC-11',
+    section: '6',
+    level: 'MUST',
+    title: 'child.completed has a status, and the childCallId of child.started and of the child itself',
+    async run(stage) {
+      await stage.register(echo(stage, 'a'), echo(stage, 'b'), composite('two', [step('a'), step('b')]));
+      const run = await stage.succeed('two', {});
+      const calls = [run.callOf('a'), run.callOf('b')];
+      for (const type of ['child.started', 'child.completed']) {
+        const named = run.payloads(type).map((payload) => own(payload, 'childCallId'));
+        demandSame(named, calls, `the childCallIds of ${type}`);
+      }
+      for (const payload of run.payloads('child.completed')) {
+        demand(isText(own(payload, 'status')), `no status in ${show(payload)}`);
+      }
+    },
+  },
+  {
+    id: 'TRC-12',
+    section: '6',
+    level: 'MUST',
+    title: 'call.output.validated measures the validation only; call.completed the whole, children included',
+    async run(stage) {
+      await stage.register(echo(stage, 'a'), prompt(stage, 'b'), composite('pair', [step('a'), step('b'), step('a')]));
+      const run = await stage.succeed('pair', {});
+      fitting(run, 'call.output.validated');
+      fitting(run, 'call.completed');
+      const children = [...run.callsOf('a'), ...run.callsOf('b')];
+      demandSum(
+        totalOf(run, run.root),
+        children.map((id) => totalOf(run, id)),
+      );
+      await measuresSlowBody(stage);
+    },
+  },
+  {
+    id: 'TRC-13',
+    section: '6',
+    level: 'MUST',
+    title: 'call.errored has a code and a message, whatever went wrong',
+    async run(stage) {
+      await stage.register(
+        echo(stage, 'input', { inputSchema: NAMED }),
+        echo(stage, 'output', { outputSchema: NOTHING }),
+        failing(stage, 'tool'),
+        prompt(stage, 'backend', { backend: stage.profile.backend.failing }),
+        composite('child', [step('tool')]),
+      );
+      for (const id of ['input', 'output', 'tool', 'backend', 'child']) {
+        fitting(await stage.fail(id, {}), 'call.errored');
+      }
+    },
+  },
+  {
+    id: 'TRC-19',
+    section: '6',
+    level: 'MUST',
+    title: 'no event of any call of any run lacks a member of its payload',
+    census: true,
+    async run(stage) {
+      await runAll(stage);
+      for (const event of stage.history.flatMap((run) => run.events)) {
+        const fault = payloadFault(event);
+        demand(fault === undefined, fault ?? '');
+      }
+    },
+  },
+]);

@@ -1,0 +1,47 @@
+/** A report for people: grouped by point, one line for each check, and why for those that did not pass. */
+import type { CheckResult, ConformanceReport, Status } from './report.js';
+
+const marks: { readonly [S in Status]: { readonly sign: string; readonly colour: number } } = {
+  pass: { sign: '✓', colour: 32 },
+  fail: { sign: '✗', colour: 31 },
+  'not-applicable': { sign: '–', colour: 33 },
+};
+
+/** The families of ids whose checks stand under each point. */
+const groups: readonly (readonly [family: string, heading: string])[] = [
+  ['DEF', 'Definitions'],
+  ['VAL', 'Validation'],
+  ['LIF', 'Lifecycle'],
+  ['TRC', 'Trace'],
+  ['CMP', 'Composition'],
+];
+
+/** The report as text, with or without colours. */
+export function renderConformance(report: ConformanceReport, { color }: { readonly color: boolean }): string {
+  const paint = (status: Status, text: string): string =>
+    color ? `\u001b[${marks[status].colour}m${text}\u001b[0m` : text;
+  const line = (check: CheckResult): string[] => {
+    const { id, section, level, status, title, note } = check;
+    const row = `  ${paint(status, marks[status].sign)} ${id}  ${`§${section}`.padEnd(5)} ${level.padEnd(7)} ${title}`;
+    return note === undefined || status === 'pass' ? [row] : [row, `      ${paint(status, note)}`];
+  };
+  const familyOf = (id: string): string => id.split('-')[0] ?? id;
+  const lines = [`${report.spec} conformance of ${report.runtime}`];
+  for (const [index, [family, heading]] of groups.entries()) {
+    const point = report.points[index];
+    const status = point?.status ?? 'not-applicable';
+    lines.push('', `${index + 1}. ${heading}: ${point?.text ?? ''} ${paint(status, `[${status}]`)}`);
+    lines.push(...report.checks.filter(({ id }) => familyOf(id) === family).flatMap(line));
+  }
+  const rest = report.checks.filter(({ id }) => groups.every(([family]) => family !== familyOf(id)));
+  lines.push('', 'The suite itself', ...rest.flatMap(line), '', summaryOf(report, paint));
+  return `${lines.join('\n')}\n`;
+}
+
+function summaryOf({ checks, summary }: ConformanceReport, paint: (status: Status, text: string) => string): string {
+  const { total, passed, failed, notApplicable, conformant } = summary;
+  const broken = checks.some(({ level, status }) => status === 'fail' && (level === 'MUST' || level === 'IMPLIED'));
+  const verdict = conformant ? 'conformant' : broken ? 'not conformant' : 'conformance not shown';
+  const counts = `${passed} passed, ${failed} failed, ${notApplicable} not applicable, of ${total}`;
+  return `${counts}: ${paint(conformant ? 'pass' : 'fail', verdict)}`;
+}

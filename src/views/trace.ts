@@ -1,0 +1,203 @@
+/**
+ * The trace: LSEM's events, folded from the entries of one turn. A call's own events carry its key as callId, a
+ * composite's trace holds those of its children in order, framed by child.started and child.completed. Live and on
+ * replay the same entries make the same events; after the last event of a call there is none for it. LSEM knows one
+ * request and one answer of a call: further attempts (retries, fallbacks, a repair) are events in our own namespace.
+ */
+import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import type { TraceEvent, TracePayloads } from '../protocol/trace.js';
+
+/** The type under which a body's log lines are recorded. */
+export const LOG = 'log.written';
+
+/** Types that only LSEM's own events may have, whoever records them. */
+const CORE = /^(?:call|child)\.|^log$/;
+/** Facts of ours that are no events. */
+const SILENT: ReadonlySet<string> = new Set(['time.read', 'number.drawn']);
+const KERNEL = /^(?:session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
+
+interface Open {
+  readonly id: string;
+  readonly at: number;
+  readonly parent: Open | undefined;
+  /** Children begun so far, and those that have not ended. */
+  begun: number;
+  open: number;
+  /** Whether its one request, and the one answer to it, were told. */
+  asked: boolean;
+  answered: boolean;
+}
+
+/** Something that a tool had to say: a log line, or a fact of a vendor's type. */
+export interface Note {
+  readonly type: string;
+  readonly value?: Json;
+}
+
+type Emit = (event: TraceEvent) => void;
+
+/** Whether a body may record facts of this type as events of its own: a namespace, and none that has a meaning already. */
+export function isVendorType(type: string): boolean {
+  return type.includes('.') && !CORE.test(type) && !KERNEL.test(type) && !SILENT.has(type) && type !== LOG;
+}
+
+/** Folds the entries of one turn into events, one entry at a time. */
+export class Tracing {
+  private readonly root: string;
+  private readonly within: string;
+  private readonly emit: Emit;
+  private readonly calls = new Map<string, Open>();
+  private readonly effects = new Map<string, { readonly at: number; readonly kind: string | undefined }>();
+  private stamped = Number.NaN;
+  private stamp = '';
+
+  constructor(root: string, emit: Emit) {
+    this.root = root;
+    this.within = `${root}/`;
+    this.emit = emit;
+  }
+
+  apply(entry: Entry): void {
+    const { key, type } = entry;
+    if (key !== this.root && !key.startsWith(this.within)) return;
+    if (type === 'call.started') this.started(entry);
+    else if (type === 'call.completed' || type === 'call.errored') this.ended(entry);
+    else if (type === 'effect.requested') this.requested(entry);
+    else if (type === 'effect.returned') this.returned(entry);
+    else if (type === 'effect.failed') this.effects.delete(key);
+    else if (type === 'race.won') this.lost(entry);
+    else this.recorded(entry);
+  }
+
+  private started({ key, name = '', version = '', at, took = 0, refused }: Entry): void {
+    const parent = this.owner(key);
+    const begun = at - took;
+    const call: Open = { id: key, at: begun, parent, begun: 0, open: 0, asked: false, answered: false };
+    this.calls.set(key, call);
+    if (parent !== undefined) {
+      this.say(parent, begun, 'child.started', { childCallId: key, loopId: name, stepIndex: parent.begun });
+      parent.begun += 1;
+      parent.open += 1;
+    }
+    const ids = { loopId: name, loopVersion: version };
+    this.say(call, begun, 'call.started', parent === undefined ? ids : { ...ids, parentCallId: parent.id });
+    if (refused !== true) this.say(call, at, 'call.input.validated', { durationMs: took });
+  }
+
+  private ended({ key, type, at, took = 0, error }: Entry): void {
+    const call = this.calls.get(key);
+    if (call === undefined) return;
+    if (call.open > 0) this.abandon(call, at, (id) => id.startsWith(`${key}/`));
+    if (type === 'call.completed') {
+      this.say(call, at - took, 'call.output.validated', { durationMs: took });
+      this.say(call, at, 'call.completed', { totalDurationMs: at - call.at });
+    } else {
+      const { code = 'EXECUTION_FAILED', message = '', data } = error ?? {};
+      this.say(call, at, 'call.errored', data === undefined ? { code, message } : { code, message, details: data });
+    }
+    this.close(call, at, type === 'call.completed' ? 'ok' : 'error');
+  }
+
+  private close(call: Open, at: number, status: 'ok' | 'error'): void {
+    this.calls.delete(call.id);
+    const { parent } = call;
+    if (parent === undefined) return;
+    parent.open -= 1;
+    this.say(parent, at, 'child.completed', { childCallId: call.id, status });
+  }
+
+  /** Calls that ended without a word, because a race was lost or a body was left where it was, end here; innermost first. */
+  private abandon(around: Open, at: number, left: (id: string) => boolean): void {
+    for (const call of [...this.calls.values()].reverse()) {
+      if (call === around || !left(call.id)) continue;
+      this.say(call, at, 'call.errored', { code: 'CANCELLED', message: 'What this call was part of ended before it.' });
+      this.close(call, at, 'error');
+    }
+  }
+
+  private lost({ key, winner, at }: Entry): void {
+    const owner = this.owner(key);
+    if (owner === undefined || owner.open === 0) return;
+    const won = `${key}/${winner}/`;
+    this.abandon(owner, at, (id) => id.startsWith(`${key}/`) && !id.startsWith(won));
+  }
+
+  private requested({ key, kind, name = '', at, value }: Entry): void {
+    const call = this.owner(key);
+    if (call === undefined) return;
+    this.effects.set(key, { at, kind });
+    if (kind === 'tool') this.sayAsked(call, at, 'tool.invoked', { toolName: name });
+    if (kind !== 'model') return;
+    const { model = '', promptLength = 0 } = (value ?? {}) as { model?: string; promptLength?: number };
+    this.sayAsked(call, at, 'backend.requested', { backendId: name, model, promptLength });
+  }
+
+  private returned({ key, at, value }: Entry): void {
+    const effect = this.effects.get(key);
+    const call = this.owner(key);
+    this.effects.delete(key);
+    if (effect === undefined || call === undefined) return;
+    const durationMs = Math.max(0, at - effect.at);
+    if (effect.kind === 'tool') {
+      for (const note of (value as { notes?: readonly Note[] } | undefined)?.notes ?? []) this.note(call, at, note);
+      this.sayAnswered(call, at, 'tool.returned', { durationMs });
+    }
+    if (effect.kind !== 'model') return;
+    const { inputTokens = 0, outputTokens = 0 } = (value ?? {}) as { inputTokens?: number; outputTokens?: number };
+    this.sayAnswered(call, at, 'backend.responded', { durationMs, inputTokens, outputTokens });
+  }
+
+  private recorded({ key, type, at, value, error }: Entry): void {
+    const call = this.owner(key);
+    if (call !== undefined && error === undefined)
+      this.note(call, at, value === undefined ? { type } : { type, value });
+  }
+
+  private note(call: Open, at: number, { type, value }: Note): void {
+    if (type === LOG) this.say(call, at, 'log', value as unknown as TracePayloads['log']);
+    if (!isVendorType(type)) return;
+    const event = { callId: call.id, ts: this.iso(at), type };
+    this.emit(value === undefined ? event : { ...event, payload: value });
+  }
+
+  /** The innermost open call that this key is a step of. */
+  private owner(key: string): Open | undefined {
+    for (let end = key.lastIndexOf('/'); end > 0; end = key.lastIndexOf('/', end - 1)) {
+      const call = this.calls.get(key.slice(0, end));
+      if (call !== undefined) return call;
+    }
+    return undefined;
+  }
+
+  private sayAsked(call: Open, at: number, type: string, payload: object): void {
+    this.emit({ callId: call.id, ts: this.iso(at), type: `${call.asked ? 'rondo' : 'call'}.${type}`, payload });
+    call.asked = true;
+  }
+
+  private sayAnswered(call: Open, at: number, type: string, payload: object): void {
+    this.emit({ callId: call.id, ts: this.iso(at), type: `${call.answered ? 'rondo' : 'call'}.${type}`, payload });
+    call.answered = true;
+  }
+
+  private say<T extends keyof TracePayloads>(call: Open, at: number, type: T, payload: TracePayloads[T]): void {
+    this.emit({ callId: call.id, ts: this.iso(at), type, payload });
+  }
+
+  /** A time as text costs more than the event around it, and most events share theirs with the one before. */
+  private iso(at: number): string {
+    if (at !== this.stamped) {
+      this.stamped = at;
+      this.stamp = new Date(at).toISOString();
+    }
+    return this.stamp;
+  }
+}
+
+/** The events of one turn, of entries that are all there. */
+export function traceOf(root: string, entries: Iterable<Entry>): TraceEvent[] {
+  const events: TraceEvent[] = [];
+  const tracing = new Tracing(root, (event) => events.push(event));
+  for (const entry of entries) tracing.apply(entry);
+  return events;
+}

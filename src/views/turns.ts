@@ -1,0 +1,102 @@
+/** The turns of a session: what each was begun with, how it ended, or what it waits for. */
+import type { Entry } from '../protocol/entry.js';
+import type { PendingItem, TurnStatus } from '../protocol/trace.js';
+
+/** A turn as its entries tell it; `started` holds its loop and its input. */
+export interface Turn {
+  readonly started: Entry;
+  readonly ended: Entry | undefined;
+  /** Why somebody asked it to stop. */
+  readonly cancelled: string | undefined;
+  readonly pending: readonly PendingItem[];
+}
+
+interface Standing {
+  started: Entry;
+  ended: Entry | undefined;
+  cancelled: string | undefined;
+  readonly pending: Map<string, PendingItem>;
+}
+
+/** Folds the entries of a session into its turns. */
+export class Turns {
+  private readonly turns = new Map<string, Standing>();
+
+  apply(entry: Entry): void {
+    const { key, type } = entry;
+    const slash = key.indexOf('/');
+    const root = slash === -1 ? key : key.slice(0, slash);
+    const turn = this.turns.get(root);
+    if (turn === undefined) {
+      if (type === 'call.started' && slash === -1) this.turns.set(root, begun(entry));
+      return;
+    }
+    if (slash !== -1) wait(turn.pending, entry);
+    else if (type === 'call.completed' || type === 'call.errored') turn.ended = entry;
+    else if (type === 'cancel.requested') turn.cancelled = entry.reason ?? '';
+  }
+
+  get(root: string): Turn | undefined {
+    const turn = this.turns.get(root);
+    return turn && { ...turn, pending: [...turn.pending.values()] };
+  }
+
+  roots(): readonly string[] {
+    return [...this.turns.keys()];
+  }
+}
+
+function begun(started: Entry): Standing {
+  return { started, ended: undefined, cancelled: undefined, pending: new Map() };
+}
+
+/** What an entry adds to, or takes from, what a turn waits for. */
+function wait(pending: Map<string, PendingItem>, { key, type, name, until = 0, safety, value, winner }: Entry): void {
+  if (type === 'wait.opened') pending.set(key, { kind: 'signal', key, name: name ?? '' });
+  else if (type === 'timer.set') pending.set(key, { kind: 'timer', key, until: new Date(until).toISOString() });
+  else if (type === 'effect.requested' && safety === 'once') pending.set(plain(key), doubt(plain(key), name, value));
+  else if (type === 'race.won') {
+    for (const other of pending.keys())
+      if (other.startsWith(`${key}/`) && !other.startsWith(`${key}/${winner}/`)) pending.delete(other);
+  } else if (/^(?:wait\.settled|timer\.fired|effect\.(?:returned|failed))$/.test(type)) pending.delete(key);
+}
+
+function doubt(key: string, name: string | undefined, input: PendingItem['input']): PendingItem {
+  const item = { kind: 'doubt', key, name: name ?? '' } as const;
+  return input === undefined ? item : { ...item, input };
+}
+
+/** The key of an effect, without the count of its repetitions. */
+function plain(key: string): string {
+  const mark = key.indexOf('~');
+  return mark === -1 ? key : key.slice(0, mark);
+}
+
+/** What a turn is shown as; `running` says whether a live process is at it. */
+export function statusOf(sessionId: string, turnId: string, turn: Turn, running: boolean): TurnStatus {
+  const { started, ended, pending } = turn;
+  const status =
+    ended === undefined
+      ? running
+        ? 'running'
+        : pending.length > 0
+          ? 'paused'
+          : 'interrupted'
+      : ended.type === 'call.completed'
+        ? 'ok'
+        : 'error';
+  const { code, message, data } = ended?.error ?? {};
+  return {
+    turnId,
+    sessionId,
+    loopId: started.name ?? '',
+    loopVersion: started.version ?? '',
+    status,
+    startedAt: new Date(started.at).toISOString(),
+    ...(ended !== undefined && { endedAt: new Date(ended.at).toISOString(), durationMs: ended.at - started.at }),
+    ...(code !== undefined && {
+      error: { code, message: message ?? '', ...(data !== undefined && { details: data }) },
+    }),
+    ...(status === 'paused' && { pending }),
+  };
+}

@@ -99,7 +99,8 @@ export class Host {
     const registered = this.resolve(request);
     const identity = this.identify(request, registered);
     if (registered === undefined) return this.refused(identity, notFound(request)) as TurnResult<O>;
-    const fresh = (): Promise<TurnResult> => this.drive(identity, pin(linkedIn(this.registry, registered)), request.input, [], options);
+    const fresh = (): Promise<TurnResult> =>
+      this.drive(identity, pin(linkedIn(this.registry, registered)), request.input, [], options);
     if (request.key === undefined) return (await this.inLane(identity.sessionId, fresh)) as TurnResult<O>;
     const attach = async (): Promise<TurnResult> => {
       const known = await this.archive.known(identity.turnId);

@@ -2,6 +2,7 @@
 import type { Outcome } from '../kernel/attempt.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { PendingItem, ResultError, TraceEvent, TurnResult } from '../protocol/trace.js';
+import { iso } from '../views/time.js';
 import { traceOf } from '../views/trace.js';
 
 /** Which turn a result is of. */
@@ -12,6 +13,15 @@ export interface Identity {
   readonly loopVersion: string;
 }
 
+const ENTRIES = Symbol('entries');
+const EVENTS = Symbol('events');
+
+/** A result in the making: the trace is added last. */
+type Draft = { -readonly [K in keyof Omit<TurnResult, 'trace'>]: TurnResult[K] } & {
+  readonly [ENTRIES]: readonly Entry[];
+  [EVENTS]: readonly TraceEvent[] | undefined;
+};
+
 export function errorOf({ code, message, data }: ErrorRecord): ResultError {
   return data === undefined ? { code, message } : { code, message, details: data };
 }
@@ -19,28 +29,35 @@ export function errorOf({ code, message, data }: ErrorRecord): ResultError {
 /** The result of a turn whose entries are all given; `now` is taken for an end that it does not have yet. */
 export function resultOf(identity: Identity, outcome: Outcome, entries: readonly Entry[], now: number): TurnResult {
   const { sessionId, turnId, loopId, loopVersion } = identity;
-  const started = entries.find(({ key, type }) => key === turnId && type === 'call.started')?.at ?? now;
+  const started = entries.find(({ key, type }) => type === 'call.started' && key === turnId)?.at ?? now;
   const ended = outcome.status === 'paused' ? now : (endOf(entries, turnId)?.at ?? now);
-  let trace: readonly TraceEvent[] | undefined;
-  return {
+  const result: Draft = {
     callId: turnId,
     loopId,
     loopVersion,
     status: outcome.status,
-    ...(outcome.status === 'ok' && { output: outcome.output ?? null }),
-    ...(outcome.status === 'error' && { error: errorOf(outcome.error) }),
-    ...(outcome.status === 'paused' && { pending: outcome.pending.map(pendingOf) }),
-    startedAt: new Date(started).toISOString(),
-    endedAt: new Date(ended).toISOString(),
+    startedAt: iso(started),
+    endedAt: iso(ended),
     durationMs: ended - started,
     sessionId,
     turnId,
-    get trace() {
-      trace ??= traceOf(turnId, entries);
-      return trace;
-    },
+    [ENTRIES]: entries,
+    [EVENTS]: undefined,
   };
+  if (outcome.status === 'ok') result.output = outcome.output ?? null;
+  else if (outcome.status === 'error') result.error = errorOf(outcome.error);
+  else result.pending = outcome.pending.map(pendingOf);
+  return Object.defineProperty(result, 'trace', folded) as Draft & TurnResult;
 }
+
+/** The trace, of the entries that lie beside it. One getter for all: one of its own for each costs more than the run. */
+const folded: PropertyDescriptor = {
+  enumerable: true,
+  get(this: Draft): readonly TraceEvent[] {
+    this[EVENTS] ??= traceOf(this.turnId, this[ENTRIES]);
+    return this[EVENTS];
+  },
+};
 
 function endOf(entries: readonly Entry[], turnId: string): Entry | undefined {
   for (let i = entries.length - 1; i >= 0; i--) {
@@ -52,5 +69,5 @@ function endOf(entries: readonly Entry[], turnId: string): Entry | undefined {
 
 function pendingOf(item: Extract<Outcome, { status: 'paused' }>['pending'][number]): PendingItem {
   if (item.kind !== 'timer') return item;
-  return { kind: 'timer', key: item.key, until: new Date(item.until).toISOString() };
+  return { kind: 'timer', key: item.key, until: iso(item.until) };
 }

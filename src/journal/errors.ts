@@ -32,6 +32,7 @@ export const codes = {
   SIGNAL_CONFLICT: outcome(409, false, 'A signal with this id was received before, with other content.'),
   LOOP_NOT_FOUND: outcome(404, false, 'No loop of this id and version is registered.'),
   TURN_NOT_FOUND: outcome(404, false, 'No turn or session of this id is in the store.'),
+  CONFIG_INVALID: { ...outcome(422, false, 'The configuration cannot be used.'), exit: 64 },
   DEFINITION_INVALID: outcome(422, false, 'A definition is not one that can be run.'),
   MAPPING_FAILED: outcome(422, false, 'A path of a composite found nothing, or more than one value.'),
   TEMPLATE_FAILED: outcome(422, false, 'A prompt asks for a variable that the input does not have.'),

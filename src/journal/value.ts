@@ -3,7 +3,7 @@
  * bounded depth and size, and nobody who keeps a reference can change it afterwards.
  */
 import type { Json } from '../protocol/json.js';
-import { LoopError } from './errors.js';
+import { LoopError, outcomeOf } from './errors.js';
 
 const DEPTH = 256;
 const SIZE = 64 * 1024 * 1024;
@@ -70,9 +70,11 @@ function copyOf(value: unknown, depth: number): Json {
 /** The path to the innermost part that cannot be copied by itself; a value that is only too large or too deep has none. */
 function placeOf(value: unknown, depth = 0): string {
   if (typeof value !== 'object' || value === null || depth > 20) return '';
-  for (const [key, part] of Object.entries(value)) {
+  for (const key of Object.keys(value)) {
+    let part: unknown;
     try {
       weight = 0;
+      part = (value as Fields)[key];
       if (part !== undefined || Array.isArray(value)) copyOf(part, 0);
     } catch {
       return `[${JSON.stringify(key)}]${placeOf(part, depth + 1)}`;
@@ -87,12 +89,11 @@ export function snapshot(value: unknown, what: string, key?: string): Json | und
   if (value === undefined) return undefined;
   try {
     return copyOf(value, 0);
-  } catch (flaw) {
-    if (!(flaw instanceof Flaw)) throw flaw;
+  } catch (thrown) {
+    const reason = thrown instanceof Flaw ? thrown.message : `reading it failed: ${outcomeOf(thrown).message}`;
     const path = placeOf(value);
     const place = `${key === undefined ? what : `the value of ${what} at ${key}`}${path === '' ? '' : `, at ${path}`}`;
-    const data = { path, reason: flaw.message };
-    throw new LoopError('VALUE_INVALID', `Cannot record ${place}: ${flaw.message}.`, data);
+    throw new LoopError('VALUE_INVALID', `Cannot record ${place}: ${reason}.`, { path, reason });
   }
 }
 

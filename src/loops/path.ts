@@ -1,17 +1,83 @@
-// Stand-in until the owner of this file writes it.
+/**
+ * JSONPath, RFC 9535: how a composite finds what its steps need. A path is parsed when its definition is registered, and
+ * once for each distinct text; applying it looks only at own members and is bounded in what it finds and in time.
+ */
 import { JSONPathEnvironment } from 'json-p3';
+import { LoopError } from '../journal/errors.js';
 import type { Json } from '../protocol/json.js';
+import { compileQuery, follow, type Query, stepsOf } from './path/query.js';
+import { Search } from './path/search.js';
+import { Recent } from './recent.js';
 
+/** A path ready to be applied. */
 export interface Path {
   readonly text: string;
+  /** Whether it consists of names and indexes only, and so finds one value at most. */
   readonly singular: boolean;
+  /** All values that it finds, in order. */
   find(root: Json): readonly Json[];
+  /** The value that it finds, if it finds exactly one. */
   one(root: Json): Json | undefined;
 }
 
-const env = new JSONPathEnvironment();
-export function compilePath(text: string, _where: string): Path {
-  const query = env.compile(text);
-  const find = (root: Json): readonly Json[] => query.query(root as never).values() as Json[];
-  return { text, singular: query.singularQuery(), find, one: (root) => find(root)[0] };
+const LENGTH = 8_192;
+
+const environment = new JSONPathEnvironment();
+const paths = new Recent<Path>(1_000_000);
+
+/** The path of a text that stands at `where`; DEFINITION_INVALID says what is wrong with it. */
+export function compilePath(text: string, where: string): Path {
+  try {
+    return paths.of(text, () => parse(text));
+  } catch (error) {
+    const reason = reasonOf(error);
+    throw new LoopError('DEFINITION_INVALID', `The path ${shown(text)} at ${where} cannot be used: ${reason}.`, {
+      path: where,
+      reason,
+    });
+  }
+}
+
+function parse(text: string): Path {
+  if (typeof text !== 'string') throw new Error('it is not a text');
+  if (text.length > LENGTH) throw new Error(`it is longer than ${LENGTH} characters`);
+  const parsed = environment.compile(text);
+  const steps = stepsOf(parsed);
+  return steps === undefined ? plural(text, compileQuery(parsed)) : singular(text, steps);
+}
+
+function singular(text: string, steps: readonly (string | number)[]): Path {
+  const one = (root: Json) => follow(root, steps);
+  const find = (root: Json) => {
+    const value = follow(root, steps);
+    return value === undefined ? [] : [value];
+  };
+  return { text, singular: true, find, one };
+}
+
+function plural(text: string, query: Query): Path {
+  const find = (root: Json): readonly Json[] => {
+    try {
+      return query(root, new Search(root));
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      throw new LoopError('MAPPING_FAILED', `The path ${shown(text)} goes into a value that is nested too deep.`);
+    }
+  };
+  const one = (root: Json) => {
+    const found = find(root);
+    return found.length === 1 ? found[0] : undefined;
+  };
+  return { text, singular: false, find, one };
+}
+
+/** The parser tells the place after what is wrong; a stop at its end would be a second one. */
+function reasonOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.replace(/\.$/, '') || 'it is not a path';
+}
+
+function shown(text: unknown): string {
+  const written = JSON.stringify(text) ?? String(text);
+  return written.length > 100 ? `${written.slice(0, 100)}…` : written;
 }

@@ -13,7 +13,7 @@ import { parseDefinition } from './definition/definition.js';
 import type { Implementation } from './implementation.js';
 import type { Origin } from './origin.js';
 import { compileSchema, type Validator } from './schema.js';
-import { compareVersions, parseVersion } from './semver.js';
+import { compareVersions, isPrerelease } from './semver.js';
 import { compileTemplate } from './template.js';
 import { splitImplementation } from './tool.js';
 
@@ -143,7 +143,7 @@ function settled(known: Registered, again: Registered): Registered {
 }
 
 function isStable({ definition }: Registered): boolean {
-  return parseVersion(definition.version)?.prerelease.length === 0;
+  return !isPrerelease(definition.version);
 }
 
 function newestFirst(a: Registered, b: Registered): number {

@@ -1,13 +1,10 @@
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import { registerSchema, type SchemaObject, unregisterSchema, validate } from '@hyperjump/json-schema/draft-2020-12';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import type { Json } from '../protocol/json.js';
 import type { JsonSchema } from '../protocol/loop.js';
 import { compileSchema } from './schema.js';
-
-/** An independent validator; what it does otherwise by default is switched to the letter of the draft. */
-const ajv = new Ajv2020({ strict: false, ownProperties: true, validateFormats: false, addUsedSchema: false });
 
 const name = fc.constantFrom('a', 'b', 'c', 'toString', 'x/y');
 const scalar = fc.constantFrom<Json>(
@@ -47,7 +44,7 @@ const names = fc.uniqueArray(name, { maxLength: 3 });
 const small = fc.nat({ max: 3 });
 const source = fc.constantFrom('^a', 'b$', '^.{2}$', '[a-c]', '^\\p{L}+$', 'o');
 
-/** Schemas of every keyword, a few at a time; `schema` is tied to them again. */
+/** Schemas of every keyword, a few at a time, made of other schemas. */
 function keywords(schema: fc.Arbitrary<JsonSchema>): fc.Arbitrary<{ [keyword: string]: Json }> {
   const list = fc.array(schema, { minLength: 1, maxLength: 3 });
   const one: { [keyword: string]: fc.Arbitrary<unknown> } = {
@@ -112,17 +109,26 @@ const schema = fc.letrec<{ schema: JsonSchema }>((tie) => ({
   ),
 })).schema;
 
-verifies('schema.valid', 'a value passes here that no other validator would let pass, or the other way round', () => {
-  fc.assert(
-    fc.property(schema, fc.array(value, { minLength: 4, maxLength: 8 }), (document, values) => {
+/** The answers of an independent validator. */
+async function answers(document: JsonSchema, items: readonly Json[]): Promise<boolean[]> {
+  const uri = 'https://example.com/random';
+  registerSchema(document as SchemaObject, uri, 'https://json-schema.org/draft/2020-12/schema');
+  try {
+    const fits = await validate(uri);
+    return items.map((item) => fits(structuredClone(item) as Parameters<typeof fits>[0]).valid);
+  } finally {
+    unregisterSchema(uri);
+  }
+}
+
+verifies('schema.valid', 'a value passes here that does not pass elsewhere, or the other way round', async () => {
+  await fc.assert(
+    fc.asyncProperty(schema, fc.array(value, { minLength: 4, maxLength: 8 }), async (document, items) => {
       const ours = compileSchema(document, '');
-      const theirs = ajv.compile(document);
-      for (const item of values) {
-        expect([ours.check(item), item]).toEqual([theirs(item), item]);
-        expect(ours.flaws(item).length === 0).toBe(ours.check(item));
-      }
+      expect(items.map((item) => ours.check(item))).toEqual(await answers(document, items));
+      expect(items.map((item) => ours.flaws(item).length === 0)).toEqual(items.map((item) => ours.check(item)));
     }),
-    { numRuns: 20_000 },
+    { numRuns: 1_000 },
   );
 });
 
@@ -131,8 +137,8 @@ verifies('schema.pure', 'a check of a random schema changes the value or forgets
     fc.property(schema, value, (document, item) => {
       const text = JSON.stringify(item);
       const { check, flaws } = compileSchema(document, '');
-      const answers = [check(item), flaws(item).length === 0, check(JSON.parse(text))];
-      expect(new Set(answers).size).toBe(1);
+      const told = [check(item), flaws(item).length === 0, check(JSON.parse(text))];
+      expect(new Set(told).size).toBe(1);
       expect(JSON.stringify(item)).toBe(text);
     }),
     { numRuns: 500 },

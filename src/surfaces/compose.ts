@@ -4,7 +4,7 @@
  */
 import { existsSync, realpathSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { dirname, isAbsolute, relative, sep } from 'node:path';
+import { dirname, isAbsolute, join, relative, sep } from 'node:path';
 import type { BadFile, Config, Found } from '../adapters/files/index.js';
 import type { Host, HostOptions } from '../host/host.js';
 import { LoopError } from '../journal/errors.js';
@@ -23,7 +23,6 @@ export interface Definitions {
   readonly bad: readonly BadFile[];
   /** What each file gave, in the order of the names. */
   readonly found: readonly { readonly file: string; readonly registered: Registered }[];
-  readonly implementations: ReadonlyMap<string, Implementation>;
 }
 
 /** A host with all that belongs to it. */
@@ -45,9 +44,13 @@ export interface Parts {
 
 /** The settings that hold for what was asked; CONFIG_INVALID or a UsageError says what is wrong. */
 export async function settingsOf(asked: Asked): Promise<ProjectSettings> {
+  const named = configNamed(asked);
+  if (named === undefined && !existsSync(join(asked.cwd, 'rondo.toml'))) return settle(asked, NO_CONFIG);
   const { loadConfig } = await import('../adapters/files/config.js');
-  return settle(asked, await loadConfig(configNamed(asked), asked.cwd));
+  return settle(asked, await loadConfig(named, asked.cwd));
 }
+
+const NO_CONFIG: Config = { file: undefined, trusted: [], prices: new Map(), backends: new Map() };
 
 /** Whether the operator trusts a directory to run code: it is one of those named, or inside one; links are followed. */
 export function trustOf({ trusted }: Settings): (directory: string | undefined) => boolean {
@@ -73,18 +76,16 @@ function trueOf(path: string): string | undefined {
 /** No definitions at all, for verbs that only look at what was recorded. */
 export async function noDefinitions(): Promise<Definitions> {
   const { Registry } = await import('../loops/registry.js');
-  return { registry: new Registry(), bad: [], found: [], implementations: new Map() };
+  return { registry: new Registry(), bad: [], found: [] };
 }
 
 /** The definitions of the project's directory, or of files and the directories they are in. */
 export async function loadLoops(settings: Settings, files: readonly string[] = []): Promise<Definitions> {
-  const [{ loadDefinitionFile, loadDefinitions }, { parseDefinition: parse }, { Registry }, implementations] =
-    await Promise.all([
-      import('../adapters/files/load.js'),
-      import('../loops/definition/definition.js'),
-      import('../loops/registry.js'),
-      tools(settings),
-    ]);
+  const [{ loadDefinitionFile, loadDefinitions }, { parseDefinition: parse }, { Registry }] = await Promise.all([
+    import('../adapters/files/load.js'),
+    import('../loops/definition/definition.js'),
+    import('../loops/registry.js'),
+  ]);
   const options = { parse, trusted: trustOf(settings) };
   const absent = !settings.loopsNamed && !existsSync(settings.loops);
   const directories = files.length > 0 ? [...new Set(files.map(dirname))] : absent ? [] : [settings.loops];
@@ -92,10 +93,10 @@ export async function loadLoops(settings: Settings, files: readonly string[] = [
     ...files.map((file) => loadDefinitionFile(file, options)),
     ...directories.map((directory) => loadDefinitions(directory, options)),
   ]);
-  const registry = new Registry(implementations);
   const all = onePerFile(loads.flatMap(({ found }) => found));
+  const registry = new Registry(all.every(plainTool) ? await builtins() : await tools(settings));
   const { found, bad } = await register(registry, all);
-  return { registry, found, bad: distinct([...loads.flatMap((load) => load.bad), ...bad]), implementations };
+  return { registry, found, bad: distinct([...loads.flatMap((load) => load.bad), ...bad]) };
 }
 
 /** A file that was named and is also in its directory counts once; a module may hold several loops. */
@@ -135,6 +136,17 @@ async function placed(item: Found, error: LoopError): Promise<readonly BadFile[]
     throw new LoopError(error.code, error.message, { flaws: [{ path: pointer, reason }] });
   });
   return 'bad' in judged ? judged.bad : [{ file, reason }];
+}
+
+/** Whether the registry can judge it without the tools that reach outside; those take long to load. */
+function plainTool(item: Found): boolean {
+  const implementation = 'definition' in item ? item.definition.tool?.implementation : undefined;
+  return implementation === undefined || implementation.startsWith('builtin:');
+}
+
+async function builtins(): Promise<ReadonlyMap<string, Implementation>> {
+  const { builtinTools } = await import('../adapters/tools/builtin.js');
+  return new Map([['builtin', builtinTools()]]);
 }
 
 async function tools({ env }: Settings): Promise<ReadonlyMap<string, Implementation>> {
@@ -218,14 +230,15 @@ function fold(text: string): number {
 /** A host on the store of the settings, with all definitions, backends and tools. */
 export async function compose(settings: ProjectSettings, parts: Parts = {}): Promise<Composed> {
   const { make = true, definitions = await loadLoops(settings) } = parts;
-  const [{ Host }, models, clock] = await Promise.all([
+  const [{ Host }, models, implementations, clock] = await Promise.all([
     import('../host/host.js'),
     backends(settings),
+    tools(settings),
     clockOf(settings),
   ]);
   const store = await openStore(settings, make, clock.now);
   try {
-    const { registry, bad, implementations } = definitions;
+    const { registry, bad } = definitions;
     const ids = await idsOf(settings, store);
     const trusts = trustOf(settings);
     const host = new Host({ store, clock, ids, registry, backends: models, implementations, trusts });

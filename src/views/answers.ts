@@ -2,21 +2,30 @@
 import type { Entry } from '../protocol/entry.js';
 
 export class Answers {
-  private readonly asked = new Map<string, string>();
-  private readonly counts = new Map<string, number>();
+  private asked: Map<string, string> | undefined;
+  private counts: Map<string, number> | undefined;
 
-  apply({ type, key, kind, name = '', value }: Entry): void {
-    if (type === 'effect.requested' && kind === 'model') {
-      this.asked.set(key, nameOf(name, (value as { readonly model?: string } | undefined)?.model ?? ''));
-    } else if (type === 'effect.returned' || type === 'effect.failed') {
-      const model = this.asked.get(key);
-      if (model !== undefined) this.counts.set(model, (this.counts.get(model) ?? 0) + 1);
-      this.asked.delete(key);
-    }
+  apply(entry: Entry): void {
+    const { type, key } = entry;
+    if (type === 'effect.requested' && entry.kind === 'model') this.ask(key, entry);
+    else if (this.asked !== undefined && (type === 'effect.returned' || type === 'effect.failed')) this.answer(key);
   }
 
   count(backendId: string, model: string): number {
-    return this.counts.get(nameOf(backendId, model)) ?? 0;
+    return this.counts?.get(nameOf(backendId, model)) ?? 0;
+  }
+
+  private ask(key: string, { name = '', value }: Entry): void {
+    this.asked ??= new Map();
+    this.asked.set(key, nameOf(name, (value as { readonly model?: string } | undefined)?.model ?? ''));
+  }
+
+  private answer(key: string): void {
+    const model = this.asked?.get(key);
+    if (model === undefined) return;
+    this.asked?.delete(key);
+    this.counts ??= new Map();
+    this.counts.set(model, (this.counts.get(model) ?? 0) + 1);
   }
 }
 

@@ -7,6 +7,7 @@
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { TraceEvent, TracePayloads } from '../protocol/trace.js';
+import { iso } from './time.js';
 
 /** The type under which a body's log lines are recorded. */
 export const LOG = 'log.written';
@@ -45,33 +46,31 @@ export function isVendorType(type: string): boolean {
 /** Folds the entries of one turn into events, one entry at a time. */
 export class Tracing {
   private readonly root: string;
-  private readonly within: string;
   private readonly emit: Emit;
   private readonly calls = new Map<string, Open>();
-  private readonly effects = new Map<string, { readonly at: number; readonly kind: string | undefined }>();
-  private stamped = Number.NaN;
-  private stamp = '';
+  private effects: Map<string, { readonly at: number; readonly kind: string | undefined }> | undefined;
+  /** The call that was found last to own a step: most often the next one's owner too. */
+  private recent: Open | undefined;
 
   constructor(root: string, emit: Emit) {
     this.root = root;
-    this.within = `${root}/`;
     this.emit = emit;
   }
 
   apply(entry: Entry): void {
-    const { key, type } = entry;
-    if (key !== this.root && !key.startsWith(this.within)) return;
+    const { type } = entry;
     if (type === 'call.started') this.started(entry);
     else if (type === 'call.completed' || type === 'call.errored') this.ended(entry);
     else if (type === 'effect.requested') this.requested(entry);
     else if (type === 'effect.returned') this.returned(entry);
-    else if (type === 'effect.failed') this.effects.delete(key);
+    else if (type === 'effect.failed') this.effects?.delete(entry.key);
     else if (type === 'race.won') this.lost(entry);
     else this.recorded(entry);
   }
 
   private started({ key, name = '', version = '', at, took = 0, refused }: Entry): void {
     const parent = this.owner(key);
+    if (parent === undefined && key !== this.root) return;
     const begun = at - took;
     const call: Open = { id: key, at: begun, parent, begun: 0, open: 0, asked: false, answered: false };
     this.calls.set(key, call);
@@ -80,8 +79,8 @@ export class Tracing {
       parent.begun += 1;
       parent.open += 1;
     }
-    const ids = { loopId: name, loopVersion: version };
-    this.say(call, begun, 'call.started', parent === undefined ? ids : { ...ids, parentCallId: parent.id });
+    if (parent === undefined) this.say(call, begun, 'call.started', { loopId: name, loopVersion: version });
+    else this.say(call, begun, 'call.started', { loopId: name, loopVersion: version, parentCallId: parent.id });
     if (refused !== true) this.say(call, at, 'call.input.validated', { durationMs: took });
   }
 
@@ -101,6 +100,7 @@ export class Tracing {
 
   private close(call: Open, at: number, status: 'ok' | 'error'): void {
     this.calls.delete(call.id);
+    if (this.recent === call) this.recent = undefined;
     const { parent } = call;
     if (parent === undefined) return;
     parent.open -= 1;
@@ -126,6 +126,7 @@ export class Tracing {
   private requested({ key, kind, name = '', at, value }: Entry): void {
     const call = this.owner(key);
     if (call === undefined) return;
+    this.effects ??= new Map();
     this.effects.set(key, { at, kind });
     if (kind === 'tool') this.sayAsked(call, at, 'tool.invoked', { toolName: name });
     if (kind !== 'model') return;
@@ -134,9 +135,9 @@ export class Tracing {
   }
 
   private returned({ key, at, value }: Entry): void {
-    const effect = this.effects.get(key);
+    const effect = this.effects?.get(key);
     const call = this.owner(key);
-    this.effects.delete(key);
+    this.effects?.delete(key);
     if (effect === undefined || call === undefined) return;
     const durationMs = Math.max(0, at - effect.at);
     if (effect.kind === 'tool') {
@@ -157,40 +158,35 @@ export class Tracing {
   private note(call: Open, at: number, { type, value }: Note): void {
     if (type === LOG) this.say(call, at, 'log', value as unknown as TracePayloads['log']);
     if (!isVendorType(type)) return;
-    const event = { callId: call.id, ts: this.iso(at), type };
+    const event = { callId: call.id, ts: iso(at), type };
     this.emit(value === undefined ? event : { ...event, payload: value });
   }
 
   /** The innermost open call that this key is a step of. */
   private owner(key: string): Open | undefined {
-    for (let end = key.lastIndexOf('/'); end > 0; end = key.lastIndexOf('/', end - 1)) {
+    let end = key.lastIndexOf('/');
+    if (this.recent?.id.length === end && key.startsWith(this.recent.id)) return this.recent;
+    for (; end > 0; end = key.lastIndexOf('/', end - 1)) {
       const call = this.calls.get(key.slice(0, end));
-      if (call !== undefined) return call;
+      if (call === undefined) continue;
+      this.recent = call;
+      return call;
     }
     return undefined;
   }
 
   private sayAsked(call: Open, at: number, type: string, payload: object): void {
-    this.emit({ callId: call.id, ts: this.iso(at), type: `${call.asked ? 'rondo' : 'call'}.${type}`, payload });
+    this.emit({ callId: call.id, ts: iso(at), type: `${call.asked ? 'rondo' : 'call'}.${type}`, payload });
     call.asked = true;
   }
 
   private sayAnswered(call: Open, at: number, type: string, payload: object): void {
-    this.emit({ callId: call.id, ts: this.iso(at), type: `${call.answered ? 'rondo' : 'call'}.${type}`, payload });
+    this.emit({ callId: call.id, ts: iso(at), type: `${call.answered ? 'rondo' : 'call'}.${type}`, payload });
     call.answered = true;
   }
 
   private say<T extends keyof TracePayloads>(call: Open, at: number, type: T, payload: TracePayloads[T]): void {
-    this.emit({ callId: call.id, ts: this.iso(at), type, payload });
-  }
-
-  /** A time as text costs more than the event around it, and most events share theirs with the one before. */
-  private iso(at: number): string {
-    if (at !== this.stamped) {
-      this.stamped = at;
-      this.stamp = new Date(at).toISOString();
-    }
-    return this.stamp;
+    this.emit({ callId: call.id, ts: iso(at), type, payload });
   }
 }
 

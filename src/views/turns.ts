@@ -1,6 +1,7 @@
 /** The turns of a session: what each was begun with, how it ended, or what it waits for. */
 import type { Entry } from '../protocol/entry.js';
 import type { PendingItem, TurnStatus } from '../protocol/trace.js';
+import { iso } from './time.js';
 
 /** A turn as its entries tell it; `started` holds its loop and its input. */
 export interface Turn {
@@ -53,7 +54,7 @@ function begun(started: Entry): Standing {
 /** What an entry adds to, or takes from, what a turn waits for. */
 function wait(pending: Map<string, PendingItem>, { key, type, name, until = 0, safety, value, winner }: Entry): void {
   if (type === 'wait.opened') pending.set(key, { kind: 'signal', key, name: name ?? '' });
-  else if (type === 'timer.set') pending.set(key, { kind: 'timer', key, until: new Date(until).toISOString() });
+  else if (type === 'timer.set') pending.set(key, { kind: 'timer', key, until: iso(until) });
   else if (type === 'effect.requested' && safety === 'once') pending.set(plain(key), doubt(plain(key), name, value));
   else if (type === 'race.won') {
     for (const other of pending.keys())
@@ -92,8 +93,8 @@ export function statusOf(sessionId: string, turnId: string, turn: Turn, running:
     loopId: started.name ?? '',
     loopVersion: started.version ?? '',
     status,
-    startedAt: new Date(started.at).toISOString(),
-    ...(ended !== undefined && { endedAt: new Date(ended.at).toISOString(), durationMs: ended.at - started.at }),
+    startedAt: iso(started.at),
+    ...(ended !== undefined && { endedAt: iso(ended.at), durationMs: ended.at - started.at }),
     ...(code !== undefined && {
       error: { code, message: message ?? '', ...(data !== undefined && { details: data }) },
     }),

@@ -1,11 +1,11 @@
 /**
  * The tree of a turn while it runs. On a terminal it is drawn in place, a few times a second, one write for each frame,
  * and never taller than the screen; elsewhere each call gets a line when it ends. The end leaves the whole tree.
- * Events only change the tree: a frame costs what is on the screen, however much has happened.
+ * Events only change the tree: what a frame draws is bounded by the screen, however much has happened.
  */
 import type { TraceEvent } from '../../protocol/trace.js';
 import { type CallNode, type Pricing, TraceTree } from '../../views/tree.js';
-import { drawn, paint, type Span, widthOfSpans, within } from './paint.js';
+import { drawn, paint, rowsOf, type Span, within } from './paint.js';
 import {
   callSpans,
   errorText,
@@ -51,8 +51,7 @@ const ERASE_BELOW = '\u001b[J';
 const LOOKS: readonly Pick<Look, 'max' | 'fold' | 'terse'>[] = [
   { max: 40 },
   { max: 40, fold: true },
-  { max: 8, fold: true, terse: true },
-  { max: 0, fold: true, terse: true },
+  ...[40, 20, 12, 8, 5, 3, 1, 0].map((max) => ({ max, fold: true, terse: true })),
 ];
 
 /** Shows a turn as it happens; `apply` takes its events, `end` leaves the result. */
@@ -64,9 +63,9 @@ export class LiveTree {
   private readonly tree: TraceTree;
   private timer: NodeJS.Timeout | undefined;
   private ended = false;
-  /** What is on the screen: the last frame as it was written, the width of its lines, and that of the screen. */
+  /** What is on the screen: the last frame as it was written, its lines without colour, and the width of the screen. */
   private frame = '';
-  private widths: readonly number[] = [];
+  private texts: readonly string[] = [];
   private columns = 0;
   private column = 0;
 
@@ -110,14 +109,14 @@ export class LiveTree {
     if (frame === this.frame && !resized) return;
     this.out.write(`${this.back()}${resized ? ERASE_BELOW : ''}${frame}${ERASE_BELOW}`);
     this.frame = frame;
-    this.widths = lines.map(widthOfSpans);
+    this.texts = lines.map((line) => line.map(([text]) => text).join(''));
     this.columns = width;
   }
 
   /** Goes to where the last frame began. A screen that became narrower has broken its lines, as most terminals do. */
   private back(): string {
     let rows = 0;
-    for (const width of this.widths) rows += Math.max(1, Math.ceil(width / this.width()));
+    for (const text of this.texts) rows += rowsOf(text, this.width());
     return rows === 0 ? '\r' : `\r\u001b[${rows}A`;
   }
 

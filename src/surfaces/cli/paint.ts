@@ -69,7 +69,7 @@ export function plain(text: string, { max = 1000, lines = false }: PlainOptions 
 
 function shown(hidden: string, lines: boolean): string {
   if (hidden === '\n' || hidden === '\r\n') return lines ? '\n' : '⏎';
-  if (hidden === '\t') return '\\t';
+  if (hidden === '\t' || hidden === '\r') return hidden === '\t' ? '\\t' : '\\r';
   const code = hidden.codePointAt(0) ?? 0;
   const digits = code.toString(16);
   if (code <= 0xff) return `\\x${digits.padStart(2, '0')}`;
@@ -89,6 +89,21 @@ export function widthOf(text: string): number {
   let width = 0;
   for (const char of text) width += WIDE.test(char) ? 2 : 1;
   return width;
+}
+
+/** How many rows a text takes when it is broken anywhere at so many columns; a wide character is never split. */
+export function rowsOf(text: string, width: number): number {
+  let rows = 1;
+  let used = 0;
+  for (const char of text) {
+    const wide = WIDE.test(char) ? 2 : 1;
+    if (used + wide > width && used > 0) {
+      rows += 1;
+      used = 0;
+    }
+    used += wide;
+  }
+  return rows;
 }
 
 /** The start of a text that fits into so many columns. */
@@ -126,8 +141,9 @@ export function within(spans: readonly Span[], width: number): readonly Span[] {
 /** Without blanks at the end, which nobody sees and every copy has. */
 export function trimmed(spans: readonly Span[]): readonly Span[] {
   let end = spans.length;
-  while (end > 0 && spans[end - 1]?.[0].trim() === '') end -= 1;
-  return spans.slice(0, end);
+  while (end > 0 && spans[end - 1]?.[0].trimEnd() === '') end -= 1;
+  const last = spans[end - 1];
+  return last === undefined ? [] : [...spans.slice(0, end - 1), [last[0].trimEnd(), last[1]]];
 }
 
 export function widthOfSpans(spans: readonly Span[]): number {

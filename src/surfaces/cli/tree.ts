@@ -140,10 +140,10 @@ function pick(
 ): { readonly shown: readonly { readonly child: CallNode; readonly index: number }[]; readonly hidden: number } {
   const shown: { child: CallNode; index: number }[] = [];
   let hidden = 0;
-  for (const [index, child] of children.entries()) {
+  children.forEach((child, index) => {
     if (child.status === 'ok' && hidden < children.length - max) hidden += 1;
     else shown.push({ child, index });
-  }
+  });
   return { shown, hidden };
 }
 
@@ -269,7 +269,7 @@ export function layout(rows: readonly Row[], { width }: Look, column = 0): { lin
   if (width - room(widest.took) < LEAST) widest.took = 0;
   const label = Math.min(widest.label, width - room(widest.took) - room(widest.cost));
   const lines = rows.map((row): Line => {
-    if (!row.isCall) return within(row.spans, width);
+    if (!row.isCall) return trimmed(within(row.spans, width));
     const fitted = within(row.spans, label);
     const right: Span[] = [];
     if (widest.cost > 0) right.push([row.cost.padStart(room(widest.cost)), 'dim']);
@@ -282,7 +282,7 @@ export function layout(rows: readonly Row[], { width }: Look, column = 0): { lin
 /** What a turn used: calls, tokens, cost, time. */
 export function totalsOfTree({ root, totals }: TraceTree, look: Look): Line {
   const parts = root === undefined ? ['no calls'] : totalsParts(root, totals, look);
-  return within([[parts.join(' · '), 'dim']], look.width);
+  return trimmed(within([[parts.join(' · '), 'dim']], look.width));
 }
 
 function totalsParts(root: CallNode, totals: Totals, look: Look): string[] {

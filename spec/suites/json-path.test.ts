@@ -1,0 +1,54 @@
+// The public compliance suite of JSONPath (RFC 9535). Nothing in it is done otherwise.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { expect } from 'vitest';
+import { compilePath } from '../../src/loops/path.js';
+import type { Json } from '../../src/protocol/json.js';
+import { verifies } from '../verifies.js';
+
+const file = new URL('../../../shared/data/jsonpath/cts.json', import.meta.url);
+const found = existsSync(file);
+
+interface Case {
+  readonly name: string;
+  readonly selector: string;
+  readonly invalid_selector?: true;
+  readonly document?: Json;
+  /** What it finds; or, where the order is free, all that it may find. */
+  readonly result?: Json;
+  readonly results?: readonly Json[];
+}
+
+/** Tests that do not come out as the suite says, each with its reason. */
+const otherwise: { readonly [name: string]: string } = {};
+
+/** What a path finds, as text; or that it is refused. */
+function outcome({ selector, document = null }: Case): string {
+  try {
+    return JSON.stringify(compilePath(selector, '').find(document));
+  } catch {
+    return 'refused';
+  }
+}
+
+function passes(test: Case): boolean {
+  const expected = test.results ?? [test.result as Json];
+  const allowed = test.invalid_selector ? ['refused'] : expected.map((result) => JSON.stringify(result));
+  return allowed.includes(outcome(test));
+}
+
+verifies('path.suite', 'a path finds something else here than everywhere else', (context) => {
+  context.skip(!found, 'needs ../shared/data');
+  const { tests } = JSON.parse(readFileSync(file, 'utf8')) as { tests: Case[] };
+  const failed = tests.filter((test) => !passes(test)).map(({ name }) => name);
+  expect(tests.length).toBeGreaterThan(700);
+  expect(failed).toEqual(Object.keys(otherwise));
+});
+
+verifies('path.suite', 'a test of the suite can fail without anyone noticing', () => {
+  const test: Case = { name: 'twin', selector: '$.a', document: { a: 1 }, result: [1] };
+  expect(passes(test)).toBe(true);
+  expect(passes({ ...test, result: [2] })).toBe(false);
+  expect(passes({ ...test, invalid_selector: true })).toBe(false);
+  expect(passes({ ...test, selector: '$.' })).toBe(false);
+});

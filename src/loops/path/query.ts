@@ -1,0 +1,119 @@
+/**
+ * Paths as closures. The parser is json-p3's; its tree is turned into our own steps, because those are bounded, take only
+ * linear-time patterns, and know the root of the document in a filter within a filter too.
+ */
+import { type JSONPathQuery, jsonpath, TokenKind } from 'json-p3';
+import type { Json } from '../../protocol/json.js';
+import { compileFilter } from './filter.js';
+import { itemOf, memberOf, partsOf, type Search, type Select } from './search.js';
+
+/** All values that a query finds, starting at a value. */
+export type Query = (start: Json, search: Search) => readonly Json[];
+
+type Segment = JSONPathQuery['segments'][number];
+type Selector = Segment['selectors'][number];
+
+const { FilterSelector, IndexSelector, NameSelector, SliceSelector, WildcardSelector } = jsonpath.selectors;
+
+/** The names and indexes of a path that leads to one value at most. */
+export function stepsOf(query: JSONPathQuery): (string | number)[] | undefined {
+  const steps: (string | number)[] = [];
+  for (const segment of query.segments) {
+    const [selector, ...more] = segment.selectors;
+    if (isDescendant(segment) || more.length > 0) return undefined;
+    if (selector instanceof NameSelector) steps.push(selector.name);
+    else if (selector instanceof IndexSelector) steps.push(selector.index);
+    else return undefined;
+  }
+  return steps;
+}
+
+/** Follows names and indexes to the value at their end. */
+export function follow(root: Json, steps: readonly (string | number)[]): Json | undefined {
+  let value: Json | undefined = root;
+  for (let i = 0; i < steps.length && value !== undefined; i++) {
+    const step = steps[i] as string | number;
+    value = typeof step === 'string' ? memberOf(value, step) : itemOf(value, step);
+  }
+  return value;
+}
+
+export function compileQuery(query: JSONPathQuery): Query {
+  const steps = stepsOf(query);
+  if (steps !== undefined) {
+    return (start, search) => {
+      search.step();
+      const value = follow(start, steps);
+      return value === undefined ? [] : [value];
+    };
+  }
+  const segments = query.segments.map(compileSegment);
+  return (start, search) => {
+    let nodes: readonly Json[] = [start];
+    for (const segment of segments) {
+      const found: Json[] = [];
+      for (const node of nodes) segment(node, found, search);
+      nodes = found;
+    }
+    return nodes;
+  };
+}
+
+function isDescendant(segment: Segment): boolean {
+  return segment.token.kind === TokenKind.DDOT;
+}
+
+function compileSegment(segment: Segment): Select {
+  const selects = segment.selectors.map(compileSelector);
+  const child: Select = (value, found, search) => {
+    for (const select of selects) select(value, found, search);
+  };
+  if (!isDescendant(segment)) return child;
+  return (value, found, search) => search.descend(value, (part) => child(part, found, search));
+}
+
+function compileSelector(selector: Selector): Select {
+  if (selector instanceof NameSelector) {
+    return (value, found, search) => addIfAny(memberOf(value, selector.name), found, search);
+  }
+  if (selector instanceof IndexSelector) {
+    return (value, found, search) => addIfAny(itemOf(value, selector.index), found, search);
+  }
+  if (selector instanceof WildcardSelector) {
+    return (value, found, search) => {
+      for (const part of partsOf(value)) search.add(part, found);
+    };
+  }
+  if (selector instanceof SliceSelector) return slice(selector.start, selector.stop, selector.step ?? 1);
+  if (selector instanceof FilterSelector) {
+    const fits = compileFilter(selector.expression, compileQuery);
+    return (value, found, search) => {
+      for (const part of partsOf(value)) {
+        search.step();
+        if (fits(part, search)) search.add(part, found);
+      }
+    };
+  }
+  throw new Error('A selector that RFC 9535 does not know was parsed.');
+}
+
+function addIfAny(value: Json | undefined, found: Json[], search: Search): void {
+  search.step();
+  if (value !== undefined) search.add(value, found);
+}
+
+function slice(start: number | undefined, stop: number | undefined, step: number): Select {
+  return (value, found, search) => {
+    if (!Array.isArray(value) || step === 0) return;
+    const { length } = value;
+    const clamp = (index: number, low: number, high: number) =>
+      Math.min(Math.max(index < 0 ? length + index : index, low), high);
+    if (step > 0) {
+      const end = clamp(stop ?? length, 0, length);
+      for (let i = clamp(start ?? 0, 0, length); i < end; i += step) search.add(value[i], found);
+    } else {
+      const end = stop === undefined ? -1 : clamp(stop, -1, length - 1);
+      for (let i = clamp(start ?? length - 1, -1, length - 1); i > end; i += step) search.add(value[i], found);
+    }
+  };
+}

@@ -1,0 +1,105 @@
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import {
+  count,
+  cut,
+  drawn,
+  duration,
+  money,
+  paint,
+  plain,
+  wantsColor,
+  widthOf,
+  widthOfSpans,
+  within,
+  wrap,
+} from './paint.js';
+
+/** Anything that a terminal acts on, or a reader does not see. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
+
+verifies('cli.tree', 'a log file or a person who said no gets colours', () => {
+  const tty = { isTTY: true };
+  expect(wantsColor(tty, {})).toBe(true);
+  expect(wantsColor({}, {})).toBe(false);
+  expect(wantsColor({ isTTY: false }, { TERM: 'xterm-256color' })).toBe(false);
+  expect(wantsColor(tty, { NO_COLOR: '1' })).toBe(false);
+  expect(wantsColor(tty, { NO_COLOR: '' })).toBe(true);
+  expect(wantsColor(tty, { NO_COLOR: '1', FORCE_COLOR: '1' })).toBe(false);
+  expect(wantsColor({}, { FORCE_COLOR: '1' })).toBe(true);
+  expect(wantsColor({}, { FORCE_COLOR: '', TERM: 'dumb' })).toBe(true);
+  expect(wantsColor(tty, { FORCE_COLOR: '0' })).toBe(false);
+  expect(wantsColor(tty, { TERM: 'dumb' })).toBe(false);
+});
+
+verifies('cli.tree', 'a colour bleeds into the next text, or is written where none is wanted', () => {
+  expect(paint(true).red('a')).toBe('\u001b[31ma\u001b[39m');
+  expect(paint(true).dim('a')).toBe('\u001b[2ma\u001b[22m');
+  expect(paint(true).bold('')).toBe('');
+  const none = paint(false);
+  for (const style of [none.dim, none.bold, none.red, none.green, none.yellow, none.cyan]) expect(style('a')).toBe('a');
+});
+
+verifies('cli.tree', 'the name of a loop clears the screen, sets the title, or reads from right to left', () => {
+  expect(plain('\u001b[2J\u001b]0;owned\u0007')).toBe('\\x1b[2J\\x1b]0;owned\\x07');
+  expect(plain('\u009b31m')).toBe('\\x9b31m');
+  expect(plain('user\u202egnp.exe')).toBe('user\\u202egnp.exe');
+  expect(plain('ad\u200bmin\ufeff\u00ad')).toBe('ad\\u200bmin\\ufeff\\xad');
+  expect(plain('\u{e0041}\ud800')).toBe('\\u{e0041}\\ud800');
+  expect(plain('a\nb\r\nc\rd\te\u2028')).toBe('a⏎b⏎c\\rd\\te\\u2028');
+  expect(plain('a\nb', { lines: true })).toBe('a\nb');
+  expect(plain('straße 東京 ⚠️ a\ufe0f')).toBe('straße 東京 ⚠️ a\\ufe0f');
+});
+
+verifies('cli.tree', 'a text of ten thousand characters is shown whole', () => {
+  expect(plain('x'.repeat(10_000))).toBe(`${'x'.repeat(1000)}…`);
+  expect(plain('ab😀', { max: 3 })).toBe('ab…');
+});
+
+verifies('cli.tree', 'wide characters push a line over the edge', () => {
+  expect(widthOf('abc')).toBe(3);
+  expect(widthOf('é├─✓…→')).toBe(6);
+  expect(widthOf('東京')).toBe(4);
+  expect(widthOf('😀⚡')).toBe(4);
+  expect(cut('東京都', 4)).toBe('東…');
+  expect(cut('abc', 3)).toBe('abc');
+  expect(cut('abc', 0)).toBe('');
+  expect(drawn(within([['ab', 'red'], ['cd']], 3), paint(false))).toBe('ab…');
+  expect(drawn(within([['ab'], ['cd']], 4), paint(false))).toBe('abcd');
+});
+
+verifies('cli.tree', 'a long message loses words where it is broken, or never ends', () => {
+  expect(wrap('the quick brown fox', 10, 5)).toEqual(['the quick', 'brown fox']);
+  expect(wrap('abcdefghij', 4, 5)).toEqual(['abcd', 'efgh', 'ij']);
+  expect(wrap('the quick brown fox', 10, 1)).toEqual(['the quick…']);
+  expect(wrap('東京', 1, 3)).toEqual([]);
+  expect(wrap('', 10, 3)).toEqual([]);
+});
+
+verifies('cli.tree', 'durations, counts and costs are told as nobody says them', () => {
+  const times = [0, 12, 999.4, 999.6, 1240, 9994, 9996, 59_949, 59_951, 123_000, 3_599_600, 18_420_000, 277_200_000];
+  expect(times.map(duration)).toEqual([
+    ...['0 ms', '12 ms', '999 ms', '1.00 s', '1.24 s', '9.99 s', '10.0 s', '59.9 s', '1 m 00 s', '2 m 03 s'],
+    ...['1 h 00 m', '5 h 07 m', '3 d 05 h'],
+  ]);
+  expect([0, 96, 999, 1204, 9999, 12_345, 999_949, 1_234_567, 5e9, 1e16].map(count)).toEqual([
+    ...['0', '96', '999', '1,204', '9,999', '12.3k', '999.9k', '1.2M', '5.0G', 'very many'],
+  ]);
+  expect([0, 3, 1234, 999_949, 1_200_000].map(money)).toEqual(['$0', '<$0.0001', '$0.0012', '$0.9999', '$1.20']);
+});
+
+verifies('cli.tree', 'some text gets a control character through, or is wider than it was cut to', () => {
+  const text = fc.string({ unit: 'binary', maxLength: 80 });
+  fc.assert(
+    fc.property(text, fc.integer({ min: 0, max: 40 }), (given, width) => {
+      const safe = plain(given);
+      expect(safe).not.toMatch(HIDDEN);
+      expect(plain(safe)).toBe(safe);
+      expect(widthOf(cut(safe, width))).toBeLessThanOrEqual(width);
+      expect(widthOfSpans(within([[safe], [safe, 'red']], width))).toBeLessThanOrEqual(width);
+      for (const line of wrap(safe, width, 4)) expect(widthOf(line)).toBeLessThanOrEqual(width);
+    }),
+    { numRuns: 1000 },
+  );
+});

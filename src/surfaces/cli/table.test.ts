@@ -1,0 +1,62 @@
+import { expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import { widthOf } from './paint.js';
+import { table } from './table.js';
+
+const rows = [
+  ['hello', '1.0.0', 'prompt', 'Greets somebody by name'],
+  ['retrieve-passages', '10.2.0', 'tool', 'Finds passages'],
+];
+
+verifies('cli.tree', 'columns do not line up, or lines end in blanks', () => {
+  const head = ['LOOP', 'VERSION', 'KIND', 'ABOUT'];
+  expect(table(rows, { width: 80, head, align: ['left', 'right'] })).toBe(
+    [
+      'LOOP               VERSION  KIND    ABOUT',
+      'hello                1.0.0  prompt  Greets somebody by name',
+      'retrieve-passages   10.2.0  tool    Finds passages',
+    ].join('\n'),
+  );
+  expect(
+    table(
+      [
+        ['a', ''],
+        ['bc', '1'],
+      ],
+      { width: 80 },
+    ),
+  ).toBe('a\nbc  1');
+  expect(
+    table(
+      [
+        ['東京', '1'],
+        ['abcde', '2'],
+      ],
+      { width: 80 },
+    ),
+  ).toBe('東京   1\nabcde  2');
+  expect(table([], { width: 80 })).toBe('');
+});
+
+verifies('cli.tree', 'a table is wider than the terminal', () => {
+  expect(table(rows, { width: 44 }).split('\n')[0]).toBe('hello              1.0.0   prompt  Greets s…');
+  const long = ['x'.repeat(500), 'y'.repeat(500), 'z'];
+  for (const width of [1, 5, 20, 60]) {
+    for (const line of table([...rows, long], { width }).split('\n')) expect(widthOf(line)).toBeLessThanOrEqual(width);
+  }
+});
+
+verifies('cli.tree', 'a cell steers the terminal, or its colour counts as width', () => {
+  const colored = table(
+    [
+      [['ok', 'green'], 'a\u001b[2J\nb'],
+      ['error', 'c'],
+    ],
+    { width: 40, color: true, head: ['S', 'T'] },
+  );
+  expect(colored.split('\n')).toEqual([
+    '\u001b[2mS\u001b[22m      \u001b[2mT\u001b[22m',
+    '\u001b[32mok\u001b[39m     a\\x1b[2J⏎b',
+    'error  c',
+  ]);
+});

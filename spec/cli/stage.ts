@@ -1,7 +1,7 @@
 // A project in a temporary directory, and the built command line run in it as people run it: as a process.
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -20,6 +20,8 @@ export interface Ended {
 export interface Running {
   readonly child: ChildProcessWithoutNullStreams;
   readonly ended: Promise<Ended>;
+  /** What it has said so far. */
+  said(): Pick<Ended, 'stdout' | 'stderr'>;
 }
 
 export interface Setting {
@@ -64,6 +66,24 @@ export const pair = {
   },
 };
 
+const HOLD = `#!/usr/bin/env node
+import { chmodSync, existsSync, readFileSync } from 'node:fs';
+const { until } = JSON.parse(readFileSync(0, 'utf8'));
+const parent = process.ppid;
+setInterval(() => {
+  if (process.ppid !== parent) process.exit(1);
+  if (!existsSync(until)) return;
+  process.stdout.write(JSON.stringify({ held: until }));
+  process.exit(0);
+}, 20);
+`;
+
+/** A tool that works until a file of that name is in the directory of the definitions. */
+export const hold = (safety = 'idempotent'): object => ({
+  ...tool('hold', 'echo'),
+  tool: { implementation: 'exec:hold', safety },
+});
+
 const usual = { hello, pair, wait: tool('wait', 'wait'), echo: tool('echo', 'echo'), fail: tool('fail', 'fail') };
 
 export class Project {
@@ -93,6 +113,19 @@ export class Project {
     return existsSync(this.path(name));
   }
 
+  /** Adds the tool that holds on, and lets it run. */
+  holding(safety?: string): this {
+    this.write('loops/hold.json', hold(safety));
+    chmodSync(this.write('loops/hold', HOLD), 0o755);
+    this.write('rondo.toml', '[trust]\ndirectories = ["loops"]\n');
+    return this;
+  }
+
+  /** Lets go what holds on until this. */
+  release(name: string): void {
+    this.write(`loops/${name}`, '');
+  }
+
   start(args: readonly string[], { env = {}, input }: Setting = {}): Running {
     const { PATH = '', HOME = '' } = process.env;
     const child = spawn(process.execPath, [bin, ...args], { cwd: this.directory, env: { PATH, HOME, ...env } });
@@ -108,7 +141,7 @@ export class Project {
       child.once('close', (code, signal) => resolve({ code, signal, ...said }));
     });
     onTestFinished(() => void child.kill('SIGKILL'));
-    return { child, ended };
+    return { child, ended, said: () => ({ ...said }) };
   }
 
   /** Runs a verb to its end. */
@@ -126,13 +159,13 @@ export class Project {
     }
   }
 
-  /** Starts a run in a process that listens, and waits until it does and the turn stands in the journal. */
-  async owner(args: readonly string[], setting: Setting = {}): Promise<Running & { readonly turn: string }> {
-    const running = this.start(['run', ...args], setting);
-    await until(() => this.has('.rondo/owner.json'));
+  /** Starts a run that holds on until `name` is released, and waits until its turn stands in the journal. */
+  async held(name: string, more: readonly string[] = []): Promise<Running & { readonly turn: string }> {
+    const args = ['run', 'hold', '--session', name, '--input', JSON.stringify({ until: name }), ...more];
+    const running = this.start(args);
     const turn = await until(async () => {
       const { runs } = await this.json<{ runs: { turnId: string; status: string }[] }>(['runs']);
-      return runs.find(({ status }) => status === 'running')?.turnId;
+      return runs.find(({ turnId, status }) => turnId.startsWith(`${name}.`) && status === 'running')?.turnId;
     });
     return { ...running, turn };
   }

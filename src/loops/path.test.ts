@@ -5,6 +5,7 @@ import { codeOf } from '../../spec/code-of.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../journal/errors.js';
 import type { Json } from '../protocol/json.js';
+import { characters } from './characters.js';
 import { compilePath } from './path.js';
 
 const find = (text: string, root: Json) => compilePath(text, '').find(root);
@@ -217,5 +218,17 @@ verifies('path.bounds', 'a random text crashes the parser', () => {
       },
     ),
     { numRuns: 2_000 },
+  );
+});
+
+verifies('path.rfc9535', 'the length of a text is counted in halves of characters', () => {
+  const units = fc.constantFrom('a', '\ud83d', '\ude00', '😀', 'é', '\u200d');
+  fc.assert(
+    fc.property(
+      fc.array(units).map((parts) => parts.join('')),
+      (text) => {
+        expect(characters(text)).toBe([...text].length);
+      },
+    ),
   );
 });

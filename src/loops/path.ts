@@ -5,7 +5,7 @@
 import { JSONPathEnvironment } from 'json-p3';
 import { LoopError } from '../journal/errors.js';
 import type { Json } from '../protocol/json.js';
-import { compileQuery, follow, type Query, stepsOf } from './path/query.js';
+import { compileQuery, follow, placeOf, type Query } from './path/query.js';
 import { Search } from './path/search.js';
 import { Recent } from './recent.js';
 
@@ -42,14 +42,14 @@ function parse(text: string): Path {
   if (typeof text !== 'string') throw new Error('it is not a text');
   if (text.length > LENGTH) throw new Error(`it is longer than ${LENGTH} characters`);
   const parsed = environment.compile(text);
-  const steps = stepsOf(parsed);
-  return steps === undefined ? plural(text, compileQuery(parsed)) : singular(text, steps);
+  const place = placeOf(parsed);
+  return place === undefined ? plural(text, compileQuery(parsed)) : singular(text, place);
 }
 
-function singular(text: string, steps: readonly (string | number)[]): Path {
-  const one = (root: Json) => follow(root, steps);
+function singular(text: string, place: readonly (string | number)[]): Path {
+  const one = (root: Json) => follow(root, place);
   const find = (root: Json) => {
-    const value = follow(root, steps);
+    const value = follow(root, place);
     return value === undefined ? [] : [value];
   };
   return { text, singular: true, find, one };

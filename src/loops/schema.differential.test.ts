@@ -109,10 +109,12 @@ const schema = fc.letrec<{ schema: JsonSchema }>((tie) => ({
   ),
 })).schema;
 
+const DRAFT = 'https://json-schema.org/draft/2020-12/schema';
+
 /** The answers of an independent validator. */
 async function answers(document: JsonSchema, items: readonly Json[]): Promise<boolean[]> {
   const uri = 'https://example.com/random';
-  registerSchema(document as SchemaObject, uri, 'https://json-schema.org/draft/2020-12/schema');
+  registerSchema(document as SchemaObject, uri, DRAFT);
   try {
     const fits = await validate(uri);
     return items.map((item) => fits(structuredClone(item) as Parameters<typeof fits>[0]).valid);
@@ -144,3 +146,53 @@ verifies('schema.pure', 'a check of a random schema changes the value or forgets
     { numRuns: 500 },
   );
 });
+
+const words =
+  '$id $schema $ref $anchor $dynamicRef $dynamicAnchor $vocabulary $comment $defs definitions dependencies type enum const ' +
+  'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern required minProperties ' +
+  'maxProperties properties patternProperties additionalProperties propertyNames dependentRequired dependentSchemas ' +
+  'minItems maxItems prefixItems items contains minContains maxContains uniqueItems allOf anyOf oneOf not if then else ' +
+  'unevaluatedProperties unevaluatedItems title description default deprecated readOnly writeOnly examples format ' +
+  'contentEncoding contentMediaType contentSchema';
+const nearly = fc.oneof(
+  leaf,
+  fc.constantFrom<Json>(
+    'object',
+    ['a', 'b'],
+    ['string', 'null'],
+    [true],
+    [{}],
+    [{ type: 'strng' }],
+    { a: true },
+    { a: ['b'] },
+  ),
+  fc.constantFrom<Json>(
+    { a: { type: 'strng' } },
+    { a: { minLength: -1 } },
+    'https://example.com/',
+    '#a',
+    'a#b',
+    '-1',
+    1.5,
+    -1,
+  ),
+);
+const almost = fc.dictionary(fc.constantFrom(...words.split(' ')), nearly, {
+  minKeys: 1,
+  maxKeys: 3,
+}) as fc.Arbitrary<Json>;
+
+verifies(
+  'schema.registration',
+  'a schema passes that the published metaschema refuses, or the other way round',
+  async () => {
+    const meta = compileSchema({ $ref: DRAFT }, '');
+    await fc.assert(
+      fc.asyncProperty(fc.array(almost, { minLength: 20, maxLength: 20 }), async (documents) => {
+        const told = await answers({ $ref: DRAFT }, documents);
+        expect(documents.filter((item) => meta.check(item))).toEqual(documents.filter((_, at) => told[at]));
+      }),
+      { numRuns: 200 },
+    );
+  },
+);

@@ -47,12 +47,15 @@ export function compileSchema(schema: unknown, where: string, options: SchemaOpt
     return validators.of(text, () => validator(document, {}));
   } catch (error) {
     if (!(error instanceof Malformed)) throw error;
-    const path = `${where}${error.pointer}`;
-    throw new LoopError('DEFINITION_INVALID', `The schema at ${path} cannot be used: ${error.message}.`, {
-      path,
-      reason: error.message,
-    });
+    throw refused(error, where);
   }
+}
+
+/** The place in another document is an address of its own. */
+function refused({ pointer, message: reason }: Malformed, where: string): LoopError {
+  const path = /^(?:\/|$)/.test(pointer) ? `${where}${pointer}` : pointer;
+  const message = `The schema${path === '' ? '' : ` at ${path}`} cannot be used: ${reason}.`;
+  return new LoopError('DEFINITION_INVALID', message, { path, reason });
 }
 
 /** A check for the kernel: the value itself, or the code with what does not fit. */

@@ -32,6 +32,8 @@ export interface Composed {
   readonly bad: readonly BadFile[];
   readonly config: Config;
   readonly store: HostOptions['store'];
+  /** Whether the store outlives the process; then it is this process that owns it. */
+  readonly durable: boolean;
   close(): Promise<void>;
 }
 
@@ -189,13 +191,17 @@ function openAt(general: Backend, id: string, options: { readonly [name: string]
 }
 
 /** The store of the settings; a Fault says why it cannot be opened, STORE_OWNED that another process has it. */
-async function openStore({ store }: Settings, make: boolean, now: () => number): Promise<HostOptions['store']> {
+async function openStore(
+  { store }: Settings,
+  make: boolean,
+  now: () => number,
+): Promise<Pick<Composed, 'store' | 'durable'>> {
   const left = (path: string): boolean => [path, `${path}.anchor`, `${path}-wal`].some((file) => existsSync(file));
   if (store.kind === 'memory' || !(make || left(store.path))) {
-    return (await import('../adapters/memory/index.js')).memoryStore();
+    return { store: (await import('../adapters/memory/index.js')).memoryStore(), durable: false };
   }
   const { openSqlite } = await import('../adapters/sqlite/index.js');
-  return openSqlite(store.path, { now });
+  return { store: await openSqlite(store.path, { now }), durable: true };
 }
 
 async function clockOf({ now }: Settings): Promise<HostOptions['clock']> {
@@ -236,13 +242,13 @@ export async function compose(settings: ProjectSettings, parts: Parts = {}): Pro
     tools(settings),
     clockOf(settings),
   ]);
-  const store = await openStore(settings, make, clock.now);
+  const { store, durable } = await openStore(settings, make, clock.now);
   try {
     const { registry, bad } = definitions;
     const ids = await idsOf(settings, store);
     const trusts = trustOf(settings);
     const host = new Host({ store, clock, ids, registry, backends: models, implementations, trusts });
-    return { host, registry, bad, config: settings.config, store, close: () => store.close() };
+    return { host, registry, bad, config: settings.config, store, durable, close: () => store.close() };
   } catch (thrown) {
     await store.close();
     throw thrown;

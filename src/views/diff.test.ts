@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
+import { canonical } from '../journal/canonical.js';
 import type { Json } from '../protocol/json.js';
 import type { TraceEvent } from '../protocol/trace.js';
 import { diffTurns, type OutputDiff } from './diff.js';
@@ -14,7 +15,7 @@ function outputDiffs(a: Json, b: Json): readonly OutputDiff[] | undefined {
 }
 
 verifies('cli.tree', 'two runs that did the same look different', () => {
-  const [a, b] = [rag().events, rag().events.map((event) => ({ ...event, callId: event.callId.replace('t1', 't9') }))];
+  const a = rag().events;
   expect(diffTurns(a, a)).toEqual({ same: true, shared: 4, calls: [] });
   const other = new Story()
     .begin('t9', 'rag')
@@ -29,7 +30,6 @@ verifies('cli.tree', 'two runs that did the same look different', () => {
     calls: [],
     output: { differs: [], more: false },
   });
-  expect(b).toHaveLength(a.length);
 });
 
 verifies('cli.tree', 'a call that answers otherwise, by another model or version, goes unnoticed', () => {
@@ -135,19 +135,11 @@ verifies('cli.tree', 'outputs that are alike differ, or those that differ are al
       const left = JSON.parse(JSON.stringify(a));
       const right = JSON.parse(JSON.stringify(b));
       expect(outputDiffs(left, structuredClone(left))).toEqual([]);
-      expect(outputDiffs(left, right)?.length === 0).toBe(sorted(left) === sorted(right));
+      expect(outputDiffs(left, right)?.length === 0).toBe(canonical(left) === canonical(right));
     }),
     { numRuns: 500 },
   );
 });
-
-function sorted(value: unknown): string {
-  return JSON.stringify(value, (_, inner) =>
-    inner !== null && typeof inner === 'object' && !Array.isArray(inner)
-      ? Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))
-      : inner,
-  );
-}
 
 verifies('cli.tree', 'comparing large turns takes ever more for each call', () => {
   for (const make of [chain, crowd]) {

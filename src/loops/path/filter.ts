@@ -2,6 +2,7 @@
 import { type JSONPathQuery, jsonpath } from 'json-p3';
 import { LoopError } from '../../journal/errors.js';
 import type { Json } from '../../protocol/json.js';
+import { characters } from '../characters.js';
 import { pathPattern } from '../pattern.js';
 import type { Query } from './query.js';
 import type { Search } from './search.js';
@@ -26,8 +27,8 @@ type Value = (current: Json, search: Search) => Json | undefined;
 type Compile = (query: JSONPathQuery) => Query;
 type Fields = { readonly [name: string]: Json };
 
-/** How many characters are read in the time of one step. */
-const PER_STEP = 32;
+/** How many characters are read in the time that a value takes. */
+const CHARACTERS = 32;
 
 /** Whether an expression holds for a value; `compile` makes the queries in it. */
 export function compileFilter(expression: Expression, compile: Compile): Test {
@@ -75,7 +76,7 @@ function compare(a: Json | undefined, operator: string, b: Json | undefined, sea
 
 /** Whether two values are the same; each part that is looked at counts. */
 function equal(a: Json | undefined, b: Json | undefined, search: Search): boolean {
-  search.step(typeof a === 'string' ? a.length / PER_STEP : 1);
+  search.spend(typeof a === 'string' ? a.length / CHARACTERS : 1);
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
   const names = Object.keys(a);
@@ -139,8 +140,8 @@ function called({ name, args: [argument] }: Call, compile: Compile): Value {
 
 function lengthOf(value: Json | undefined, search: Search): number | undefined {
   if (typeof value === 'string') {
-    search.step(value.length / PER_STEP);
-    return [...value].length;
+    search.spend(value.length / CHARACTERS);
+    return characters(value);
   }
   if (typeof value !== 'object' || value === null) return undefined;
   return Array.isArray(value) ? value.length : Object.keys(value).length;
@@ -155,7 +156,7 @@ function matching({ name, args: [subject, source] }: Call, compile: Compile): Te
   return (current, search) => {
     const [value, written] = [text(current, search), pattern(current, search)];
     if (typeof value !== 'string' || typeof written !== 'string') return false;
-    search.step(1 + value.length / PER_STEP);
+    search.spend(1 + value.length / CHARACTERS);
     return matches(written, whole, value);
   };
 }

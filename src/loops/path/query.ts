@@ -1,6 +1,6 @@
 /**
- * Paths as closures. The parser is json-p3's; its tree is turned into our own steps, because those are bounded, take only
- * linear-time patterns, and know the root of the document in a filter within a filter too.
+ * Paths as closures. The parser is json-p3's; its tree is turned into our own closures, because those are bounded, take
+ * only linear-time patterns, and know the root of the document in a filter within a filter too.
  */
 import { type JSONPathQuery, jsonpath, TokenKind } from 'json-p3';
 import type { Json } from '../../protocol/json.js';
@@ -16,34 +16,34 @@ type Selector = Segment['selectors'][number];
 const { FilterSelector, IndexSelector, NameSelector, SliceSelector, WildcardSelector } = jsonpath.selectors;
 
 /** The names and indexes of a path that leads to one value at most. */
-export function stepsOf(query: JSONPathQuery): (string | number)[] | undefined {
-  const steps: (string | number)[] = [];
+export function placeOf(query: JSONPathQuery): (string | number)[] | undefined {
+  const place: (string | number)[] = [];
   for (const segment of query.segments) {
     const [selector, ...more] = segment.selectors;
     if (isDescendant(segment) || more.length > 0) return undefined;
-    if (selector instanceof NameSelector) steps.push(selector.name);
-    else if (selector instanceof IndexSelector) steps.push(selector.index);
+    if (selector instanceof NameSelector) place.push(selector.name);
+    else if (selector instanceof IndexSelector) place.push(selector.index);
     else return undefined;
   }
-  return steps;
+  return place;
 }
 
 /** Follows names and indexes to the value at their end. */
-export function follow(root: Json, steps: readonly (string | number)[]): Json | undefined {
+export function follow(root: Json, place: readonly (string | number)[]): Json | undefined {
   let value: Json | undefined = root;
-  for (let i = 0; i < steps.length && value !== undefined; i++) {
-    const step = steps[i] as string | number;
-    value = typeof step === 'string' ? memberOf(value, step) : itemOf(value, step);
+  for (let i = 0; i < place.length && value !== undefined; i++) {
+    const name = place[i] as string | number;
+    value = typeof name === 'string' ? memberOf(value, name) : itemOf(value, name);
   }
   return value;
 }
 
 export function compileQuery(query: JSONPathQuery): Query {
-  const steps = stepsOf(query);
-  if (steps !== undefined) {
+  const place = placeOf(query);
+  if (place !== undefined) {
     return (start, search) => {
-      search.step();
-      const value = follow(start, steps);
+      search.spend();
+      const value = follow(start, place);
       return value === undefined ? [] : [value];
     };
   }
@@ -89,7 +89,7 @@ function compileSelector(selector: Selector): Select {
     const fits = compileFilter(selector.expression, compileQuery);
     return (value, found, search) => {
       for (const part of partsOf(value)) {
-        search.step();
+        search.spend();
         if (fits(part, search)) search.add(part, found);
       }
     };
@@ -98,7 +98,7 @@ function compileSelector(selector: Selector): Select {
 }
 
 function addIfAny(value: Json | undefined, found: Json[], search: Search): void {
-  search.step();
+  search.spend();
   if (value !== undefined) search.add(value, found);
 }
 

@@ -3,7 +3,7 @@ import { LoopError } from '../../journal/errors.js';
 import type { Json } from '../../protocol/json.js';
 
 const NODES = 100_000;
-const STEPS = 2_000_000;
+const LOOKS = 2_000_000;
 const DEPTH = 512;
 
 /** Part of a path: adds what it finds in a value. */
@@ -11,27 +11,27 @@ export type Select = (value: Json, found: Json[], search: Search) => void;
 
 export class Search {
   readonly root: Json;
-  #steps = 0;
+  #spent = 0;
 
   constructor(root: Json) {
     this.root = root;
   }
 
   /** Counts a value that is looked at, in the document or in a filter; a long text counts for more. */
-  step(cost = 1): void {
-    this.#steps += cost;
-    if (this.#steps > STEPS) throw new LoopError('MAPPING_FAILED', `A path looks at more than ${STEPS} values.`);
+  spend(cost = 1): void {
+    this.#spent += cost;
+    if (this.#spent > LOOKS) throw new LoopError('MAPPING_FAILED', `A path looks at more than ${LOOKS} values.`);
   }
 
   add(value: Json, found: Json[]): void {
-    this.step();
+    this.spend();
     found.push(value);
     if (found.length > NODES) throw new LoopError('MAPPING_FAILED', `A path finds more than ${NODES} values.`);
   }
 
   /** The value and everything in it, each before its parts. */
   descend(value: Json, visit: (value: Json) => void, depth = 0): void {
-    this.step();
+    this.spend();
     if (depth > DEPTH) throw new LoopError('MAPPING_FAILED', `A path goes into a value deeper than ${DEPTH}.`);
     visit(value);
     for (const part of partsOf(value)) this.descend(part, visit, depth + 1);

@@ -1,6 +1,7 @@
 /** The keywords that look at a value alone: its type, what it equals, numbers and strings. */
 import { same } from '../../journal/value.js';
 import type { Json } from '../../protocol/json.js';
+import { characters } from '../characters.js';
 import { multiple } from './multiple.js';
 import { assertion, type Check, isOf, kinds, type Maker, shown } from './rule.js';
 
@@ -36,25 +37,18 @@ function numeric(keyword: string, words: string, check: (bound: number) => Check
   return (_, bound) => assertion(keyword, check(bound as number), `must be ${words} ${bound}`);
 }
 
-/** The number of characters; half of a pair counts as one. */
-function lengthOf(text: string): number {
-  let length = 0;
-  for (const _ of text) length += 1;
-  return length;
-}
-
 /** A text has at most as many characters as units and at least half as many: most lengths need no counting. */
 const minLength: Maker = (_, value) => {
   const least = value as number;
   const check: Check = (text) =>
-    typeof text !== 'string' || text.length >= 2 * least || (text.length >= least && lengthOf(text) >= least);
+    typeof text !== 'string' || text.length >= 2 * least || (text.length >= least && characters(text) >= least);
   return assertion('minLength', check, `must have at least ${least} characters`);
 };
 
 const maxLength: Maker = (_, value) => {
   const most = value as number;
   const check: Check = (text) =>
-    typeof text !== 'string' || text.length <= most || (text.length <= 2 * most && lengthOf(text) <= most);
+    typeof text !== 'string' || text.length <= most || (text.length <= 2 * most && characters(text) <= most);
   return assertion('maxLength', check, `must have at most ${most} characters`);
 };
 

@@ -11,18 +11,7 @@ import { assertions } from './assertions.js';
 import { isSchemaFields, type Library, Malformed, type Resource, type SchemaFields } from './library.js';
 import { logic } from './logic.js';
 import { objects, unevaluatedProperties } from './objects.js';
-import {
-  below,
-  type Check,
-  type Compiled,
-  isOf,
-  kinds,
-  type Maker,
-  type Report,
-  type Rule,
-  Seen,
-  type Site,
-} from './rule.js';
+import { below, type Check, type Compiled, isOf, kinds, type Maker, type Rule, Seen, type Site } from './rule.js';
 
 /** A schema may not unfold into more nodes than this. */
 const NODES = 200_000;
@@ -123,6 +112,7 @@ class Compiler {
   }
 
   #enter(scope: Scope, resource: Resource): Scope {
+    if (resource.dynamic.size === 0) return scope;
     const fresh = [...resource.dynamic].filter(([name]) => !scope.bound.has(name));
     if (fresh.length === 0) return scope;
     const id = this.#resources.get(resource) ?? this.#resources.size;
@@ -239,8 +229,8 @@ function seeing(check: Check): Check {
 }
 
 function explaining(rules: readonly Rule[], sees: boolean): Rule['explain'] {
-  return (value, at: string, report: Report, outer) => {
-    const seen = sees ? new Seen() : outer;
+  return (value, at, report) => {
+    const seen = sees ? new Seen() : undefined;
     for (const rule of rules) {
       if (report.full) return;
       if (!rule.check(value, seen)) rule.explain(value, at, report, seen);

@@ -2,17 +2,15 @@
  * The drafts that a schema may name. Everything is read as 2020-12; an older draft is accepted as long as the schema uses
  * only what means the same in both, so that nothing is silently read in another way than it was written.
  */
-import type { Json } from '../../protocol/json.js';
 import { DIALECT } from '../metaschema.js';
-
-type Fields = { readonly [keyword: string]: Json };
+import type { SchemaFields } from './library.js';
 
 /** A draft: what in a schema object would mean something else today, or undefined. */
-export type Dialect = (schema: Fields) => string | undefined;
+export type Dialect = (schema: SchemaFields) => string | undefined;
 
 const tupleItems = '"items" is a list; call it "prefixItems" and say 2020-12';
 
-function newer(schema: Fields, keywords: readonly string[], draft: string): string | undefined {
+function newer(schema: SchemaFields, keywords: readonly string[], draft: string): string | undefined {
   const keyword = keywords.find((name) => Object.hasOwn(schema, name));
   return keyword === undefined ? undefined : `"${keyword}" means something else in ${draft}; say 2020-12`;
 }

@@ -3,7 +3,7 @@
  * every level; the number of references that are followed for one value is therefore bounded.
  */
 
-const FUEL = 2_000_000;
+const FUEL = 5_000_000;
 
 let left = FUEL;
 

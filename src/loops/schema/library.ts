@@ -5,7 +5,7 @@
 import type { Json } from '../../protocol/json.js';
 import type { JsonSchema } from '../../protocol/loop.js';
 import { type Dialect, defaultDialect, dialectOf } from './dialect.js';
-import { below } from './rule.js';
+import { below, isFields } from './rule.js';
 
 export type SchemaFields = { readonly [keyword: string]: Json };
 
@@ -52,7 +52,7 @@ function holding<H>(holder: H, keywords: string): { [keyword: string]: H } {
 const NOWHERE = 'schema:/';
 
 export function isSchemaFields(value: unknown): value is SchemaFields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isFields(value);
 }
 
 export class Library {
@@ -125,7 +125,8 @@ export class Library {
     let { resource, dialect } = around;
     if (typeof $schema === 'string') {
       const named = dialectOf($schema);
-      if (named === undefined) throw new Malformed(around.pointer, `"$schema" names ${$schema}; only 2020-12 is read`);
+      if (named === undefined)
+        throw new Malformed(around.pointer, `"$schema" names ${$schema}, which is not known here; say 2020-12`);
       dialect = named;
     }
     if (typeof $id === 'string' && resource.root !== schema) {

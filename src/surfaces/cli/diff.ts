@@ -1,6 +1,6 @@
 /** How two turns differ, as text: the calls in the order of the tree, then the places of their outputs. */
 import type { CallDiff, Change, OutputDiff, TurnDiff } from '../../views/diff.js';
-import { count, drawn, duration, paint, plain, type Span, within } from './paint.js';
+import { count, drawn, duration, paint, plain, type Span, within, wrap } from './paint.js';
 
 export interface DiffOptions {
   readonly color: boolean;
@@ -24,12 +24,12 @@ const WORDS: Readonly<Record<Change['what'], string>> = {
 /** The differences of two turns, the first one's in red and the second one's in green. No line end at the end. */
 export function renderDiff(diff: TurnDiff, { color, width }: DiffOptions): string {
   const { calls, output } = diff;
-  const lines = [...calls.flatMap(callLines)];
+  const lines = calls.flatMap(callLines);
   if (output !== undefined && output.differs.length > 0) {
     lines.push([['output', 'bold']], ...output.differs.map(outputLine));
     if (output.more) lines.push([['  … and more', 'dim']]);
   }
-  lines.push([[summaryOf(diff), 'dim']]);
+  lines.push(...wrap(summaryOf(diff), width, 5).map((text): Span[] => [[text, 'dim']]));
   const colors = paint(color);
   return lines.map((line) => drawn(within(line, width), colors)).join('\n');
 }
@@ -69,17 +69,17 @@ function sides(a: string, b: string): Span[] {
 }
 
 function summaryOf({ same, shared, calls, output }: TurnDiff): string {
-  const both = `${count(shared)} ${shared === 1 ? 'call' : 'calls'} in both turns`;
-  const outputs = output === undefined ? '' : output.differs.length === 0 ? ', same output' : ', different output';
   const changed = calls.filter(({ only }) => only === undefined).length;
   const sum = (side: 'a' | 'b'): number =>
     calls.reduce((total, { only, calls: told }) => total + (only === side ? told : 0), 0);
   const [first, second] = [sum('a'), sum('b')];
   const parts = [
-    changed > 0 ? `${count(changed)} of them ${changed === 1 ? 'differs' : 'differ'}` : '',
+    `${count(shared)} ${shared === 1 ? 'call' : 'calls'} in both`,
+    changed > 0 ? `${count(changed)} ${changed === 1 ? 'differs' : 'differ'}` : '',
     first > 0 ? `${count(first)} only in the first` : '',
     second > 0 ? `${count(second)} only in the second` : '',
-  ].filter((part) => part !== '');
-  const verdict = same ? (changed > 0 ? ', nothing differs but time' : ', no difference') : '';
-  return `${[both, ...parts].join(', ')}${outputs}${verdict}`;
+    output === undefined ? '' : output.differs.length === 0 ? 'same output' : 'other output',
+    same ? (changed > 0 ? 'nothing differs but time' : 'no difference') : '',
+  ];
+  return parts.filter((part) => part !== '').join(' · ');
 }

@@ -70,7 +70,7 @@ export class Reach {
     const desk = hostDesk(composed.host);
     this.local = { composed, desk };
     this.owner = undefined;
-    if (serve === true) this.ear = this.listen(desk);
+    if (serve === true && composed.durable) this.ear = this.listen(desk);
     return desk;
   }
 

@@ -1,0 +1,88 @@
+/**
+ * Makes docs/errors.md from the table of codes, and adds what to do about each. Run it after a change of the table:
+ * npm run build && node scripts/errors-page.mjs
+ */
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+/** @typedef {{ family: string, retry: boolean, http: number, exit: number, means: string }} Facts */
+
+/** @type {Readonly<Record<string, string>>} */
+export const advice = {
+  APPROVAL_DENIED: 'Ask whoever may approve it, or take `approval` out of the policy if nobody has to.',
+  BACKEND_FAILED: 'Read the message: a key, a package, an address or the service itself. Add `retry` or `fallback`.',
+  BUDGET_EXHAUSTED: 'Nothing ends with it in this version, which has no budgets yet.',
+  CANCELLED: 'Nothing, it was asked for. Start a new turn to do the work after all.',
+  CONFIG_INVALID: 'Mend the line of `rondo.toml` that the message names. Unknown keys are refused.',
+  CONTENT_REFUSED: 'Change the text, or the filter of the policy that the message names.',
+  DECISION_REFUSED: 'Look what is in doubt with `rondo status`; it may have been decided already.',
+  DEFINITION_INVALID: 'Mend what the message names. `rondo check` lists every flaw with its line.',
+  DEPTH_EXCEEDED: 'Look for a composite that calls itself; if it is meant, raise `maxDepth`.',
+  EFFECT_IN_DOUBT: 'Somebody gave it up with `rondo resolve --fail`. If it has to be done, start a new turn.',
+  ENTRY_FROM_THE_FUTURE: 'Use the newer version of Rondo that wrote the store.',
+  EXECUTION_FAILED: 'Read `details.failedStep`, or the message of what was thrown; mend the code or the mapping.',
+  INPUT_VALIDATION_FAILED: 'Mend the input at the places in `details.errors`. `rondo show` prints the schema.',
+  INVARIANT_VIOLATED: 'Do what the rule asks for first; the message names the rule.',
+  KEY_CONFLICT: 'Use another key, or send the loop and the input that the key belongs to.',
+  LOOP_NOT_FOUND: 'Check the spelling with `rondo list`, and `rondo check` for files that did not load.',
+  MAPPING_FAILED: 'Mend the path; the message lists what is readable there. Use `optional:` for what may be absent.',
+  OUTPUT_VALIDATION_FAILED: 'Mend the body or the schema. For a prompt, say in the template what is wanted.',
+  RECORD_ENDS: 'Nothing is wrong: a replay stops where the record does. Resume the turn to go on.',
+  REPLAY_MISMATCH: 'Bring back the code that the turn began with, then resume. Give changed code a new version.',
+  REPLY_INVALID: 'Nothing ends with it in this version: such a reply is `OUTPUT_VALIDATION_FAILED`.',
+  SCOPE_BUSY: 'Await each step of the body; for steps side by side use `scope.all` or `scope.race`.',
+  SESSION_BUSY: 'Wait for the turn that runs, or use another session.',
+  SESSION_CLOSED: 'Open the session again.',
+  SIGNAL_CONFLICT: 'Use a new delivery id for a new signal; send the same content under the old one.',
+  STALE_WRITER: 'Let this process end: another one has the session now.',
+  STORE_CLOSED: 'Open the store again.',
+  STORE_DAMAGED: 'Restore the file from a backup. What is damaged is refused, other sessions go on.',
+  STORE_FAILED: 'Read the message, and try again; if it stays, look at the disk.',
+  STORE_FULL: 'Make room, then resume what was interrupted: `rondo resume --all`.',
+  STORE_OWNED: 'Wait for the process that the message names, or ask it: verbs do so by themselves where it listens.',
+  STORE_READ_ONLY: 'Give the process the right to write the file and its directory.',
+  SYNC_FAILED: 'Look at the disk, then start again: the store opens with all that was acknowledged.',
+  TEMPLATE_FAILED: 'Send the variable, require it in `inputSchema`, or take it out of the template.',
+  TIMEOUT: 'Raise `timeoutMs`, add `retry`, or find out why it is slow.',
+  TOOL_FAILED: 'Read the message: it is the tool that speaks. With safety `once`, find out whether it did its work.',
+  TOOL_NOT_ADMITTED: 'It is blocked by a policy. Change the policy if it should run.',
+  TURN_NOT_FOUND: 'Look for it with `rondo runs`; check `--data` and `--store`.',
+  VALUE_INVALID: 'Send plain JSON, not too deep or large; the message says where it is not.',
+  VIEW_FAILED: 'Mend the view: it must fold every entry without throwing.',
+};
+
+/** The page that a table of codes makes. @param {Readonly<Record<string, Facts>>} codes */
+export function errorsPage(codes) {
+  const names = Object.keys(codes).sort();
+  const silent = names.filter((code) => !advice[code]);
+  if (silent.length > 0) throw new Error(`scripts/errors-page.mjs does not say what to do about ${silent.join(', ')}.`);
+  const spare = Object.keys(advice).filter((code) => !names.includes(code));
+  if (spare.length > 0) throw new Error(`scripts/errors-page.mjs gives advice about ${spare.join(', ')}, which is no code.`);
+  const rows = names.map((code) => rowOf(code, /** @type {Facts} */ (codes[code])));
+  return [...head, ...rows, ''].join('\n');
+}
+
+/** @param {string} code @param {Facts} facts */
+function rowOf(code, { family, retry, http, exit, means }) {
+  return `| \`${code}\` | ${family} | ${retry ? 'yes' : 'no'} | ${http} | ${exit} | ${means} | ${advice[code]} |`;
+}
+
+const head = [
+  '<!-- Made by scripts/errors-page.mjs from src/journal/errors.ts; a test compares. Change those, not this. -->',
+  '',
+  '# Errors',
+  '',
+  'Every failure has a code. An **outcome** is how a call ended: it is in the journal and in the result, and a body can catch it. A',
+  '**fault** is a failure of the machinery: it ends the attempt, no body sees it, and what was acknowledged before it stays true.',
+  '',
+  '*Retry* says whether the same request may succeed later, unchanged; what a `retry` policy looks at is `retryable` in the details of',
+  'the one error ([policies](guides/policy.md)). *Exit* is the exit code of the command line ([all of them](guides/cli.md)).',
+  '',
+  '| code | family | retry | HTTP | exit | what it means | what to do |',
+  '|---|---|---|---|---|---|---|',
+];
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { codes } = await import('rondo');
+  writeFileSync(new URL('../docs/errors.md', import.meta.url), errorsPage(codes));
+}

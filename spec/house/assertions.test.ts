@@ -18,12 +18,19 @@ for (const text of [
   `test('a', () => { expect(1).toBe(1); console.log(1); });`,
   `test.skip('a', () => { expect(1).toBe(1); });`,
   `verifies('kernel.once', 'a', (context) => { context.skip(); expect(1).toBe(1); });`,
+  `verifies('kernel.once', 'a', (context) => { context.skip(true, 'needs nothing'); expect(1).toBe(1); });`,
+  `verifies('kernel.once', 'a', (context) => { context.skip(!found, 'flaky'); expect(1).toBe(1); });`,
   `test.only('a', () => { expect(1).toBe(1); });`,
 ]) {
   verifies('house.assertions', `this passes for a test: ${text}`, () => {
     expect(faultsOf(text)).toHaveLength(1);
   });
 }
+
+verifies('house.assertions', 'a test that says what it needs is refused', () => {
+  const text = `verifies('a', 'b', (context) => { context.skip(!found, 'needs strace'); expect(1).toBe(1); });`;
+  expect(faultsOf(text)).toEqual([]);
+});
 
 verifies('house.assertions', 'a test that leaves its judgement to a function beside it is refused', () => {
   expect(faultsOf(`test('a', () => judged()); function judged() { expect(1).toBe(1); }`)).toEqual([]);

@@ -109,31 +109,41 @@ function validator(schema: JsonSchema, known: { readonly [uri: string]: JsonSche
   const find = (uri: string) => (Object.hasOwn(known, uri) ? taken(known[uri], `${uri}#`).document : metaschemaAt(uri));
   const library = new Library(find, examine);
   if (isSchemaFields(schema)) library.add(schema);
-  return validatorOf(schema, compile(library, schema));
+  if (library.certain) return validatorOf(schema, () => compile(library, schema));
+  const compiled = compile(library, schema);
+  return validatorOf(schema, () => compiled);
 }
 
 function metaschemaAt(uri: string): JsonSchema | undefined {
   return snapshot(metaschemas.get(uri), 'a metaschema') as JsonSchema | undefined;
 }
 
-function validatorOf(schema: JsonSchema, { root, refers, recursive }: Compilation): Validator {
-  const check =
-    refers || recursive
-      ? (value: unknown) => obstacle(value, recursive, root.check) === undefined
-      : (value: unknown) => root.check(value);
-  const flaws = (value: unknown): readonly Flaw[] => {
-    const reason = obstacle(value, recursive, root.check);
-    if (reason === undefined) return [];
-    const report = new Report();
-    const explain = () => {
-      root.explain(value, '', report);
-      return false;
-    };
-    if (reason === UNFIT) obstacle(value, recursive, explain);
-    if (report.flaws.length === 0) report.add('', reason);
-    return report.flaws;
+/** A validator that is made when it is first used; most definitions of a large set never are. */
+function validatorOf(schema: JsonSchema, make: () => Compilation): Validator {
+  let made: Compilation | undefined;
+  const ready = (): Compilation => {
+    made ??= make();
+    return made;
   };
-  return { schema, check, flaws };
+  let check = (value: unknown): boolean => {
+    const { root, refers, recursive } = ready();
+    check = refers || recursive ? (part) => obstacle(part, recursive, root.check) === undefined : root.check;
+    return check(value);
+  };
+  return { schema, check: (value) => check(value), flaws: (value) => explained(value, ready()) };
+}
+
+function explained(value: unknown, { root, recursive }: Compilation): readonly Flaw[] {
+  const reason = obstacle(value, recursive, root.check);
+  if (reason === undefined) return [];
+  const report = new Report();
+  const explain = () => {
+    root.explain(value, '', report);
+    return false;
+  };
+  if (reason === UNFIT) obstacle(value, recursive, explain);
+  if (report.flaws.length === 0) report.add('', reason);
+  return report.flaws;
 }
 
 const UNFIT = 'does not fit';
@@ -164,5 +174,5 @@ function metavalidator(): Validator {
   const schema = metaschemaAt(DIALECT) as SchemaFields;
   const library = new Library(metaschemaAt, () => {});
   library.add(schema, DIALECT);
-  return validatorOf(schema, compile(library, schema));
+  return validatorOf(schema, () => compile(library, schema));
 }

@@ -48,6 +48,9 @@ function holding<H>(holder: H, keywords: string): { [keyword: string]: H } {
   return Object.fromEntries(keywords.split(' ').map((keyword) => [keyword, holder]));
 }
 
+/** The keywords whose value can be well formed and still wrong. */
+const uncertain = new Set(['$ref', '$dynamicRef', 'pattern', 'patternProperties']);
+
 /** The address of a schema that has none. */
 const NOWHERE = 'schema:/';
 
@@ -56,6 +59,8 @@ export function isSchemaFields(value: unknown): value is SchemaFields {
 }
 
 export class Library {
+  /** Whether nothing in it can turn out wrong later: there are no references and no patterns. */
+  certain = true;
   readonly #places = new Map<SchemaFields, Place>();
   readonly #resources = new Map<string, Resource>();
   readonly #known: (uri: string) => JsonSchema | undefined;
@@ -107,6 +112,7 @@ export class Library {
     this.#anchor(schema, '$anchor', place);
     this.#anchor(schema, '$dynamicAnchor', place);
     for (const [keyword, value] of Object.entries(schema)) {
+      if (uncertain.has(keyword)) this.certain = false;
       const holder = Object.hasOwn(holders, keyword) ? holders[keyword] : undefined;
       if (holder === undefined || typeof value !== 'object' || value === null) continue;
       const at = below(place.pointer, keyword);

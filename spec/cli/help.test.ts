@@ -1,0 +1,54 @@
+// The help is the manual: every verb is in it, and every verb has its own with an example.
+
+import { expect } from 'vitest';
+import { verbs } from '../../src/surfaces/cli/verbs.js';
+import { verifies } from '../verifies.js';
+import { Project } from './stage.js';
+
+const contract = 'run list show check runs status trace resume cancel resolve replay diff conformance doctor demo';
+
+verifies('cli.help', 'a verb of the surface is missing', async () => {
+  expect(verbs.map(({ name }) => name).sort()).toEqual(contract.split(' ').sort());
+  const { code, stdout } = await new Project().run(['--help']);
+  expect(code).toBe(0);
+  for (const { name, group, about } of verbs) {
+    expect(stdout).toMatch(new RegExp(`^ {2}${name} `, 'm'));
+    expect(stdout).toContain(`\n${group}:\n`);
+    expect(about).toMatch(/^[A-Z].*\.$/);
+  }
+  expect(stdout).toContain('Exit codes:');
+  expect(stdout).toMatch(/\$ rondo run/);
+});
+
+verifies('cli.help', 'a verb cannot be learned from its help', async () => {
+  const project = new Project();
+  for (const { name, options, examples } of verbs) {
+    const { code, stdout } = await project.run([name, '--help']);
+    expect(code).toBe(0);
+    expect(examples.length).toBeGreaterThan(0);
+    for (const example of examples) expect(stdout).toContain(`$ ${example}`);
+    for (const [flags] of options) expect(stdout).toContain(flags);
+    expect(stdout).toContain('--data <dir>');
+  }
+});
+
+verifies('cli.help', 'an example of the help is not understood', async () => {
+  const known = new Set(verbs.map(({ name }) => name));
+  for (const { name, options, examples } of verbs) {
+    for (const example of examples) {
+      expect(example.startsWith(`rondo ${name}`)).toBe(true);
+      const used = example.match(/ --[a-z]+/g)?.map((flag) => flag.trim()) ?? [];
+      const allowed = [...options.map(([flags]) => flags.split(' ')[0]), '--loops'];
+      for (const flag of used) expect(allowed).toContain(flag);
+    }
+  }
+  expect(known.size).toBe(verbs.length);
+});
+
+verifies('cli.help', 'nobody knows which version this is', async () => {
+  const project = new Project();
+  const { code, stdout } = await project.run(['--version']);
+  expect(code).toBe(0);
+  const { default: manifest } = await import('../../package.json', { with: { type: 'json' } });
+  expect(stdout).toBe(`${manifest.version}\n`);
+});

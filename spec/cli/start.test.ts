@@ -1,0 +1,57 @@
+// What a verb loads, and how long it takes to begin.
+
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
+import { verifies } from '../verifies.js';
+import { bin, Project } from './stage.js';
+
+const watcher = fileURLToPath(new URL('fixtures/loaded.mjs', import.meta.url));
+
+/** The files of ours and the packages that a verb loads. */
+function loaded(project: Project, args: readonly string[]): string {
+  const { PATH = '' } = process.env;
+  const { stderr } = spawnSync(process.execPath, ['--import', watcher, bin, ...args], {
+    cwd: project.directory,
+    env: { PATH },
+    encoding: 'utf8',
+  });
+  return stderr;
+}
+
+verifies('cli.start', 'a list opens a store', async () => {
+  const files = loaded(new Project(), ['list']);
+  expect(files).toContain('/dist/loops/registry.js');
+  expect(files).not.toMatch(/adapters\/sqlite|libsql|\/host\/|\/kernel\/|adapters\/models|owner\/|ai-sdk/);
+});
+
+verifies('cli.start', 'the help loads what does the work', async () => {
+  const files = loaded(new Project(), ['--help']);
+  expect(files).toContain('/dist/surfaces/cli/program.js');
+  expect(files).not.toMatch(/\/loops\/|adapters|\/host\/|compose|smol-toml|json-p3|re2js/);
+});
+
+verifies('cli.start', 'looking loads the definitions', async () => {
+  const project = new Project();
+  await project.run(['run', 'echo']);
+  const files = loaded(project, ['runs']);
+  expect(files).toContain('/dist/adapters/sqlite/');
+  expect(files).not.toMatch(/adapters\/files|smol-toml|ai-sdk|owner\/listener/);
+});
+
+function median(args: readonly string[], cwd: string, count: number): number {
+  const times = Array.from({ length: count }, () => {
+    const start = performance.now();
+    spawnSync(process.execPath, args, { cwd, stdio: 'ignore' });
+    return performance.now() - start;
+  });
+  return times.sort((a, b) => a - b)[0] ?? 0;
+}
+
+verifies('cli.start', 'a list takes so long that nobody uses it', async () => {
+  const { directory } = new Project();
+  const bare = median(['-e', '0'], directory, 10);
+  const list = median([bin, 'list'], directory, 10);
+  // Measured beside other tests; alone it is well below. What loads by mistake costs more than this.
+  expect(list - bare).toBeLessThan(600);
+});

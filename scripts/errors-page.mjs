@@ -29,7 +29,6 @@ export const advice = {
   OUTPUT_VALIDATION_FAILED: 'Mend the body or the schema. For a prompt, say in the template what is wanted.',
   RECORD_ENDS: 'Nothing is wrong: a replay stops where the record does. Resume the turn to go on.',
   REPLAY_MISMATCH: 'Bring back the code that the turn began with, then resume. Give changed code a new version.',
-  REPLY_INVALID: 'Nothing ends with it in this version: such a reply is `OUTPUT_VALIDATION_FAILED`.',
   SCOPE_BUSY: 'Await each step of the body; for steps side by side use `scope.all` or `scope.race`.',
   SESSION_BUSY: 'Wait for the turn that runs, or use another session.',
   SESSION_CLOSED: 'Open the session again.',
@@ -57,7 +56,8 @@ export function errorsPage(codes) {
   const silent = names.filter((code) => !advice[code]);
   if (silent.length > 0) throw new Error(`scripts/errors-page.mjs does not say what to do about ${silent.join(', ')}.`);
   const spare = Object.keys(advice).filter((code) => !names.includes(code));
-  if (spare.length > 0) throw new Error(`scripts/errors-page.mjs gives advice about ${spare.join(', ')}, which is no code.`);
+  if (spare.length > 0)
+    throw new Error(`scripts/errors-page.mjs gives advice about ${spare.join(', ')}, which is no code.`);
   const rows = names.map((code) => rowOf(code, /** @type {Facts} */ (codes[code])));
   return [...head, ...rows, ''].join('\n');
 }

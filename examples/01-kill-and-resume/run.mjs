@@ -1,5 +1,5 @@
 /**
- * The demo: npm run demo. Says what will happen, tells the story in a folder of its own, and ends with code 1 and a
+ * Says what will happen, tells the story in a folder of its own, and ends with code 1 and a
  * reason if anything in it does not hold. With --keep the folder stays.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -20,7 +20,7 @@ function giveUp(why, code = 1) {
 function reasonOf(error) {
   if (!(error instanceof Error)) return String(error);
   const absent = 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND';
-  return absent ? 'Rondo is not built yet. Run "npm ci" and then "npm run demo".' : error.message;
+  return absent ? 'Rondo is not built yet. Run "npm ci" and then "npm run build".' : error.message;
 }
 
 if (process.argv.length > (keep ? 3 : 2)) giveUp('It takes no argument but --keep.', 2);

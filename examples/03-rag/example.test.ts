@@ -13,5 +13,5 @@ verifies('example.runs', 'the composite example calls itself good when the notes
   const all = '"$.retrieved.output.documents"';
   const { status, stdout } = verifyTwin('03-rag', 'rag-answer.json', all, '"$.retrieved.output.documents[5:]"');
   expect(status, stdout).toBe(1);
-  expect(stdout).toContain("expects \"every second evening\"");
+  expect(stdout).toContain('expects "every second evening"');
 });

@@ -26,5 +26,8 @@ await tell('RAG: keywords, notes, answer', import.meta.url, async ({ rondo, loop
   holds('the notes that were used are named', sources.join() === 'tomatoes,seedlings');
 
   const traced = (await rondo('trace', 'garden')).stdout.split('\n');
-  holds('the journal tells the same story', tree.every((line, index) => line.test(traced[index] ?? '')));
+  holds(
+    'the journal tells the same story',
+    tree.every((line, index) => line.test(traced[index] ?? '')),
+  );
 });

@@ -25,7 +25,10 @@ await tell('Tools: builtin, module, http, exec', import.meta.url, async ({ rondo
     holds('exec, once: a label is printed', /^L-\d+$/.test(label));
 
     const { visits } = warehouse;
-    holds('the warehouse answered 503, so it was asked again', visits.map(({ answered }) => answered).join() === '503,200');
+    holds(
+      'the warehouse answered 503, so it was asked again',
+      visits.map(({ answered }) => answered).join() === '503,200',
+    );
     holds('under the same key, so it reserved once', new Set(visits.map(({ key }) => key)).size === 1);
 
     const tree = (await rondo('trace', 'desk')).stdout;

@@ -20,7 +20,10 @@ await tell('Typed code: defineLoop with zod', import.meta.url, async ({ rondo, l
   // The type of the output is the schema's: a misspelt member would not compile.
   holds('the host runs it', result.status === 'ok' && result.output?.team === 'dispatch');
   const said = result.trace.find(({ type }) => type === 'desk.triaged');
-  holds('a fact of its own is an event of the trace', JSON.stringify(said?.payload) === '{"team":"dispatch","urgent":true}');
+  holds(
+    'a fact of its own is an event of the trace',
+    JSON.stringify(said?.payload) === '{"team":"dispatch","urgent":true}',
+  );
   holds('the script was used up', scripted.leftovers().length === 0);
   const empty = await host.run({ loop: triage, input: { message: '' } });
   holds('zod judges the input, and an empty message starts nothing', empty.error?.code === 'INPUT_VALIDATION_FAILED');

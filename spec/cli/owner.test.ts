@@ -221,7 +221,9 @@ verifies('cli.owner', 'a process that holds the store and does not listen is an 
   const project = new Project();
   await project.run(['run', 'echo']);
   const holder = fileURLToPath(new URL('fixtures/holder.mjs', import.meta.url));
-  const child = spawn(process.execPath, [holder, project.path('.rondo/journal.db')], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [holder, project.path('.rondo/journal.db')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   onTestFinished(() => void child.kill('SIGKILL'));
   await once(child.stdout, 'data');
   const { code, stdout, stderr } = await project.run(['runs', '--json']);
@@ -283,7 +285,11 @@ verifies('cli.owner', 'a request without end fills the memory of the owner', asy
   const project = new Project().holding();
   await project.held('go');
   const { url, token } = noteOf(project);
-  const { status } = await call(`${url}/call`, { authorization: `Bearer ${token}` }, Buffer.alloc(66 * 1024 * 1024, 32));
+  const { status } = await call(
+    `${url}/call`,
+    { authorization: `Bearer ${token}` },
+    Buffer.alloc(66 * 1024 * 1024, 32),
+  );
   expect(status).toBe(413);
   await setTimeout(100);
   expect((await project.run(['runs'])).code).toBe(0);

@@ -164,7 +164,8 @@ export class Project {
     const args = ['run', 'hold', '--session', name, '--input', JSON.stringify({ until: name }), ...more];
     const running = this.start(args);
     const turn = await until(async () => {
-      const { runs } = await this.json<{ runs: { turnId: string; status: string }[] }>(['runs']);
+      // The process may be between opening the store and listening; then there is an error in its place.
+      const { runs = [] } = await this.json<{ runs?: { turnId: string; status: string }[] }>(['runs']);
       return runs.find(({ turnId, status }) => turnId.startsWith(`${name}.`) && status === 'running')?.turnId;
     });
     return { ...running, turn };

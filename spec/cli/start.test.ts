@@ -39,19 +39,20 @@ verifies('cli.start', 'looking loads the definitions', async () => {
   expect(files).not.toMatch(/adapters\/files|smol-toml|ai-sdk|owner\/listener/);
 });
 
-function median(args: readonly string[], cwd: string, count: number): number {
-  const times = Array.from({ length: count }, () => {
+/** The fastest of some starts, in milliseconds: what is slower than that was held up by others. */
+function fastest(args: readonly string[], cwd: string): number {
+  const times = Array.from({ length: 10 }, () => {
     const start = performance.now();
     spawnSync(process.execPath, args, { cwd, stdio: 'ignore' });
     return performance.now() - start;
   });
-  return times.sort((a, b) => a - b)[0] ?? 0;
+  return Math.min(...times);
 }
 
 verifies('cli.start', 'a list takes so long that nobody uses it', async () => {
   const { directory } = new Project();
-  const bare = median(['-e', '0'], directory, 10);
-  const list = median([bin, 'list'], directory, 10);
-  // Measured beside other tests; alone it is well below. What loads by mistake costs more than this.
-  expect(list - bare).toBeLessThan(600);
+  const bare = fastest(['-e', '0'], directory);
+  const list = fastest([bin, 'list'], directory);
+  // As a share of bare Node, because other tests run beside this one.
+  expect(list / bare).toBeLessThan(4);
 });

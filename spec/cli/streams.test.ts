@@ -16,13 +16,16 @@ const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 async function shell(project: Project, line: string): Promise<{ stdout: string; stderr: string }> {
   const { PATH = '' } = process.env;
   const RONDO = `${quote(process.execPath)} ${quote(bin)}`;
-  return execute('bash', ['-c', line.replaceAll('$RONDO', RONDO)], { cwd: project.directory, env: { PATH, TERM: 'xterm' } });
+  return execute('bash', ['-c', line.replaceAll('$RONDO', RONDO)], {
+    cwd: project.directory,
+    env: { PATH, TERM: 'xterm' },
+  });
 }
 
 verifies('cli.contract', 'a reader that has had enough makes the command line fail', async () => {
   const project = new Project();
   project.write('big.json', JSON.stringify({ text: 'x'.repeat(5_000_000) }));
-  const line = '$RONDO run echo --input @big.json --json | head -c 10; echo; echo "${PIPESTATUS[0]}"';
+  const line = `$RONDO run echo --input @big.json --json | head -c 10; echo; echo "\${PIPESTATUS[0]}"`;
   const { stdout, stderr } = await shell(project, line);
   expect(stdout).toBe('{"callId":\n0\n');
   expect(stderr).not.toMatch(/EPIPE|^\s+at /m);

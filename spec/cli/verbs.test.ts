@@ -1,9 +1,10 @@
 // Every verb as programs and people use it: what it prints where, and with which code it ends.
 
+import { rmSync } from 'node:fs';
 import { expect } from 'vitest';
 import type { TraceEvent, TurnResult, TurnStatus } from '../../src/protocol/index.js';
 import { verifies } from '../verifies.js';
-import { hello, Project, tool } from './stage.js';
+import { hello, Project, tool, until } from './stage.js';
 
 interface Failed {
   readonly error: { readonly code: string; readonly message: string };
@@ -207,6 +208,43 @@ function loopInCode(value: string): string {
     export const coded = defineLoop({ id: 'coded', input: any, output: any, body: async () => ({ said: ${value} }) });`;
 }
 
+/** A module with a loop that hangs in an effect. */
+function hanging(effect: string, remark: string): string {
+  const library = new URL('../../dist/index.js', import.meta.url);
+  return `import { defineLoop } from ${JSON.stringify(library)};
+    const perform = () => new Promise((resolve) => setTimeout(resolve, 600_000));
+    const body = async (_, scope) => {
+      /* ${remark} */
+      return scope.effect({ kind: 'thing', name: '${effect}', input: null, safety: 'idempotent', perform });
+    };
+    export const hangs = defineLoop({ id: 'hangs', input: {}, output: {}, body });`;
+}
+
+verifies('cli.contract', 'a change that breaks a run in flight is not noticed before it is resumed', async () => {
+  const project = new Project({ hello });
+  project.write('rondo.toml', '[trust]\ndirectories = ["loops"]\n');
+  project.write('loops/hangs.mjs', hanging('first', 'as it was'));
+  const { child, ended } = project.start(['run', 'hangs', '--session', 'flight']);
+  await until(async () => (await project.json<{ runs?: TurnStatus[] }>(['runs'])).runs?.length === 1 || undefined);
+  child.kill('SIGKILL');
+  await ended;
+  const { turnId } = (await project.json<{ turns: TurnStatus[] }>(['status', 'flight'])).turns[0] ?? { turnId: '' };
+  expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId, changed: [], breaks: false }] });
+  project.write('loops/hangs.mjs', hanging('first', 'with another remark'));
+  const harmless = { changed: [{ loop: 'hangs@1.0.0', now: 'changed', breaks: false }], breaks: false };
+  expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId, ...harmless }] });
+  project.write('loops/hangs.mjs', hanging('second', 'as it was'));
+  const broken = await project.run(['check', '--json']);
+  expect(broken.code).toBe(1);
+  expect(JSON.parse(broken.stdout)).toMatchObject({ ok: false, inFlight: [{ turnId, breaks: true }] });
+  expect((await project.run(['check'])).stdout).toContain(`turn ${turnId} of hangs@1.0.0 is in flight`);
+  const resumed = await project.run(['resume', turnId, '--json']);
+  expect(resumed.code).toBe(70);
+  expect(JSON.parse(resumed.stdout)).toMatchObject({ error: { code: 'REPLAY_MISMATCH' } });
+  rmSync(project.path('loops/hangs.mjs'));
+  expect((await project.run(['check'])).code).toBe(1);
+});
+
 verifies('cli.contract', 'two turns cannot be held against each other', async () => {
   const project = new Project();
   const turn = async (name: string): Promise<string> =>
@@ -266,14 +304,18 @@ verifies('cli.contract', 'a setting goes to the wrong place', async () => {
   expect((JSON.parse(wrong.stdout) as Failed).error.code).toBe('CONFIG_INVALID');
 });
 
-verifies('cli.contract', 'a data directory that cannot be used is told as an internal failure, with a stack', async () => {
-  const project = new Project();
-  project.write('occupied', 'a file');
-  const { code, stdout, stderr } = await project.run(['run', 'echo', '--data', 'occupied/inside', '--json']);
-  expect(code).toBe(70);
-  expect(JSON.parse(stdout)).toMatchObject({ error: { code: expect.stringMatching(/^STORE_/) } });
-  expect(stderr).not.toMatch(/^\s+at /m);
-});
+verifies(
+  'cli.contract',
+  'a data directory that cannot be used is told as an internal failure, with a stack',
+  async () => {
+    const project = new Project();
+    project.write('occupied', 'a file');
+    const { code, stdout, stderr } = await project.run(['run', 'echo', '--data', 'occupied/inside', '--json']);
+    expect(code).toBe(70);
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: expect.stringMatching(/^STORE_/) } });
+    expect(stderr).not.toMatch(/^\s+at /m);
+  },
+);
 
 verifies('cli.contract', 'the doctor sees nothing wrong, or tells a secret', async () => {
   const project = new Project();

@@ -3,7 +3,6 @@
  * turn that is resumed is linked from them, whatever the registry holds by then. Code cannot be kept: of a loop in code
  * only its name and the digest of its source are, and the code must still be there.
  */
-import { canonical } from '../journal/canonical.js';
 import { LoopError } from '../journal/errors.js';
 import { digest } from '../journal/record.js';
 import type { Implementation } from '../loops/implementation.js';
@@ -44,7 +43,7 @@ export function pin(linked: Linked): Pinned {
 }
 
 function pinnedOf(linked: Linked): Pinned {
-  const text = canonical(linked.parts.map(keptOf) as unknown as Json);
+  const text = JSON.stringify(linked.parts.map(keptOf));
   return { ...linked, loop: { ...linked.loop, digest: digest(text) }, text };
 }
 

@@ -29,7 +29,8 @@ export function errorOf({ code, message, data }: ErrorRecord): ResultError {
 /** The result of a turn whose entries are all given; `now` is taken for an end that it does not have yet. */
 export function resultOf(identity: Identity, outcome: Outcome, entries: readonly Entry[], now: number): TurnResult {
   const { sessionId, turnId, loopId, loopVersion } = identity;
-  const started = entries.find(({ key, type }) => type === 'call.started' && key === turnId)?.at ?? now;
+  const first = entries.find(({ key, type }) => type === 'call.started' && key === turnId);
+  const started = first === undefined ? now : first.at - (first.took ?? 0);
   const ended = outcome.status === 'paused' ? now : (endOf(entries, turnId)?.at ?? now);
   const result: Draft = {
     callId: turnId,

@@ -1,8 +1,11 @@
 /** Patterns of filters: RE2 syntax, so that no text can make one match in more than linear time. */
-import { RE2JS } from 're2js';
+import { createRequire } from 'node:module';
+import type { RE2JS } from 're2js';
 import { LoopError } from '../journal/errors.js';
 
 const LONGEST = 1000;
+/** Loaded with the first filter: most programs have none. */
+const load = createRequire(import.meta.url);
 
 /** A compiled pattern; DEFINITION_INVALID if it is no pattern, is too long, or is found in every text. */
 export function compilePattern(pattern: unknown, place: string): RE2JS {
@@ -15,7 +18,7 @@ export function compilePattern(pattern: unknown, place: string): RE2JS {
 
 function parsed(pattern: string, place: string): RE2JS {
   try {
-    return RE2JS.compile(pattern);
+    return (load('re2js') as typeof import('re2js')).RE2JS.compile(pattern);
   } catch (thrown) {
     throw invalid(place, thrown instanceof Error ? thrown.message : 'it cannot be read');
   }

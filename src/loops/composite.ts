@@ -33,7 +33,10 @@ export function compositeBody(
 ): (input: Json, scope: Scope) => Promise<Json> {
   const { outputMapping } = spec;
   const result = outputMapping === undefined ? undefined : compileMapping(outputMapping, `${id}: outputMapping`);
+  let missing: number | undefined;
   return async (input, scope) => {
+    missing ??= steps.findIndex(({ loop }) => loop === undefined);
+    if (missing !== -1) throw notThere(missing, steps[missing]?.loopId ?? '');
     const results: Json[] = [];
     const known: Known = { input, steps: results };
     let output: Json = null;
@@ -53,17 +56,22 @@ function resultOf(scope: Scope, { loopId, loop }: LinkedStep, index: number, out
   return { callId: `${scope.key}/${index}`, loopId, loopVersion: loop?.version ?? '', status: 'ok', output };
 }
 
+/** Told before the first step runs: what would be done until then would be for nothing. */
+function notThere(index: number, loopId: string): LoopError {
+  const message = `Step ${index} calls "${loopId}", which is not registered here.`;
+  return new LoopError('LOOP_NOT_FOUND', message, { loopId, stepIndex: index });
+}
+
 async function runStep(scope: Scope, { loop, loopId }: LinkedStep, index: number, input: Json): Promise<Json> {
-  if (loop === undefined) {
-    const message = `Step ${index} calls "${loopId}", which is not registered here.`;
-    throw new LoopError('LOOP_NOT_FOUND', message, { loopId, stepIndex: index });
-  }
   try {
-    return (await scope.call(loop, input)) as Json;
+    return (await scope.call(loop as Loop, input)) as Json;
   } catch (thrown) {
     throw stepFailed(outcomeOf(thrown), scope, loopId, index);
   }
 }
+
+/** How many characters each part of a failure may have: the journal drops the data of an error that is too large. */
+const TOLD = 1000;
 
 /** The caller's own input was fine: what a step refuses is a failure of the composite. */
 const OWN: ReadonlySet<string> = new Set(['INPUT_VALIDATION_FAILED', 'OUTPUT_VALIDATION_FAILED', 'VALUE_INVALID']);
@@ -72,8 +80,10 @@ function stepFailed(error: LoopError, scope: Scope, loopId: string, index: numbe
   const known = error.data as { readonly failedStep?: Json } | undefined;
   if (known?.failedStep !== undefined) return error;
   const { code, message, data } = error;
-  const details = data === undefined ? { code, message } : { code, message, details: data };
-  const failedStep = { callId: `${scope.key}/${index}`, loopId, stepIndex: index, error: details };
+  const said = message.slice(0, TOLD);
+  const small = data !== undefined && JSON.stringify(data).length <= TOLD;
+  const own = small ? { code, message: said, details: data } : { code, message: said };
+  const failedStep = { callId: `${scope.key}/${index}`.slice(0, TOLD), loopId, stepIndex: index, error: own };
   const told = `Step ${index} (${loopId}) failed: ${message}`;
   return new LoopError(OWN.has(code) ? 'EXECUTION_FAILED' : code, told, { failedStep }, error);
 }

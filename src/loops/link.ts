@@ -21,7 +21,10 @@ export interface Linked {
   readonly parts: readonly Registered[];
 }
 
-const linked = new WeakMap<Registered, { readonly registry: Registry; readonly generation: number; readonly by: Linked }>();
+const linked = new WeakMap<
+  Registered,
+  { readonly registry: Registry; readonly generation: number; readonly by: Linked }
+>();
 
 /** A loop with what its steps call in a registry, linked once for each state of that. */
 export function linkedIn(registry: Registry, root: Registered): Linked {

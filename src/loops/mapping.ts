@@ -51,8 +51,10 @@ function compileOne(text: string, where: string): Found {
 }
 
 function unfound(path: string, where: string, known: Known): LoopError {
-  const readable = Object.keys(known).filter((name) => name !== 'steps' && name !== 'input');
-  const bindings = readable.length === 0 ? '' : `, ${readable.map((name) => `$.${name}`).join(', ')}`;
-  const message = `${where}: ${path} finds nothing. Readable here: $.input, $.steps[0 to ${(known.steps as Json[]).length - 1}]${bindings}.`;
+  const names = Object.keys(known).filter((name) => name !== 'steps');
+  const last = (known.steps as Json[]).length - 1;
+  const steps = last < 0 ? [] : [last === 0 ? '$.steps[0]' : `$.steps[0] to $.steps[${last}]`];
+  const readable = [...names.map((name) => `$.${name}`), ...steps].join(', ');
+  const message = `${where}: ${path} finds nothing. Readable here: ${readable}.`;
   return new LoopError('MAPPING_FAILED', message, { path, where });
 }

@@ -2,9 +2,9 @@
  * JSONPath, RFC 9535: how a composite finds what its steps need. A path is parsed when its definition is registered, and
  * once for each distinct text; applying it looks only at own members and is bounded in what it finds and in time.
  */
-import { JSONPathEnvironment } from 'json-p3';
 import { LoopError } from '../journal/errors.js';
 import type { Json } from '../protocol/json.js';
+import { parser } from './path/parser.js';
 import { compileQuery, follow, placeOf, type Query } from './path/query.js';
 import { Search } from './path/search.js';
 import { Recent } from './recent.js';
@@ -22,7 +22,11 @@ export interface Path {
 
 const LENGTH = 8_192;
 
-const environment = new JSONPathEnvironment();
+/** Names and indexes only, as nearly all paths are. */
+const PLAIN = /^\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{0,14})\]|\['[A-Za-z0-9_ .:-]*'\])*$/;
+const PART = /\.([A-Za-z_][A-Za-z0-9_]*)|\[(-?[0-9]+)\]|\['([^']*)'\]/g;
+
+let environment: InstanceType<ReturnType<typeof parser>['JSONPathEnvironment']> | undefined;
 const paths = new Recent<Path>(1_000_000);
 
 /** The path of a text that stands at `where`; DEFINITION_INVALID says what is wrong with it. */
@@ -41,9 +45,15 @@ export function compilePath(text: string, where: string): Path {
 function parse(text: string): Path {
   if (typeof text !== 'string') throw new Error('it is not a text');
   if (text.length > LENGTH) throw new Error(`it is longer than ${LENGTH} characters`);
+  if (PLAIN.test(text)) return singular(text, plainPlaceOf(text));
+  environment ??= new (parser().JSONPathEnvironment)();
   const parsed = environment.compile(text);
   const place = placeOf(parsed);
   return place === undefined ? plural(text, compileQuery(parsed)) : singular(text, place);
+}
+
+function plainPlaceOf(text: string): (string | number)[] {
+  return Array.from(text.matchAll(PART), ([, name, index, quoted]) => name ?? quoted ?? Number(index));
 }
 
 function singular(text: string, place: readonly (string | number)[]): Path {

@@ -3,7 +3,8 @@
  * u flag, as JSON Schema asks; what RE2 spells in another way is translated, and what has no linear-time match
  * (lookaround, backreferences) is refused.
  */
-import { RE2JS } from 're2js';
+import { createRequire } from 'node:module';
+import type { RE2JS } from 're2js';
 import { LoopError } from '../journal/errors.js';
 import { Recent } from './recent.js';
 import { translate, Untranslatable } from './translate.js';
@@ -26,6 +27,9 @@ const OVERREAD =
 const ECMA_DOT = '[^\\n\\r\\x{2028}\\x{2029}]';
 const PATH_DOT = '[^\\n\\r]';
 
+const load = createRequire(import.meta.url);
+let loaded: typeof RE2JS | undefined;
+
 const patterns = new Recent<LinearPattern>(1_000_000);
 
 /** The pattern ready to match; DEFINITION_INVALID names one that cannot be used. The only flag is `i`; `(?i:…)` works too. */
@@ -38,6 +42,12 @@ export function pathPattern(source: string, whole: boolean): LinearPattern {
   return patterns.of(`${whole ? '=' : '~'}/${source}`, () => compile(source, PATH_DOT, '', whole));
 }
 
+/** Loaded with the first pattern: many programs have none. */
+function engineOf(): typeof RE2JS {
+  loaded ??= (load('re2js') as typeof import('re2js')).RE2JS;
+  return loaded;
+}
+
 function compile(source: string, dot: string, flags: '' | 'i', whole: boolean): LinearPattern {
   if (source.length > LENGTH) throw refused(source, `it is longer than ${LENGTH} characters`);
   try {
@@ -47,7 +57,8 @@ function compile(source: string, dot: string, flags: '' | 'i', whole: boolean): 
   }
   try {
     const text = translate(source, dot);
-    const program = RE2JS.compile(whole ? `^(?:${text})$` : text, flags === 'i' ? RE2JS.CASE_INSENSITIVE : 0);
+    const engine = engineOf();
+    const program = engine.compile(whole ? `^(?:${text})$` : text, flags === 'i' ? engine.CASE_INSENSITIVE : 0);
     return { test: (value) => program.test(value), replaceAll: (value, by) => replaceAll(program, value, by) };
   } catch (error) {
     if (error instanceof Untranslatable) throw refused(source, error.message);

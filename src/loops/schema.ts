@@ -120,9 +120,9 @@ function metaschemaAt(uri: string): JsonSchema | undefined {
 
 /** A validator that is made when it is first used; most definitions of a large set never are. */
 function validatorOf(schema: JsonSchema, make: () => Compilation): Validator {
-  let made: Compilation | undefined;
+  let made: Compilation | (() => Compilation) = make;
   const ready = (): Compilation => {
-    made ??= make();
+    if (typeof made === 'function') made = made();
     return made;
   };
   let check = (value: unknown): boolean => {

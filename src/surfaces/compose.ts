@@ -4,13 +4,14 @@
  */
 import { existsSync, realpathSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { dirname, isAbsolute, join, relative, sep } from 'node:path';
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import type { BadFile, Config, Found } from '../adapters/files/index.js';
 import type { Host, HostOptions } from '../host/host.js';
 import { LoopError } from '../journal/errors.js';
 import type { Implementation } from '../loops/implementation.js';
 import type { Backend } from '../loops/model.js';
 import type { Registered, Registry } from '../loops/registry.js';
+import type { ToolSpec } from '../protocol/loop.js';
 import { type Asked, configNamed, type Settings, settle, UsageError } from './settings.js';
 
 export type { BadFile, Config } from '../adapters/files/index.js';
@@ -47,6 +48,8 @@ export interface Parts {
 /** The settings that hold for what was asked; CONFIG_INVALID or a UsageError says what is wrong. */
 export async function settingsOf(asked: Asked): Promise<ProjectSettings> {
   const named = configNamed(asked);
+  const lost = asked.flags.trust?.find((directory) => trueOf(resolve(asked.cwd, directory)) === undefined);
+  if (lost !== undefined) throw new UsageError(`--trust ${lost}: there is no such directory.`);
   if (named === undefined && !existsSync(join(asked.cwd, 'rondo.toml'))) return settle(asked, NO_CONFIG);
   const { loadConfig } = await import('../adapters/files/config.js');
   return settle(asked, await loadConfig(named, asked.cwd));
@@ -96,7 +99,7 @@ export async function loadLoops(settings: Settings, files: readonly string[] = [
     ...directories.map((directory) => loadDefinitions(directory, options)),
   ]);
   const all = onePerFile(loads.flatMap(({ found }) => found));
-  const registry = new Registry(all.every(plainTool) ? await builtins() : await tools(settings));
+  const registry = new Registry(await tools(settings, schemesOf(all)));
   const { found, bad } = await register(registry, all);
   return { registry, found, bad: distinct([...loads.flatMap((load) => load.bad), ...bad]) };
 }
@@ -140,28 +143,30 @@ async function placed(item: Found, error: LoopError): Promise<readonly BadFile[]
   return 'bad' in judged ? judged.bad : [{ file, reason }];
 }
 
-/** Whether the registry can judge it without the tools that reach outside; those take long to load. */
-function plainTool(item: Found): boolean {
-  const implementation = 'definition' in item ? item.definition.tool?.implementation : undefined;
-  return implementation === undefined || implementation.startsWith('builtin:');
-}
+/** How each kind of tool is loaded. Some take long, so a registry gets only those that its definitions name. */
+const TOOLS = new Map<string, (environment: NodeJS.ProcessEnv) => Promise<Implementation>>([
+  ['builtin', async () => (await import('../adapters/tools/builtin.js')).builtinTools()],
+  ['exec', async (environment) => (await import('../adapters/tools/exec.js')).execTools({ environment })],
+  ['module', async () => (await import('../adapters/tools/module.js')).moduleTools()],
+  ['http', async (environment) => (await import('../adapters/tools/http.js')).httpTools({ environment })],
+  ['https', async (environment) => (await import('../adapters/tools/http.js')).httpsTools({ environment })],
+]);
 
-async function builtins(): Promise<ReadonlyMap<string, Implementation>> {
-  const { builtinTools } = await import('../adapters/tools/builtin.js');
-  return new Map([['builtin', builtinTools()]]);
-}
-
-async function tools({ env }: Settings): Promise<ReadonlyMap<string, Implementation>> {
-  const { builtinTools, execTools, httpsTools, httpTools, moduleTools } = await import('../adapters/tools/index.js');
-  const environment = { ...env };
-  const all = [
-    builtinTools(),
-    execTools({ environment }),
-    moduleTools(),
-    httpTools({ environment }),
-    httpsTools({ environment }),
-  ];
+async function tools({ env }: Settings, schemes: Iterable<string> = TOOLS.keys()) {
+  const loads = [...schemes].flatMap((scheme) => TOOLS.get(scheme)?.({ ...env }) ?? []);
+  const all = await Promise.all(loads);
   return new Map(all.map((implementation) => [implementation.scheme, implementation]));
+}
+
+/** The kinds of tools that definitions name; all that there are if one of them is unknown, so that it is told of them. */
+function schemesOf(found: readonly Found[]): Iterable<string> {
+  const schemes = new Set(
+    found.flatMap((item) => {
+      const { tool } = ('definition' in item ? item.definition : item.code) as { tool?: Partial<ToolSpec> };
+      return typeof tool?.implementation === 'string' ? [tool.implementation.split(':', 1)[0] ?? ''] : [];
+    }),
+  );
+  return [...schemes].every((scheme) => TOOLS.has(scheme)) ? schemes : TOOLS.keys();
 }
 
 async function backends({ env, config }: ProjectSettings): Promise<ReadonlyMap<string, Backend>> {
@@ -222,7 +227,10 @@ async function idsOf({ seed }: Settings, store: HostOptions['store']): Promise<H
   const entries = sessions.reduce((sum, { next }) => sum + next, 0);
   const mixed = fold(`${seed}:${sessions.length}:${entries}`);
   const draw = seededRandom(mixed ^ 0x5bd1e995);
-  const word = (): string => Math.floor(draw() * 2 ** 32).toString(16).padStart(8, '0');
+  const word = (): string =>
+    Math.floor(draw() * 2 ** 32)
+      .toString(16)
+      .padStart(8, '0');
   return { random: seededRandom(mixed), id: () => word() + word() + word() + word() };
 }
 

@@ -155,8 +155,8 @@ export class TraceTree {
     else if (type === 'call.errored') this.failed(call, payload, at);
     else if (type === 'child.started') this.announced(call, payload, at);
     else if (type === 'child.completed') this.childEnded(call, payload, at);
-    else if (type === 'call.backend.requested') requested(call, payload);
-    else if (type === 'call.backend.responded') this.responded(call, payload);
+    else if (type === 'call.backend.requested' || type === 'rondo.backend.requested') requested(call, payload);
+    else if (type === 'call.backend.responded' || type === 'rondo.backend.responded') this.responded(call, payload);
     else if (type === 'call.tool.invoked') call.tool = text(own(payload, 'toolName'));
     else if (!type.startsWith('call.') && !type.startsWith('child.')) noted(call, type, payload);
   }

@@ -29,7 +29,7 @@ export class Turns {
     const root = slash === -1 ? key : key.slice(0, slash);
     const turn = this.turns.get(root);
     if (turn === undefined) {
-      if (type === 'call.started' && slash === -1) this.turns.set(root, begun(entry));
+      if (type === 'call.started' && slash === -1) this.turns.set(root, opened(entry));
       return;
     }
     if (slash !== -1) wait(turn.pending, entry);
@@ -47,7 +47,7 @@ export class Turns {
   }
 }
 
-function begun(started: Entry): Standing {
+function opened(started: Entry): Standing {
   return { started, ended: undefined, cancelled: undefined, pending: new Map() };
 }
 
@@ -76,6 +76,7 @@ function plain(key: string): string {
 /** What a turn is shown as; `running` says whether a live process is at it. */
 export function statusOf(sessionId: string, turnId: string, turn: Turn, running: boolean): TurnStatus {
   const { started, ended, pending } = turn;
+  const begun = started.at - (started.took ?? 0);
   const status =
     ended === undefined
       ? running
@@ -93,8 +94,8 @@ export function statusOf(sessionId: string, turnId: string, turn: Turn, running:
     loopId: started.name ?? '',
     loopVersion: started.version ?? '',
     status,
-    startedAt: iso(started.at),
-    ...(ended !== undefined && { endedAt: iso(ended.at), durationMs: ended.at - started.at }),
+    startedAt: iso(begun),
+    ...(ended !== undefined && { endedAt: iso(ended.at), durationMs: ended.at - begun }),
     ...(code !== undefined && {
       error: { code, message: message ?? '', ...(data !== undefined && { details: data }) },
     }),

@@ -5,7 +5,7 @@ import { LoopError } from '../../journal/errors.js';
 import type { Implementation, ToolCall } from '../../loops/implementation.js';
 import type { Origin } from '../../loops/origin.js';
 import type { Json } from '../../protocol/json.js';
-import { type Command, type Ending, runCommand } from './command.js';
+import type { Command, Ending } from './command.js';
 import { isVariable, type Kind, outputBytes, readConfig, refuse, whole } from './config.js';
 import { documentOf } from './document.js';
 import { type Place, placeFlaw, placeOf } from './place.js';
@@ -110,6 +110,8 @@ export function execTools(options: ExecOptions = {}): Implementation {
       refuse(flaw(target, origin, config));
       const { args = [], env = [], maxOutputBytes = outputBytes.usual, killGraceMs = 500 } = settingsOf(config);
       await executable(target, origin);
+      // Loaded with the first tool that needs it: most programs start no process.
+      const { runCommand } = await import('./command.js');
       return async (input: Json, { callId, idempotencyKey, signal }: ToolCall) => {
         signal.throwIfAborted();
         const { file, directory } = await executable(target, origin);

@@ -6,7 +6,7 @@ import { type Kind, outputBytes, type Reading, readConfig, refuse } from './conf
 import { beginning, documentOf } from './document.js';
 import { fromEnvironment, headerText, literalHeaders, type Texts, variableHeaders } from './headers.js';
 import { reasonOf } from './plain.js';
-import { type Answer, post } from './post.js';
+import type { Answer } from './post.js';
 
 export interface HttpOptions {
   /** Where `headersFromEnv` looks; the environment of this process unless told. */
@@ -98,6 +98,8 @@ function tools(scheme: string, { environment = process.env }: HttpOptions): Impl
       const reading = readConfig(scheme, config, kinds);
       refuse(flawOf(url, trusted, reading));
       const { headers = {}, headersFromEnv = {}, maxOutputBytes = outputBytes.usual } = reading.settings;
+      // Loaded with the first tool that needs it: it brings the whole of Node's HTTP.
+      const { post } = await import('./post.js');
       const own = { accept: 'application/json', 'content-type': 'application/json', ...headers };
       return async (input, { idempotencyKey, signal }) => {
         signal.throwIfAborted();

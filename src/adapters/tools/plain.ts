@@ -1,9 +1,16 @@
 /** Text from outside made fit for a message: no escape sequences, no control characters, no secrets, not too long. */
-import { RE2JS } from 're2js';
+const ESC = '\u001b';
+const BELL = '\u0007';
 
 /** Colours and cursor moves, titles and links, device strings, and the two-character rest. */
-const escapes = RE2JS.compile(
-  '(?:\\x1b\\[|\\x9b)[0-?]*[ -/]*[@-~]|\\x1b\\][^\\x07\\x1b]*(?:\\x07|\\x1b\\\\)|\\x1b[PX^_][^\\x1b]*\\x1b\\\\|\\x1b[@-Z\\\\^_]',
+const escapes = new RegExp(
+  [
+    `(?:${ESC}\\[|\u009b)[0-?]*[ -/]*[@-~]`,
+    `${ESC}\\][^${BELL}${ESC}]*(?:${BELL}|${ESC}\\\\)`,
+    `${ESC}[PX^_][^${ESC}]*${ESC}\\\\`,
+    `${ESC}[@-Z\\\\^_]`,
+  ].join('|'),
+  'g',
 );
 
 /** Control characters but for tab and line feed, and those that turn the direction of text. */
@@ -13,7 +20,7 @@ const controls = /(?![\t\n])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
 const SECRET = 6;
 
 export function plain(text: string, secrets: readonly string[] = []): string {
-  const clean = escapes.matcher(text).replaceAll('').replace(controls, '').trim();
+  const clean = text.replace(escapes, '').replace(controls, '').trim();
   return secrets.reduce((rest, secret) => hide(rest, secret.trim()), clean);
 }
 

@@ -1,27 +1,18 @@
 /** The expressions of filters. A value that is not there is undefined, which RFC 9535 calls Nothing. */
-import { type JSONPathQuery, jsonpath } from 'json-p3';
+import type { JSONPathQuery } from 'json-p3';
 import { LoopError } from '../../journal/errors.js';
 import type { Json } from '../../protocol/json.js';
 import { characters } from '../characters.js';
 import { pathPattern } from '../pattern.js';
+import { parser } from './parser.js';
 import type { Query } from './query.js';
 import type { Search } from './search.js';
 
-const {
-  BooleanLiteral,
-  FilterQuery,
-  FunctionExtension,
-  InfixExpression,
-  LogicalExpression,
-  NullLiteral,
-  NumberLiteral,
-  PrefixExpression,
-  RootQuery,
-  StringLiteral,
-} = jsonpath.expressions;
+const known = () => parser().jsonpath.expressions;
 
-type Expression = InstanceType<typeof jsonpath.expressions.FilterExpression>;
-type Call = InstanceType<typeof FunctionExtension>;
+type Known = ReturnType<typeof known>;
+type Expression = InstanceType<Known['FilterExpression']>;
+type Call = InstanceType<Known['FunctionExtension']>;
 type Test = (current: Json, search: Search) => boolean;
 type Value = (current: Json, search: Search) => Json | undefined;
 type Compile = (query: JSONPathQuery) => Query;
@@ -32,21 +23,21 @@ const CHARACTERS = 32;
 
 /** Whether an expression holds for a value; `compile` makes the queries in it. */
 export function compileFilter(expression: Expression, compile: Compile): Test {
-  if (expression instanceof LogicalExpression) return compileFilter(expression.expression, compile);
-  if (expression instanceof PrefixExpression) {
+  if (expression instanceof known().LogicalExpression) return compileFilter(expression.expression, compile);
+  if (expression instanceof known().PrefixExpression) {
     const test = compileFilter(expression.right, compile);
     return (current, search) => !test(current, search);
   }
-  if (expression instanceof InfixExpression) return infix(expression, compile);
-  if (expression instanceof FilterQuery) {
+  if (expression instanceof known().InfixExpression) return infix(expression, compile);
+  if (expression instanceof known().FilterQuery) {
     const nodes = nodesOf(expression, compile);
     return (current, search) => nodes(current, search).length > 0;
   }
-  if (expression instanceof FunctionExtension) return matching(expression, compile);
+  if (expression instanceof known().FunctionExtension) return matching(expression, compile);
   throw new Error('A filter that RFC 9535 does not know was parsed.');
 }
 
-function infix(expression: InstanceType<typeof InfixExpression>, compile: Compile): Test {
+function infix(expression: InstanceType<Known['InfixExpression']>, compile: Compile): Test {
   const { operator, left, right } = expression;
   if (operator === '&&' || operator === '||') {
     const [a, b] = [compileFilter(left, compile), compileFilter(right, compile)];
@@ -102,23 +93,23 @@ function isBefore(a: string, b: string): boolean {
 }
 
 function nodesOf(expression: Expression, compile: Compile): Query {
-  if (!(expression instanceof FilterQuery)) throw new Error('A function was given something that is no query.');
+  if (!(expression instanceof known().FilterQuery)) throw new Error('A function was given something that is no query.');
   const query = compile(expression.path);
-  if (expression instanceof RootQuery) return (_, search) => query(search.root, search);
+  if (expression instanceof known().RootQuery) return (_, search) => query(search.root, search);
   return query;
 }
 
 function valued(expression: Expression, compile: Compile): Value {
-  if (expression instanceof NullLiteral) return () => null;
+  if (expression instanceof known().NullLiteral) return () => null;
   if (
-    expression instanceof BooleanLiteral ||
-    expression instanceof NumberLiteral ||
-    expression instanceof StringLiteral
+    expression instanceof known().BooleanLiteral ||
+    expression instanceof known().NumberLiteral ||
+    expression instanceof known().StringLiteral
   ) {
     const { value } = expression;
     return () => value;
   }
-  if (expression instanceof FunctionExtension) return called(expression, compile);
+  if (expression instanceof known().FunctionExtension) return called(expression, compile);
   const nodes = nodesOf(expression, compile);
   return (current, search) => nodes(current, search)[0];
 }
@@ -151,7 +142,7 @@ function lengthOf(value: Json | undefined, search: Search): number | undefined {
 function matching({ name, args: [subject, source] }: Call, compile: Compile): Test {
   if (subject === undefined || source === undefined) throw new Error(`${name}() was parsed without its arguments.`);
   const whole = name === 'match';
-  if (source instanceof StringLiteral) pathPattern(source.value, whole);
+  if (source instanceof known().StringLiteral) pathPattern(source.value, whole);
   const [text, pattern] = [valued(subject, compile), valued(source, compile)];
   return (current, search) => {
     const [value, written] = [text(current, search), pattern(current, search)];

@@ -2,9 +2,10 @@
  * Paths as closures. The parser is json-p3's; its tree is turned into our own closures, because those are bounded, take
  * only linear-time patterns, and know the root of the document in a filter within a filter too.
  */
-import { type JSONPathQuery, jsonpath, TokenKind } from 'json-p3';
+import type { JSONPathQuery } from 'json-p3';
 import type { Json } from '../../protocol/json.js';
 import { compileFilter } from './filter.js';
+import { parser } from './parser.js';
 import { itemOf, memberOf, partsOf, type Search, type Select } from './search.js';
 
 /** All values that a query finds, starting at a value. */
@@ -13,10 +14,9 @@ export type Query = (start: Json, search: Search) => readonly Json[];
 type Segment = JSONPathQuery['segments'][number];
 type Selector = Segment['selectors'][number];
 
-const { FilterSelector, IndexSelector, NameSelector, SliceSelector, WildcardSelector } = jsonpath.selectors;
-
 /** The names and indexes of a path that leads to one value at most. */
 export function placeOf(query: JSONPathQuery): (string | number)[] | undefined {
+  const { NameSelector, IndexSelector } = parser().jsonpath.selectors;
   const place: (string | number)[] = [];
   for (const segment of query.segments) {
     const [selector, ...more] = segment.selectors;
@@ -60,7 +60,7 @@ export function compileQuery(query: JSONPathQuery): Query {
 }
 
 function isDescendant(segment: Segment): boolean {
-  return segment.token.kind === TokenKind.DDOT;
+  return segment.token.kind === parser().TokenKind.DDOT;
 }
 
 function compileSegment(segment: Segment): Select {
@@ -73,6 +73,7 @@ function compileSegment(segment: Segment): Select {
 }
 
 function compileSelector(selector: Selector): Select {
+  const { FilterSelector, IndexSelector, NameSelector, SliceSelector, WildcardSelector } = parser().jsonpath.selectors;
   if (selector instanceof NameSelector) {
     return (value, found, search) => addIfAny(memberOf(value, selector.name), found, search);
   }

@@ -43,7 +43,9 @@ export function loopOf(file: string, { found, bad }: Definitions, option: string
   const [loop] = loops;
   if (loop === undefined) throw new UsageError(`${file} holds no loop.`);
   if (loops.length > 1) {
-    throw new UsageError(`${file} holds several loops: ${loops.map(({ id }) => id).join(', ')}. Name one, with --loops.`);
+    throw new UsageError(
+      `${file} holds several loops: ${loops.map(({ id }) => id).join(', ')}. Name one, with --loops.`,
+    );
   }
   return wantedOf(`${loop.id}@${loop.version}`, option);
 }

@@ -1,7 +1,7 @@
 /** How a turn ended, for people: what came of it, where it failed, and what to do next. */
 import type { PendingItem, TraceEvent, TurnResult } from '../../protocol/trace.js';
-import { exitOfCode } from './report.js';
 import { duration, plain } from './paint.js';
+import { exitOfCode } from './report.js';
 import { exit } from './verb.js';
 
 export function exitOf({ status, error }: Pick<TurnResult, 'status' | 'error'>): number {
@@ -38,7 +38,11 @@ export function toldOf(result: TurnResult): readonly string[] {
   if (status === 'paused') return [...pending.flatMap(waitOf), `Then: rondo resume ${turnId}`];
   if (status === 'stopped') return [`Stopped: ${plain(reason ?? 'no reason was given')}`];
   if (error === undefined) return [];
-  return [`${error.code}: ${plain(error.message, { lines: true, max: 4000 })}`, ...placeOf(error.details), ...adviceOf(result, error.code)];
+  return [
+    `${error.code}: ${plain(error.message, { lines: true, max: 4000 })}`,
+    ...placeOf(error.details),
+    ...adviceOf(result, error.code),
+  ];
 }
 
 /** What a turn waits for, and how it is given. */

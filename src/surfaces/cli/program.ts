@@ -25,8 +25,10 @@ Exit codes: 0 ok, 1 failed or not found, 2 paused, 3 verification did not pass, 
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   const json = args.includes('--json');
   let code: number = exit.ok;
+  let used: string | undefined;
   const program = programOf(terminal, async (verb, given, options, flags) => {
     const { env, cwd } = terminal.streams;
+    used = verb.name;
     const act = await verb.load();
     code = await act({ args: given, options, asked: { flags, env, cwd }, terminal, json });
   });
@@ -36,7 +38,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   } catch (thrown) {
     if (thrown instanceof CommanderError) return misread(thrown, terminal, json);
     // An answer of many documents stays one: what went wrong is told to the person only.
-    return report(thrown, terminal, json && args[0] !== 'trace');
+    return report(thrown, terminal, json && used !== 'trace');
   }
 }
 

@@ -14,7 +14,6 @@ interface Told {
 
 /** The exit code of an outcome or a fault. */
 export function exitOfCode(code: string): number {
-  if (code === 'CONFIG_INVALID') return exit.fault;
   return Object.hasOwn(codes, code) ? codes[code as keyof typeof codes].exit : exit.failed;
 }
 

@@ -13,6 +13,9 @@ import { BODY, type Line, toWire } from './wire.js';
 /** How long a connection may stay silent once the ear closes, in milliseconds. */
 const GRACE = 300;
 
+/** How long a request may take to arrive, in milliseconds. */
+const SLOWEST = 30_000;
+
 export interface Listener {
   readonly url: string;
   readonly token: string;
@@ -52,6 +55,7 @@ export async function listen(desk: Desk): Promise<Listener> {
     };
     done.then(leave, leave);
   });
+  server.requestTimeout = SLOWEST;
   server.on('connection', (socket) => socket.unref());
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -92,7 +96,12 @@ async function serve(request: IncomingMessage, response: ServerResponse, serving
     const send = (line: Line): void => void response.write(`${JSON.stringify(line)}\n`);
     const streams = verb === 'run' || verb === 'resume';
     const result = serving.ask(verb, args, streams ? (event) => send({ event }) : undefined);
-    send(await result.then((value) => ({ result: streams ? bare(value) : value }), (thrown) => ({ error: toWire(thrown) })));
+    send(
+      await result.then(
+        (value) => ({ result: streams ? bare(value) : value }),
+        (thrown) => ({ error: toWire(thrown) }),
+      ),
+    );
     response.end();
   } catch (thrown) {
     refuse(request, response, thrown);

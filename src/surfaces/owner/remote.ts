@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from 'node:http';
 import { Fault } from '../../journal/errors.js';
 import type { TraceEvent } from '../../protocol/trace.js';
 import { UsageError } from '../settings.js';
-import { type Ask, type Desk, deskOf } from './desk.js';
+import { type Desk, deskOf } from './desk.js';
 import { fromWire, type Line, type WireError } from './wire.js';
 
 /** Nobody who owns the store listens there. */
@@ -50,7 +50,8 @@ async function assertOurs(response: IncomingMessage): Promise<void> {
   const { statusCode, headers } = response;
   if (statusCode === 200 && headers['x-rondo'] === 'owner') return;
   response.resume();
-  if (statusCode === 413) throw new UsageError('The input is too large to be handed to the process that owns the store.');
+  if (statusCode === 413)
+    throw new UsageError('The input is too large to be handed to the process that owns the store.');
   throw new Unreached(`The address of the owner answers with status ${statusCode}.`);
 }
 

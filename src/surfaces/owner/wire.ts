@@ -8,10 +8,7 @@ import { UsageError } from '../settings.js';
 export const BODY = 64 * 1024 * 1024;
 
 /** What an answer is made of: events while it runs, then a result or an error. */
-export type Line =
-  | { readonly event: TraceEvent }
-  | { readonly error: WireError }
-  | { readonly result?: unknown };
+export type Line = { readonly event: TraceEvent } | { readonly error: WireError } | { readonly result?: unknown };
 
 export interface WireError {
   readonly family: 'outcome' | 'fault' | 'usage' | 'internal';

@@ -100,7 +100,8 @@ function forPeople({ ok, files, dangling, inFlight }: Findings, colors: Paint): 
     ...warnings.map((item) => `     ${colors.yellow('warning')} ${describeBad({ file, ...item })}`),
   ]);
   const lost = dangling.map(
-    ({ loop, stepIndex, missing }) => `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${plain(missing)}", which is not here`,
+    ({ loop, stepIndex, missing }) =>
+      `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${plain(missing)}", which is not here`,
   );
   const broken = inFlight.flatMap(({ turnId, loop, changed }) =>
     changed.map(({ loop: part, now, breaks, why = '' }) => {

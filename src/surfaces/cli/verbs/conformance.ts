@@ -9,7 +9,9 @@ export const conformance: Act = async ({ options, terminal, json }) => {
     import('../../../testing/conformance/render.js'),
     import('../../../testing/conformance/rondo.js'),
   ]);
-  const only = textOf(options.only)?.split(/[\s,]+/).filter((id) => id !== '');
+  const only = textOf(options.only)
+    ?.split(/[\s,]+/)
+    .filter((id) => id !== '');
   const report = await judge(rondoDriver(await suiteParts()), only === undefined ? {} : { only }).catch((thrown) => {
     throw thrown instanceof TypeError ? new UsageError(thrown.message) : thrown;
   });

@@ -3,7 +3,7 @@ import { access, constants, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Fault } from '../../../journal/errors.js';
 import { type Composed, compose, loadLoops, noDefinitions, type ProjectSettings, settingsOf } from '../../compose.js';
-import { readNote } from '../../owner/note.js';
+import { type OwnerNote, readNote } from '../../owner/note.js';
 import { UsageError } from '../../settings.js';
 import { describeBad } from '../definitions.js';
 import { paint, plain } from '../paint.js';
@@ -69,7 +69,12 @@ async function dataFindings({ data }: ProjectSettings): Promise<Finding[]> {
   for (let place = data; ; place = dirname(place)) {
     const found = await stat(place).catch(() => undefined);
     if (found === undefined && dirname(place) !== place) continue;
-    const usable = found?.isDirectory() && (await access(place, constants.W_OK | constants.X_OK).then(() => true, () => false));
+    const usable =
+      found?.isDirectory() &&
+      (await access(place, constants.W_OK | constants.X_OK).then(
+        () => true,
+        () => false,
+      ));
     if (!usable) return [finding('data', 'fail', `${place} cannot be written to.`, 'Choose another with --data.')];
     return [finding('data', 'ok', place === data ? data : `${data} will be made by the first run`)];
   }
@@ -83,13 +88,26 @@ async function storeFindings(settings: ProjectSettings): Promise<Finding[]> {
     await composed.close();
     return reportOf(composed, store.path);
   } catch (thrown) {
+    if (thrown instanceof UsageError) throw thrown;
     if (!(thrown instanceof Fault) || thrown.code !== 'STORE_OWNED') {
       return [finding('store', 'fail', messageOf(thrown), 'Mend or restore the file, or choose another with --store.')];
     }
     const note = readNote(data, store.path);
-    if (note !== undefined) return [finding('store', 'ok', `${store.path}: process ${note.pid} has it, and answers.`)];
+    if (note !== undefined && (await answers(note))) {
+      return [finding('store', 'ok', `${store.path}: process ${note.pid} has it, and answers.`)];
+    }
     return [finding('store', 'warn', thrown.message, 'Verbs cannot use the store until that process ends.')];
   }
+}
+
+async function answers({ url, token }: OwnerNote): Promise<boolean> {
+  const { remoteDesk } = await import('../../owner/remote.js');
+  return remoteDesk(url, token)
+    .turns('doctor')
+    .then(
+      () => true,
+      () => false,
+    );
 }
 
 /** What opening the store has found. */
@@ -127,7 +145,8 @@ async function backendFindings({ env, config }: ProjectSettings): Promise<Findin
       ...(variable === undefined || env[variable] ? [] : [`set ${variable}`]),
       ...(isInstalled(packageName) ? [] : [`npm install ${packageName}`]),
     ];
-    if (wants.length === 0) return finding('backend', 'ok', `${id}: ${variable ? `${variable} is set` : 'needs no key'}`);
+    if (wants.length === 0)
+      return finding('backend', 'ok', `${id}: ${variable ? `${variable} is set` : 'needs no key'}`);
     return finding('backend', 'warn', `${id} cannot be asked.`, `To use it: ${wants.join(', and ')}`);
   });
   return [finding('backend', 'ok', 'mock and scripted need nothing'), ...found];

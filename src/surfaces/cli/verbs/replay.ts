@@ -14,7 +14,8 @@ export const replay: Act = async ({ args, options, asked, terminal, json }) => {
     if (json) await terminal.json(shown);
     const { matches, calls, stoppedAt, difference } = shown;
     const rest = stoppedAt === undefined ? '' : ` The record ends at ${stoppedAt}.`;
-    if (matches) terminal.say(`It matches: ${calls === 1 ? 'one call' : `${calls} calls`} ran again and came to the same.${rest}`);
+    if (matches)
+      terminal.say(`It matches: ${calls === 1 ? 'one call' : `${calls} calls`} ran again and came to the same.${rest}`);
     else terminal.say(`It does not match: ${plain(difference ?? '')}`);
     return matches ? exit.ok : exit.unverified;
   } finally {

@@ -33,7 +33,8 @@ export const run: Act = async (invocation) => {
 };
 
 function assertOptions({ grant, session, key }: Options): void {
-  if (grant !== undefined) throw new UsageError('--grant is not in this version: a turn runs without limits of its own.');
+  if (grant !== undefined)
+    throw new UsageError('--grant is not in this version: a turn runs without limits of its own.');
   if (typeof session === 'string' && !SESSION.test(session)) {
     throw new UsageError('--session must be 1 to 100 letters, digits or _ . : - and not begin with a point.');
   }

@@ -66,7 +66,11 @@ function forPeople(shown: ReturnType<typeof shownOf>): string {
     plain(description ?? name),
     '',
     ...facts.map(([label = '', value]) => `${label.padEnd(10)} ${value}`),
-    ...parts.flatMap(([label, value]) => ['', `${String(label)}:`, plain(JSON.stringify(value, null, 2), { lines: true, max: 100_000 })]),
+    ...parts.flatMap(([label, value]) => [
+      '',
+      `${String(label)}:`,
+      plain(JSON.stringify(value, null, 2), { lines: true, max: 100_000 }),
+    ]),
   ];
   return `${lines.join('\n')}\n`;
 }

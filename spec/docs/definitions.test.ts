@@ -1,0 +1,101 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
+import { loadConfig } from '../../src/adapters/files/index.js';
+import { builtinTools, execTools, httpTools, moduleTools } from '../../src/adapters/tools/index.js';
+import { Registry } from '../../src/loops/registry.js';
+import { verifies } from '../verifies.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+function pagesIn(folder: string): string[] {
+  const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' });
+  return names.filter((name) => name.endsWith('.md')).map((name) => `${folder}/${name}`);
+}
+
+const pages = ['README.md', ...pagesIn('docs'), ...pagesIn('examples')];
+const textOf = (page: string): string => readFileSync(join(root, page), 'utf8');
+
+interface Block {
+  readonly page: string;
+  readonly line: number;
+  readonly text: string;
+}
+
+function blocksIn(page: string, language: string): Block[] {
+  const text = textOf(page);
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\`$`, 'gm'))].map((found) => {
+    const line = text.slice(0, found.index).split('\n').length;
+    return { page, line, text: found[1] ?? '' };
+  });
+}
+
+const registry = (): Registry => {
+  const tools = [builtinTools(), moduleTools(), execTools(), httpTools()];
+  return new Registry(new Map(tools.map((implementation) => [implementation.scheme, implementation])));
+};
+const isLoop = (value: unknown): boolean => typeof value === 'object' && value !== null && 'id' in value;
+const documents = pages
+  .flatMap((page) => blocksIn(page, 'json'))
+  .map((block) => ({ ...block, value: JSON.parse(block.text) }));
+const loops = documents.filter(({ value }) => isLoop(value));
+const origin = { directory: root, trusted: true };
+
+verifies('example.runs', 'the guides show no definitions, so nobody notices that none of them works', () => {
+  expect(new Set(loops.map(({ value }) => value.kind))).toEqual(new Set(['prompt', 'tool', 'composite']));
+});
+
+for (const { page, line, value } of loops) {
+  verifies('definition.place', `the definition in ${page}, line ${line}, is one that is refused`, () => {
+    expect(registry().add(value, origin).definition.id).toBe(value.id);
+    const misspelt = { ...value, kynd: value.kind };
+    expect(() => registry().add(misspelt, { ...origin, file: page })).toThrow(`${page} is not a definition`);
+  });
+}
+
+verifies('example.runs', 'a policy that a guide shows is refused', () => {
+  const policies = documents.filter(({ value }) => !isLoop(value) && !Array.isArray(value));
+  expect(policies.length).toBeGreaterThan(0);
+  const ends = { inputSchema: true, outputSchema: true };
+  for (const { page, line, value } of policies) {
+    const loop = {
+      id: 'p',
+      name: 'P',
+      version: '1.0.0',
+      kind: 'prompt',
+      ...ends,
+      prompt: { template: 'p' },
+      policy: value,
+    };
+    expect(() => registry().add(loop), `${page}, line ${line}`).not.toThrow();
+  }
+});
+
+verifies('config.keys', 'a rondo.toml that a guide shows is refused', async () => {
+  const configs = pages
+    .flatMap((page) => blocksIn(page, 'toml'))
+    .filter(({ text }) => text.startsWith('# rondo.toml\n'));
+  expect(configs.length).toBeGreaterThan(0);
+  for (const { page, line, text } of configs) {
+    const folder = mkdtempSync(join(tmpdir(), 'rondo-config-'));
+    try {
+      const file = join(folder, 'rondo.toml');
+      writeFileSync(file, text);
+      expect((await loadConfig(file)).file, `${page}, line ${line}`).toBe(file);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }
+});
+
+verifies('example.runs', 'a page links to one that is not there', () => {
+  const lost = pages.flatMap((page) =>
+    [...textOf(page).matchAll(/\]\((?!https?:)([^)#\s]+)[^)]*\)/g)]
+      .map(([, target = '']) => join(root, dirname(page), target))
+      .filter((target) => !existsSync(target))
+      .map((target) => `${page}: ${target.slice(root.length)}`),
+  );
+  expect(lost).toEqual([]);
+});

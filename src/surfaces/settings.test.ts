@@ -1,0 +1,63 @@
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { verifies } from '../../spec/verifies.js';
+import { type Asked, type Configured, configNamed, settle, UsageError } from './settings.js';
+
+const none: Configured = { trusted: [] };
+const cwd = '/home/ada';
+
+function settled(asked: Partial<Asked> = {}, config = none) {
+  return settle({ flags: {}, env: {}, cwd, ...asked }, config);
+}
+
+verifies('cli.contract', 'the defaults are not those of the surface', () => {
+  expect(settled()).toMatchObject({
+    data: join(cwd, '.rondo'),
+    loops: join(cwd, 'loops'),
+    loopsNamed: false,
+    store: { kind: 'sqlite', path: join(cwd, '.rondo', 'journal.db') },
+    trusted: [],
+    seed: undefined,
+    now: undefined,
+  });
+});
+
+verifies('cli.contract', 'the config goes before a variable, or a variable before a flag', () => {
+  const config = { ...none, data: '/config/data', loops: '/config/loops', store: 'memory:' };
+  const env = { RONDO_DATA: 'env', RONDO_LOOPS: '', RONDO_STORE: 'sqlite:' };
+  expect(settled({}, config)).toMatchObject({ data: '/config/data', loopsNamed: true, store: { kind: 'memory' } });
+  const second = settled({ env }, config);
+  expect(second).toMatchObject({ data: join(cwd, 'env'), loops: '/config/loops' });
+  expect(second.store).toEqual({ kind: 'sqlite', path: join(cwd, 'env', 'journal.db') });
+  const flags = { data: '/flag', store: 'sqlite:db/file' };
+  const third = settled({ flags, env }, config);
+  expect(third).toMatchObject({ data: '/flag', store: { kind: 'sqlite', path: join(cwd, 'db/file') } });
+  expect(configNamed({ flags: { config: 'a' }, env: { RONDO_CONFIG: 'b' }, cwd })).toBe('a');
+  expect(configNamed({ flags: {}, env: { RONDO_CONFIG: 'b' }, cwd })).toBe('b');
+});
+
+verifies('cli.contract', 'trust that was given on the command line takes the place of that of the config', () => {
+  const { trusted } = settled({ flags: { trust: ['a', '/b'] } }, { trusted: ['/c'] });
+  expect(trusted).toEqual([join(cwd, 'a'), '/b', '/c']);
+});
+
+verifies('cli.input', 'a setting that is not in this version does something else instead', () => {
+  for (const flags of [
+    { store: 'postgres://user:word@host/db' },
+    { store: 'postgresql://host' },
+    { store: 'mysql:x' },
+    { store: '' },
+    { engine: 'restate' },
+    { engine: 'warp' },
+  ]) {
+    expect(() => settled({ flags })).toThrow(UsageError);
+    expect(() => settled({ flags })).not.toThrow(/word/);
+  }
+  expect(() => settled({}, { ...none, engine: 'restate' })).toThrow(UsageError);
+});
+
+verifies('cli.contract', 'the clock of a test starts at another time', () => {
+  expect(settled({ env: { RONDO_NOW: '2030-01-01T00:00:00Z' } }).now).toBe(Date.UTC(2030, 0, 1));
+  expect(settled({ env: { RONDO_NOW: '1234567890123' } }).now).toBe(1_234_567_890_123);
+  expect(() => settled({ env: { RONDO_NOW: 'tomorrow' } })).toThrow(UsageError);
+});

@@ -71,7 +71,7 @@ import { chmodSync, existsSync, readFileSync } from 'node:fs';
 const { until } = JSON.parse(readFileSync(0, 'utf8'));
 const parent = process.ppid;
 setInterval(() => {
-  if (process.ppid !== parent) process.exit(1);
+  if (process.ppid !== parent || !existsSync(process.argv[1])) process.exit(1);
   if (!existsSync(until)) return;
   process.stdout.write(JSON.stringify({ held: until }));
   process.exit(0);

@@ -303,8 +303,8 @@ const guards: readonly Guard[] = [
     'kernel.fault',
     'a body that outlives its attempt writes its end',
     'run.ts',
-    'push(life: Lifetime, entry: Fresh): Entry {\n    if (this.over) throw OVER;',
-    'push(life: Lifetime, entry: Fresh): Entry {',
+    'push(life: Lifetime, entry: Fresh, weight?: number): Entry {\n    if (this.over) throw OVER;',
+    'push(life: Lifetime, entry: Fresh, weight?: number): Entry {',
   ),
   guard(
     'kernel.fault',

@@ -16,7 +16,7 @@ import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy.js';
 import { RateLimits } from '../layers/rate-limit.js';
 import { Bench } from '../loops/bench.js';
-import type { DefinedLoop } from '../loops/define.js';
+import type { DefinedLoop } from '../loops/defined.js';
 import type { Implementation } from '../loops/implementation.js';
 import { linkedIn } from '../loops/link.js';
 import type { Backend } from '../loops/model.js';
@@ -64,6 +64,8 @@ export interface InFlight {
   readonly changed: readonly (Changed & { readonly breaks: boolean; readonly why?: string })[];
 }
 
+const NONE: ReadonlyMap<string, never> = new Map<string, never>();
+const CACHE = { entries: 10_000, bytes: 64 * 1024 * 1024 };
 const NAME = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
 const REQUEST: ReadonlySet<string> = new Set(['loop', 'version', 'input', 'sessionId', 'key']);
 
@@ -75,21 +77,20 @@ export class Host {
   private readonly bench: Bench;
   private readonly layers: (effect: Effect) => readonly Layer[];
   private readonly lanes = new Map<string, Promise<unknown>>();
-  private readonly running = new Map<string, Session>();
-  private readonly answers = new Map<string, Answers>();
+  private readonly running = new Map<string, { readonly session: Session; readonly answers: Answers }>();
 
   constructor(options: HostOptions) {
-    const { registry, clock, backends = new Map(), implementations = new Map() } = options;
+    const { registry, backends = NONE, implementations = NONE } = options;
     this.options = options;
     this.registry = registry;
     this.archive = new Archive(options.store, (turnId) => this.running.has(turnId));
-    this.layers = policyLayers({
-      clock,
-      cache: memoryCache({ entries: 10_000, bytes: 64 * 1024 * 1024 }),
-      limits: new RateLimits(),
-    });
+    let layers: ReturnType<typeof policyLayers> | undefined;
+    this.layers = (effect) => {
+      layers ??= policyLayers({ clock: options.clock, cache: memoryCache(CACHE), limits: new RateLimits() });
+      return layers(effect);
+    };
     const answered = (turn: string, { id, model }: { readonly id: string; readonly model: string }): number =>
-      this.answers.get(turn)?.count(id, model) ?? 0;
+      this.running.get(turn)?.answers.count(id, model) ?? 0;
     this.bench = new Bench({ backends, implementations, answered });
   }
 
@@ -101,6 +102,8 @@ export class Host {
     if (registered === undefined) return this.refused(identity, notFound(request)) as TurnResult<O>;
     const fresh = (): Promise<TurnResult> =>
       this.drive(identity, pin(linkedIn(this.registry, registered)), request.input, [], options);
+    // Nobody else knows of a session that was just made up.
+    if (request.key === undefined && request.sessionId === undefined) return (await fresh()) as TurnResult<O>;
     if (request.key === undefined) return (await this.inLane(identity.sessionId, fresh)) as TurnResult<O>;
     const attach = async (): Promise<TurnResult> => {
       const known = await this.archive.known(identity.turnId);
@@ -119,7 +122,7 @@ export class Host {
   /** Asks a turn to stop, and drives it to its end. False if it had ended. */
   async cancel(turnId: string, reason: string): Promise<boolean> {
     const live = this.running.get(turnId);
-    if (live !== undefined) return live.cancel(turnId, reason);
+    if (live !== undefined) return live.session.cancel(turnId, reason);
     const { turn } = await this.archive.require(turnId);
     if (turn.ended !== undefined) return false;
     await this.inLane(sessionOf(turnId), async () => {
@@ -221,27 +224,25 @@ export class Host {
   ): Promise<TurnResult> {
     const { sessionId, turnId } = identity;
     const { store, clock } = this.options;
-    const entries: Entry[] = [...past];
+    const entries: Entry[] = [];
     const answers = new Answers();
     const tracing = onEvent === undefined ? undefined : new Tracing(turnId, onEvent);
     const hear = (entry: Entry): void => {
+      entries.push(entry);
       tracing?.apply(entry);
       answers.apply(entry);
     };
     for (const entry of past) hear(entry);
-    const session = await this.open(sessionId, (entry) => {
-      entries.push(entry);
-      hear(entry);
-    });
-    this.running.set(turnId, session);
-    this.answers.set(turnId, answers);
+    const session = await this.open(sessionId, hear);
+    this.running.set(turnId, { session, answers });
     try {
       await store.blobs.put(sessionId, loop.digest ?? '', text);
-      const outcome = await session.run(turnId, loop, input as Json).catch(mismatch);
+      const outcome = await session.run(turnId, loop, input as Json);
       return resultOf(identity, outcome, entries, clock.now());
+    } catch (thrown) {
+      return resultOf(identity, mismatch(thrown), entries, clock.now());
     } finally {
       this.running.delete(turnId);
-      this.answers.delete(turnId);
       await session.close();
     }
   }
@@ -283,8 +284,9 @@ function notFound({ loop, version }: TurnRequest): LoopError {
 }
 
 function assertRequest(request: TurnRequest): void {
-  const unknown = Object.keys(request).find((key) => !REQUEST.has(key));
-  if (unknown !== undefined) throw new TypeError(`A turn has no "${unknown}"; it has ${[...REQUEST].join(', ')}.`);
+  for (const key in request) {
+    if (!REQUEST.has(key)) throw new TypeError(`A turn has no "${key}"; it has ${[...REQUEST].join(', ')}.`);
+  }
   const { sessionId, key } = request;
   if (sessionId !== undefined && !NAME.test(sessionId))
     throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - ; not ${JSON.stringify(sessionId)}.`);

@@ -23,11 +23,16 @@ export interface Loop<I = unknown, O = unknown> {
   readonly digest?: string | undefined;
   readonly input?: Check<I> | undefined;
   readonly output?: Check<O> | undefined;
+  /** Both checks return what they are given and take no time worth telling for a few kilobytes: they are not timed. */
+  readonly quick?: boolean | undefined;
   body(input: I, scope: Scope): Promise<O> | O;
 }
 
 /** A loop without what depends on its input. */
-type Frame = Pick<Loop, 'name' | 'version' | 'digest' | 'input' | 'output'>;
+type Frame = Pick<Loop, 'name' | 'version' | 'digest' | 'input' | 'output' | 'quick'>;
+
+/** The weight up to which quick checks are not timed: reading the clock would cost more than the check. */
+const BRIEF = 4096;
 
 /** Why an input did not pass. */
 class Refusal {
@@ -96,12 +101,13 @@ function start(run: Run, { key, life, depth }: Site, loop: Frame, input: unknown
   if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw nameless(key);
   const value = snapshot(input, 'call.started', key);
   const weight = weighed();
-  const since = loop.input === undefined ? 0 : clock.now();
+  const timed = loop.input !== undefined && (loop.quick !== true || weight > BRIEF);
+  const since = timed ? clock.now() : 0;
   const own = examined(loop, copy(value));
-  const started: Fresh = { seq: 0, at: clock.now(), type: 'call.started', key, name, value };
+  const started: Fresh = { seq: 0, at: timed ? clock.now() : 0, type: 'call.started', key, name, value };
   if (version !== undefined) started.version = version;
   if (digest !== undefined) started.digest = digest;
-  if (since !== 0 && started.at > since) started.took = started.at - since;
+  if (timed && started.at > since) started.took = started.at - since;
   if (own instanceof Refusal) started.refused = true;
   run.propose(life, started, weight);
   if (depth === 0) run.note(started);
@@ -112,11 +118,15 @@ function start(run: Run, { key, life, depth }: Site, loop: Frame, input: unknown
 function complete(run: Run, { key, life, depth }: Site, loop: Frame, output: unknown): Json | undefined {
   const { clock } = run.parts;
   life.check();
-  const since = loop.output === undefined ? 0 : clock.now();
-  const value = (loop.output === undefined ? output : loop.output(output)) as Json;
-  const fresh: Fresh = { seq: 0, at: clock.now(), type: 'call.completed', key, value };
-  if (since !== 0 && fresh.at > since) fresh.took = fresh.at - since;
-  const completed = run.push(life, fresh);
+  // A quick check changes nothing, so it may look at the very copy that is recorded.
+  const own = loop.quick === true ? snapshot(output, 'call.completed', key) : output;
+  const weight = loop.quick === true ? weighed() : undefined;
+  const timed = loop.output !== undefined && (weight === undefined || weight > BRIEF);
+  const since = timed ? clock.now() : 0;
+  const value = (loop.output === undefined ? own : loop.output(own)) as Json;
+  const fresh: Fresh = { seq: 0, at: timed ? clock.now() : 0, type: 'call.completed', key, value };
+  if (timed && fresh.at > since) fresh.took = fresh.at - since;
+  const completed = run.push(life, fresh, weight);
   if (depth === 0) run.note(completed);
   return copy(completed.value);
 }

@@ -82,10 +82,10 @@ export class Run {
   }
 
   /** Writes for this attempt. Once it is over nothing is written for it, and nothing for a branch that has lost. */
-  push(life: Lifetime, entry: Fresh): Entry {
+  push(life: Lifetime, entry: Fresh, weight?: number): Entry {
     if (this.over) throw OVER;
     if (life.lost) life.check();
-    return this.writer.push(entry);
+    return this.writer.push(entry, false, weight);
   }
 
   /** Writes what a step opens with. That an invariant refused it is recorded in its place, for a replay to find. */

@@ -9,6 +9,7 @@ import type { Scope } from '../kernel/scope.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, LoopDef, PolicySpec, PromptSpec } from '../protocol/loop.js';
+import type { DefinedLoop } from './defined.js';
 import { parseDefinition } from './definition/definition.js';
 import type { ToolCall } from './implementation.js';
 import type { Origin } from './origin.js';
@@ -54,14 +55,6 @@ export interface PromptLoop<I extends Schema, O extends Schema> extends About<I,
 
 export type LoopSpec<I extends Schema, O extends Schema> = BodyLoop<I, O> | ToolLoop<I, O> | PromptLoop<I, O>;
 
-/** A loop made in code: what the kernel runs, its definition, and its two ends. */
-export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {
-  readonly definition: LoopDef;
-  readonly ends: { readonly input: Validator; readonly output: Validator };
-  /** What tells two states of the same code apart. */
-  readonly source: string;
-}
-
 const KEYS: ReadonlySet<string> = new Set(
   'id version name description input output policy metadata body tool safety prompt backend'.split(' '),
 );
@@ -82,20 +75,11 @@ export function defineLoop<const I extends Schema, const O extends Schema>(
     input: input.check as (value: unknown) => InputOf<I>,
     output: output.check as (value: unknown) => OutputOf<O>,
     body: bodyOf(spec, definition, output.validator) as Loop<InputOf<I>, OutputOf<O>>['body'],
+    quick: input.quick && output.quick,
     definition,
     ends: { input: input.validator, output: output.validator },
     source: String(spec.body ?? spec.tool ?? ''),
   };
-}
-
-export function isDefinedLoop(value: unknown): value is DefinedLoop {
-  const { definition, ends, body } = (value ?? {}) as Partial<DefinedLoop>;
-  return (
-    typeof value === 'object' &&
-    typeof definition === 'object' &&
-    typeof ends === 'object' &&
-    typeof body === 'function'
-  );
 }
 
 function assertSpec(spec: LoopSpec<Schema, Schema>): void {

@@ -26,3 +26,9 @@ export interface Implementation {
   flaw(target: string, origin: Origin, config: { readonly [name: string]: Json }): string | undefined;
   open(target: string, origin: Origin, config: { readonly [name: string]: Json }): Promise<ToolFunction>;
 }
+
+/** What stands before the first colon, and what behind it. */
+export function splitImplementation(text: string): { readonly scheme: string; readonly target: string } {
+  const colon = text.indexOf(':');
+  return { scheme: text.slice(0, colon), target: text.slice(colon + 1) };
+}

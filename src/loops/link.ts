@@ -67,6 +67,7 @@ function loopFor(registered: Registered, waits: (steps: LinkedStep[]) => void): 
     version,
     input: checked(input, 'INPUT_VALIDATION_FAILED', id) as (value: unknown) => Json,
     output: checked(output, 'OUTPUT_VALIDATION_FAILED', id) as (value: unknown) => Json,
+    quick: true,
     body: bodyOf(registered, definition, waits),
   };
 }

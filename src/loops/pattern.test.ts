@@ -186,20 +186,16 @@ verifies('schema.linear', 'case is not ignored where the pattern says so', () =>
   expect(linearPattern('(?<year>\\d{4})').test('in 1999')).toBe(true);
 });
 
-verifies('schema.linear', 'a replacement is expanded, or leaves part of a match', () => {
-  expect(linearPattern('sk-[a-z0-9]+').replaceAll('a sk-12ab, sk-3', '$&$1\\')).toBe('a $&$1\\, $&$1\\');
-  expect(linearPattern('é|😀').replaceAll('xé😀y', '#')).toBe('x##y');
-  expect(linearPattern('x*').replaceAll('axb', '-')).toBe('axb'.replaceAll(/x*/gu, '-'));
-  expect(linearPattern('nothing').replaceAll('text', '-')).toBe('text');
-});
-
-verifies('schema.linear', 'replacing in a large text takes for ever', async () => {
-  const many = 'mail bob@example.com now '.repeat(20_000);
-  expect(linearPattern('[a-z]+@[a-z]+\\.com').replaceAll(many, '#')).toBe('mail # now '.repeat(20_000));
-  const slow = Promise.resolve().then(() => linearPattern('a.*b|a').replaceAll('a'.repeat(50_000), '#'));
+verifies('schema.linear', 'a pattern that looks plain is left to a matcher that tries everything', () => {
   const begun = process.cpuUsage();
-  expect(await codeOf(slow)).toBe('EXECUTION_FAILED');
-  expect(process.cpuUsage(begun).user / 1e6).toBeLessThan(5);
+  const text = 'a'.repeat(50_000);
+  for (const source of [`^${'a?'.repeat(40)}${'a'.repeat(40)}$`, '^[a]*$', '^a*b', '^[^b]*b?c?$', '^a+$']) {
+    expect(typeof linearPattern(source).test(`${text}!`)).toBe('boolean');
+  }
+  expect(linearPattern(`^${'a?'.repeat(40)}${'a'.repeat(40)}$`).test('a'.repeat(60))).toBe(true);
+  expect(linearPattern('^[(|)*+]+$').test('(|)*+')).toBe(true);
+  expect(linearPattern('^\\(x\\)*$').test('(x)))')).toBe(true);
+  expect(process.cpuUsage(begun).user / 1e6).toBeLessThan(2);
 });
 
 verifies('path.rfc9535', 'a dot in a path pattern stops at what is a line end elsewhere', () => {

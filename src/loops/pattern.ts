@@ -12,16 +12,9 @@ import { translate, Untranslatable } from './translate.js';
 export interface LinearPattern {
   /** Whether the pattern is found anywhere in the text. */
   test(text: string): boolean;
-  /** The text with every match replaced; the replacement is plain text, `$` means nothing in it. */
-  replaceAll(text: string, replacement: string): string;
 }
 
 const LENGTH = 16_384;
-/** How often each character may be read while matches are replaced, and how often any text may be read. */
-const READS = 200;
-const FEW_READS = 1_000_000;
-const OVERREAD =
-  'Matches cannot be replaced in this text: the pattern reads far behind each match; make it end sooner.';
 
 /** What stands for a dot: all but line ends, and which those are differs. */
 const ECMA_DOT = '[^\\n\\r\\x{2028}\\x{2029}]';
@@ -34,7 +27,22 @@ const patterns = new Recent<LinearPattern>(1_000_000);
 
 /** The pattern ready to match; DEFINITION_INVALID names one that cannot be used. The only flag is `i`; `(?i:…)` works too. */
 export function linearPattern(source: string, flags: '' | 'i' = ''): LinearPattern {
-  return patterns.of(`${flags}/${source}`, () => compile(source, ECMA_DOT, flags, false));
+  return patterns.of(`${flags}/${source}`, () => plain(source, flags) ?? compile(source, ECMA_DOT, flags, false));
+}
+
+/** Anchored, without groups, alternatives or counts, with one repetition and two optional parts at most: little to try. */
+const PLAIN = /^\^[^(){}|*+]*[*+]?[^(){}|*+]*$/;
+const MANY_OPTIONAL = /\?.*\?.*\?/s;
+
+/** A pattern that the platform's own matcher takes no more than linear time for; most patterns are such. */
+function plain(source: string, flags: '' | 'i'): LinearPattern | undefined {
+  const bare = source.replace(/\[(?:[^\]\\]|\\.)*\]|\\./gs, 'x');
+  if (source.length > LENGTH || !PLAIN.test(bare) || MANY_OPTIONAL.test(bare)) return undefined;
+  try {
+    return new RegExp(source, `u${flags}`);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A pattern of a JSONPath: an RFC 9485 expression, found anywhere or, if `whole`, the whole of the text. */
@@ -59,43 +67,11 @@ function compile(source: string, dot: string, flags: '' | 'i', whole: boolean): 
     const text = translate(source, dot);
     const engine = engineOf();
     const program = engine.compile(whole ? `^(?:${text})$` : text, flags === 'i' ? engine.CASE_INSENSITIVE : 0);
-    return { test: (value) => program.test(value), replaceAll: (value, by) => replaceAll(program, value, by) };
+    return { test: (value) => program.test(value) };
   } catch (error) {
     if (error instanceof Untranslatable) throw refused(source, error.message);
     throw refused(source, `RE2 cannot match it: ${reasonOf(error, /^error parsing regexp: /)}`);
   }
-}
-
-/**
- * A text that counts how often it is read. One search is linear, but to search on behind each match is not always:
- * `a.*b|a` reads to the end of the text every time.
- */
-class Metered extends String {
-  readonly #text: string;
-  #left: number;
-
-  constructor(text: string) {
-    super(text);
-    this.#text = text;
-    this.#left = FEW_READS + READS * text.length;
-  }
-
-  override charCodeAt(index: number): number {
-    this.#left -= 1;
-    if (this.#left < 0) throw new LoopError('EXECUTION_FAILED', OVERREAD);
-    return this.#text.charCodeAt(index);
-  }
-}
-
-function replaceAll(program: RE2JS, text: string, replacement: string): string {
-  const matcher = program.matcher(new Metered(text) as unknown as string);
-  let replaced = '';
-  let from = 0;
-  while (matcher.find()) {
-    replaced += text.slice(from, matcher.start()) + replacement;
-    from = matcher.end();
-  }
-  return replaced + text.slice(from);
 }
 
 function refused(source: string, reason: string): LoopError {

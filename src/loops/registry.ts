@@ -8,14 +8,13 @@ import { digest } from '../journal/record.js';
 import type { Json } from '../protocol/json.js';
 import type { CompositeStep, LoopDef } from '../protocol/loop.js';
 import { compileSteps } from './composite.js';
-import { type DefinedLoop, isDefinedLoop } from './define.js';
+import { type DefinedLoop, isDefinedLoop } from './defined.js';
 import { parseDefinition } from './definition/definition.js';
-import type { Implementation } from './implementation.js';
+import { type Implementation, splitImplementation } from './implementation.js';
 import type { Origin } from './origin.js';
 import { compileSchema, type Validator } from './schema.js';
 import { compareVersions, isPrerelease } from './semver.js';
 import { compileTemplate } from './template.js';
-import { splitImplementation } from './tool.js';
 
 /** A definition that was checked and can be linked. */
 export interface Registered {
@@ -38,7 +37,7 @@ export interface Dangling {
 const NOWHERE: Origin = { directory: undefined, trusted: false };
 
 export class Registry {
-  /** Versions of each id, newest first. */
+  /** Versions of each id, the one that is meant without a version first: the newest, prereleases last. */
   private readonly loops = new Map<string, Registered[]>();
   private readonly implementations: ReadonlyMap<string, Implementation>;
   /** Counts changes: what was linked before the last one may be out of date. */
@@ -66,7 +65,7 @@ export class Registry {
   find(id: string, version?: string): Registered | undefined {
     const versions = this.loops.get(id);
     if (version !== undefined) return versions?.find(({ definition }) => definition.version === version);
-    return versions?.find(isStable) ?? versions?.[0];
+    return versions?.[0];
   }
 
   /** Forgets a loop; runs that were begun with it are pinned to what they were begun with. */
@@ -80,7 +79,7 @@ export class Registry {
     return true;
   }
 
-  /** All that is registered, by id, newest version first. */
+  /** All that is registered, by id, newest version first and prereleases last. */
   list(): readonly Registered[] {
     return [...this.loops.keys()].sort().flatMap((id) => this.loops.get(id) ?? []);
   }
@@ -142,10 +141,7 @@ function settled(known: Registered, again: Registered): Registered {
   throw new LoopError('DEFINITION_INVALID', message, { path: '/version', reason: 'registered with other content' });
 }
 
-function isStable({ definition }: Registered): boolean {
-  return !isPrerelease(definition.version);
-}
-
-function newestFirst(a: Registered, b: Registered): number {
-  return compareVersions(b.definition.version, a.definition.version);
+function newestFirst({ definition: a }: Registered, { definition: b }: Registered): number {
+  const unstable = Number(isPrerelease(a.version)) - Number(isPrerelease(b.version));
+  return unstable || compareVersions(b.version, a.version);
 }

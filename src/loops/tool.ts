@@ -10,7 +10,7 @@ import type { Json } from '../protocol/json.js';
 import type { PolicySpec, ToolSpec } from '../protocol/loop.js';
 import { isVendorType, LOG, type Note } from '../views/trace.js';
 import { benchOf } from './bench.js';
-import type { ToolCall, ToolFunction } from './implementation.js';
+import { splitImplementation, type ToolCall, type ToolFunction } from './implementation.js';
 import type { Origin } from './origin.js';
 
 export interface ToolParts {
@@ -54,11 +54,6 @@ export function implementedTool(spec: ToolSpec, origin: Origin): ToolParts['open
     }
     return implementation.open(target, origin, spec.config ?? {});
   };
-}
-
-export function splitImplementation(text: string): { readonly scheme: string; readonly target: string } {
-  const colon = text.indexOf(':');
-  return { scheme: text.slice(0, colon), target: text.slice(colon + 1) };
 }
 
 async function performTool(

@@ -2,13 +2,16 @@
  * TOML with places. The parser tells the place of what is not TOML; for what is only wrong by its meaning the line is
  * looked up in the text: tables by their headers, members by the key that a line begins with.
  */
-import { parse, TomlError } from 'smol-toml';
+import { createRequire } from 'node:module';
 import { type Place, reasonOf, segments, Unreadable } from './unreadable.js';
 
 const DEPTH = 200;
+/** Loaded with the first TOML: most directories have none. */
+const load = createRequire(import.meta.url);
 
 /** The table of a TOML text. */
 export function readToml(text: string): unknown {
+  const { parse, TomlError } = load('smol-toml') as typeof import('smol-toml');
   try {
     return parse(text, { maxDepth: DEPTH });
   } catch (thrown) {

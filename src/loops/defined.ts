@@ -1,0 +1,22 @@
+/** What a loop made in code is to the rest: the registry and the host know it by this, and need not know how it is made. */
+import type { Loop } from '../kernel/call.js';
+import type { LoopDef } from '../protocol/loop.js';
+import type { Validator } from './schema.js';
+
+/** A loop made in code: what the kernel runs, its definition, and its two ends. */
+export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {
+  readonly definition: LoopDef;
+  readonly ends: { readonly input: Validator; readonly output: Validator };
+  /** What tells two states of the same code apart. */
+  readonly source: string;
+}
+
+export function isDefinedLoop(value: unknown): value is DefinedLoop {
+  const { definition, ends, body } = (value ?? {}) as Partial<DefinedLoop>;
+  return (
+    typeof value === 'object' &&
+    typeof definition === 'object' &&
+    typeof ends === 'object' &&
+    typeof body === 'function'
+  );
+}

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { openSqlite } from '../src/adapters/sqlite/index.js';
 import type { Loop, Store } from '../src/index.js';
 import { memoryStore } from '../src/index.js';
-import type { Case } from './measure.js';
 import { registrations, turns } from './loops.js';
+import type { Case } from './measure.js';
 import * as work from './work.js';
 
 const start = { n: 0 };

@@ -12,7 +12,10 @@ const increment = defineLoop({ id: 'increment', ...ends, body: async (input) => 
 function chain(steps: number): Json {
   const path = (index: number): string => (index === 0 ? '$.input.n' : `$.steps[${index - 1}].output.n`);
   const step = (index: number): Json => ({ loopId: 'increment', inputMapping: { n: path(index) } });
-  return document('chain', { kind: 'composite', composite: { steps: Array.from({ length: steps }, (_, i) => step(i)) } });
+  return document('chain', {
+    kind: 'composite',
+    composite: { steps: Array.from({ length: steps }, (_, i) => step(i)) },
+  });
 }
 
 function document(id: string, more: { readonly [key: string]: Json }): Json {

@@ -19,7 +19,7 @@ import { fileURLToPath } from 'node:url';
  */
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const command = join(root, 'dist', 'surfaces', 'cli', 'main.js');
+const command = join(root, 'lib', 'surfaces', 'cli', 'main.js');
 
 /** Tells a story; `here` is the address of the example. @param {string} title @param {string} here @param {(stage: Stage) => Promise<void>} story */
 export async function tell(title, here, story) {

@@ -52,8 +52,10 @@ export const requirements = {
   'sqlite.retention': 'A removed session leaves nothing that a later one of its name could read.',
   'lsem.3.kind': 'A loop is exactly one of prompt, composite and tool, and has the body of its kind and no other.',
   'lsem.4.shape': 'A definition has the members that LSEM names, of the types that it names; what is missing is told.',
-  'lsem.4.unique': 'An id and version is registered once; other content under it is refused, and a run is never switched.',
-  'lsem.4.schemas': 'Both ends declare a JSON Schema, draft 2020-12 honoured; one that cannot be used is refused when registered.',
+  'lsem.4.unique':
+    'An id and version is registered once; other content under it is refused, and a run is never switched.',
+  'lsem.4.schemas':
+    'Both ends declare a JSON Schema, draft 2020-12 honoured; one that cannot be used is refused when registered.',
   'lsem.4.input': 'Every input is checked before anything else happens, and one that fails reaches no body.',
   'lsem.4.output': 'Every output is checked before a result is called ok.',
   'lsem.5.prompt': 'A prompt goes through its lifecycle in order, each event once.',
@@ -76,7 +78,8 @@ export const requirements = {
   'lsem.6.log': 'A body of any kind can log a level and a message.',
   'lsem.6.vendor': 'Other event types live in a namespace of their own, and none redefines a core type.',
   'lsem.7.order': 'Steps run in order, and none starts after one that failed.',
-  'lsem.7.mapping': 'The input of a step is made of the outer input and of earlier results; a path that finds nothing is an error.',
+  'lsem.7.mapping':
+    'The input of a step is made of the outer input and of earlier results; a path that finds nothing is an error.',
   'lsem.7.binding': 'The result of a step is readable by later steps under its name, and by no earlier one.',
   'lsem.7.output': "A composite's output is its last step's, or what its outputMapping makes.",
   'lsem.9.conformance': 'The five points of conformance hold, judged by the suite.',

@@ -95,7 +95,7 @@ verifies('cli.input', 'input without end fills the memory', async () => {
 
 verifies('cli.input', 'who debugs sees no stack', async () => {
   const { stderr } = await new Project().run(['status', 'nothing'], { env: { RONDO_DEBUG: '1' } });
-  expect(stderr).toMatch(/^\s+at .*archive/m);
+  expect(stderr).toMatch(/^\s+at .*Archive/m);
 });
 
 verifies('cli.input', 'what a tool says steers the terminal', async () => {

@@ -8,7 +8,8 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 
-export const bin = fileURLToPath(new URL('../../dist/surfaces/cli/main.js', import.meta.url));
+/** What the package ships. */
+export const bin = fileURLToPath(new URL('../../lib/surfaces/cli/main.js', import.meta.url));
 
 export interface Ended {
   readonly code: number | null;

@@ -6,12 +6,14 @@ import { expect } from 'vitest';
 import { verifies } from '../verifies.js';
 import { bin, Project } from './stage.js';
 
+/** As the compiler made it: there a file is a module. */
+const unbundled = fileURLToPath(new URL('../../dist/surfaces/cli/main.js', import.meta.url));
 const watcher = fileURLToPath(new URL('fixtures/loaded.mjs', import.meta.url));
 
 /** The files of ours and the packages that a verb loads. */
 function loaded(project: Project, args: readonly string[]): string {
   const { PATH = '' } = process.env;
-  const { stderr } = spawnSync(process.execPath, ['--import', watcher, bin, ...args], {
+  const { stderr } = spawnSync(process.execPath, ['--import', watcher, unbundled, ...args], {
     cwd: project.directory,
     env: { PATH },
     encoding: 'utf8',

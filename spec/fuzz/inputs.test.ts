@@ -66,7 +66,11 @@ const strange: readonly unknown[] = [
   Object.create({ text: 'inherited' }),
   '\ud800',
   trap,
-  { get text(): string { throw new Error('a getter that throws'); } },
+  {
+    get text(): string {
+      throw new Error('a getter that throws');
+    },
+  },
 ];
 
 const likely = fc.record(
@@ -87,17 +91,24 @@ function flawOf({ status, error, trace, output }: TurnResult): string | undefine
   return last === 'call.errored' ? undefined : `a trace that ends with ${last}`;
 }
 
-verifies('fuzz.inputs', 'an input crashes a turn, hangs it, or ends it without a typed error', async () => {
-  const host = hostOf(loops);
-  const names = loops.map(({ id }: { id?: string }) => id ?? '');
-  const seen = new Map<string, number>();
-  const samples = fc.sample(inputs, { seed, numRuns: 10_000 });
-  for (const [index, input] of [...strange.flatMap((one) => [one, one, one, one]), ...samples].entries()) {
-    const result = await host.run({ loop: names[index % names.length] ?? '', input });
-    expect(flawOf(result), `seed ${seed}, input ${index}`).toBeUndefined();
-    const kind = result.error?.code ?? 'ok';
-    seen.set(kind, (seen.get(kind) ?? 0) + 1);
-  }
-  expect([...seen.keys()]).toEqual(expect.arrayContaining(['ok', 'INPUT_VALIDATION_FAILED', 'VALUE_INVALID', 'TEMPLATE_FAILED']));
-  expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
-}, 300_000);
+verifies(
+  'fuzz.inputs',
+  'an input crashes a turn, hangs it, or ends it without a typed error',
+  async () => {
+    const host = hostOf(loops);
+    const names = loops.map(({ id }: { id?: string }) => id ?? '');
+    const seen = new Map<string, number>();
+    const samples = fc.sample(inputs, { seed, numRuns: 10_000 });
+    for (const [index, input] of [...strange.flatMap((one) => [one, one, one, one]), ...samples].entries()) {
+      const result = await host.run({ loop: names[index % names.length] ?? '', input });
+      expect(flawOf(result), `seed ${seed}, input ${index}`).toBeUndefined();
+      const kind = result.error?.code ?? 'ok';
+      seen.set(kind, (seen.get(kind) ?? 0) + 1);
+    }
+    expect([...seen.keys()]).toEqual(
+      expect.arrayContaining(['ok', 'INPUT_VALIDATION_FAILED', 'VALUE_INVALID', 'TEMPLATE_FAILED']),
+    );
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+  },
+  300_000,
+);

@@ -212,7 +212,7 @@ const guards: readonly Guard[] = [
     'kernel.depth',
     'endless recursion takes the process down',
     'call.ts',
-    'if (depth > run.parts.maxDepth) throw',
+    'if (depth > maxDepth) throw',
     'if (depth > 500) throw',
   ),
   guard(

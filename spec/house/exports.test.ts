@@ -55,7 +55,7 @@ interface Subpath {
 
 const subpaths: Readonly<Record<string, Subpath>> = JSON.parse(readText('package.json')).exports;
 
-const sourceOf = (built: string): string => built.replace(/^\.\/dist\//, 'src/').replace(/\.js$/, '.ts');
+const sourceOf = (built: string): string => built.replace(/^\.\/lib\//, 'src/').replace(/\.js$/, '.ts');
 
 function changes(subpath: string, expected: readonly string[], actual: readonly string[]): string {
   const added = actual.filter((name) => !expected.includes(name));
@@ -76,7 +76,7 @@ for (const [subpath, target] of Object.entries(subpaths)) {
   });
 
   verifies('house.exports', `the types of '${subpath}' are those of another file`, () => {
-    expect(target.types).toBe(target.default.replace(/\.js$/, '.d.ts'));
+    expect(target.types).toBe(target.default.replace(/^\.\/lib\//, './dist/').replace(/\.js$/, '.d.ts'));
   });
 }
 

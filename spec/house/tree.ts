@@ -10,7 +10,7 @@ export interface SourceText {
 }
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const skipped = new Set(['node_modules', 'dist', 'dist-bench', 'coverage']);
+const skipped = new Set(['node_modules', 'dist', 'lib', 'dist-bench', 'coverage']);
 
 export const isTest = (file: string): boolean => /\.test\.[cm]?[jt]sx?$/.test(file);
 

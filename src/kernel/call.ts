@@ -96,8 +96,8 @@ function examined(loop: Frame, own: Json | undefined): unknown {
 /** Checks the input and writes that the call began; a copy of the input as it is recorded, checked. */
 function start(run: Run, { key, life, depth }: Site, loop: Frame, input: unknown): unknown {
   const { name, version, digest } = loop;
-  const { clock } = run.parts;
-  if (depth > run.parts.maxDepth) throw tooDeep(key, run.parts.maxDepth);
+  const { clock, maxDepth } = run.parts;
+  if (depth > maxDepth) throw tooDeep(key, maxDepth);
   if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw nameless(key);
   const value = snapshot(input, 'call.started', key);
   const weight = weighed();
@@ -116,15 +116,14 @@ function start(run: Run, { key, life, depth }: Site, loop: Frame, input: unknown
 
 /** Writes that the call ended well; the output as it is recorded. */
 function complete(run: Run, { key, life, depth }: Site, loop: Frame, output: unknown): Json | undefined {
-  const { clock } = run.parts;
   life.check();
   // A quick check changes nothing, so it may look at the very copy that is recorded.
   const own = loop.quick === true ? snapshot(output, 'call.completed', key) : output;
   const weight = loop.quick === true ? weighed() : undefined;
   const timed = loop.output !== undefined && (weight === undefined || weight > BRIEF);
-  const since = timed ? clock.now() : 0;
+  const since = timed ? run.parts.clock.now() : 0;
   const value = (loop.output === undefined ? own : loop.output(own)) as Json;
-  const fresh: Fresh = { seq: 0, at: timed ? clock.now() : 0, type: 'call.completed', key, value };
+  const fresh: Fresh = { seq: 0, at: timed ? run.parts.clock.now() : 0, type: 'call.completed', key, value };
   if (timed && fresh.at > since) fresh.took = fresh.at - since;
   const completed = run.push(life, fresh, weight);
   if (depth === 0) run.note(completed);

@@ -1,8 +1,8 @@
 /** Processes of the command line itself, as the demo starts them. */
 import { execFile, spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 
-const PROGRAM = fileURLToPath(new URL('../cli/main.js', import.meta.url));
+/** The command line that runs this demo. */
+const PROGRAM = process.argv[1] ?? '';
 
 export interface Started {
   readonly pid: number;

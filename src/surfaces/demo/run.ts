@@ -5,7 +5,7 @@
  */
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { TraceEvent, TurnStatus } from '../../protocol/trace.js';
@@ -14,7 +14,7 @@ import { readNote } from '../owner/note.js';
 import { remoteDesk } from '../owner/remote.js';
 import { ask, start } from './process.js';
 
-const EXAMPLE = fileURLToPath(new URL('../../../examples/03-rag/loops', import.meta.url));
+const EXAMPLE = 'examples/03-rag/loops';
 const QUESTION = 'How often do I water tomatoes?';
 const SESSION = 'demo';
 /** How long the models take to answer, so that there is something to see and to kill. */
@@ -27,10 +27,10 @@ interface Place {
 
 /** Runs the demo; 0 if all that it claims held. */
 export async function demo(): Promise<number> {
-  if (!existsSync(EXAMPLE)) throw new Error(`The demo needs ${EXAMPLE}, which was not installed.`);
+  const example = exampleAbove(dirname(fileURLToPath(import.meta.url)));
   const folder = mkdtempSync(join(tmpdir(), 'rondo-demo-'));
   try {
-    return await play(stage(folder), paint(wantsColor(process.stderr, process.env)));
+    return await play(stage(folder, example), paint(wantsColor(process.stderr, process.env)));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -81,10 +81,18 @@ async function judged(place: Place, left: TurnStatus | undefined, code: number):
   ];
 }
 
+/** The example of the package that this file is part of, wherever in it that lies. */
+function exampleAbove(folder: string): string {
+  const example = join(folder, EXAMPLE);
+  if (existsSync(example)) return example;
+  if (dirname(folder) === folder) throw new Error(`The demo needs ${EXAMPLE}, which was not installed.`);
+  return exampleAbove(dirname(folder));
+}
+
 /** The example, with models that take their time. */
-function stage(folder: string): Place {
+function stage(folder: string, example: string): Place {
   const loops = join(folder, 'loops');
-  cpSync(EXAMPLE, loops, { recursive: true });
+  cpSync(example, loops, { recursive: true });
   const script = join(loops, 'garden.script.json');
   const steps = JSON.parse(readFileSync(script, 'utf8')) as object[];
   writeFileSync(script, JSON.stringify(steps.map((step, index) => ({ ...step, delayMs: THINKING[index] ?? 0 }))));

@@ -1,0 +1,23 @@
+// Makes lib/, what the package ships, of dist/, what the compiler made: one file for each entry and one for each part that
+// entries share or load late. Opening a file costs a program more than running it, and there are hundreds.
+
+import { readFileSync, rmSync } from 'node:fs';
+import { rolldown } from 'rolldown';
+
+const root = new URL('..', import.meta.url);
+/** @type {{ exports: Record<string, { default: string }>, bin: Record<string, string> }} */
+const { exports, bin } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
+
+const shipped = [...Object.values(exports).map((target) => target.default), ...Object.values(bin)];
+const names = shipped.map((file) => file.replace(/^\.\/lib\//, '').replace(/\.js$/, ''));
+const input = Object.fromEntries(names.map((name) => [name, `dist/${name}.js`]));
+
+rmSync(new URL('lib', root), { recursive: true, force: true });
+const bundle = await rolldown({ input, cwd: new URL('.', root).pathname, platform: 'node', external: /^[^./]/ });
+await bundle.write({
+  dir: 'lib',
+  format: 'esm',
+  entryFileNames: '[name].js',
+  chunkFileNames: 'parts/[name]-[hash].js',
+});
+await bundle.close();

@@ -127,7 +127,6 @@ function perform(run: Run, site: Site, effect: Effect, manner: Manner): Promise<
 async function performAndRecord(run: Run, { key, life }: Site, effect: Effect, manner: Manner): Promise<unknown> {
   if (manner.waits) await run.writer.flushed();
   else if (run.writer.crowded) await run.writer.eased();
-  if (run.over) return undefined;
   if (run.parts.idle) run.attempt.fail(new Fault('RECORD_ENDS', `The record of the run ends at ${key}.`, { key }));
   if (run.over) return undefined;
   const performance = new Performing(run.idempotencyKey(manner.identity), life);

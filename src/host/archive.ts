@@ -23,11 +23,12 @@ export function sessionOf(turnId: string): string {
 
 export class Archive {
   private readonly store: Store;
-  private readonly runs: (turnId: string) => boolean;
+  /** Turns that this process is at. */
+  private readonly running: { has(turnId: string): boolean };
 
-  constructor(store: Store, runs: (turnId: string) => boolean) {
+  constructor(store: Store, running: { has(turnId: string): boolean }) {
     this.store = store;
-    this.runs = runs;
+    this.running = running;
   }
 
   /** How all turns of the store stand, or those of one session, oldest first. */
@@ -39,7 +40,7 @@ export class Archive {
       for await (const batch of this.store.journal.read(name, 0)) for (const entry of batch) turns.apply(entry);
       for (const root of turns.roots()) {
         const turn = turns.get(root);
-        if (turn !== undefined) all.push(statusOf(name, root, turn, this.runs(root)));
+        if (turn !== undefined) all.push(statusOf(name, root, turn, this.running.has(root)));
       }
     }
     return all.sort((a, b) => a.startedAt.localeCompare(b.startedAt));
@@ -48,7 +49,7 @@ export class Archive {
   /** The turn of this id, or all turns of the session of this id. */
   async status(id: string): Promise<readonly TurnStatus[]> {
     const known = await this.known(id);
-    if (known !== undefined) return [statusOf(known.identity.sessionId, id, known.turn, this.runs(id))];
+    if (known !== undefined) return [statusOf(known.identity.sessionId, id, known.turn, this.running.has(id))];
     const turns = await this.turns(id);
     if (turns.length === 0) throw unknownTurn(id);
     return turns;

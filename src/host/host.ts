@@ -66,6 +66,7 @@ export interface InFlight {
 
 const NONE: ReadonlyMap<string, never> = new Map<string, never>();
 const CACHE = { entries: 10_000, bytes: 64 * 1024 * 1024 };
+const MAX_DEPTH = 2000;
 const NAME = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
 const REQUEST: ReadonlySet<string> = new Set(['loop', 'version', 'input', 'sessionId', 'key']);
 
@@ -80,15 +81,11 @@ export class Host {
   private readonly running = new Map<string, { readonly session: Session; readonly answers: Answers }>();
 
   constructor(options: HostOptions) {
-    const { registry, backends = NONE, implementations = NONE } = options;
+    const { registry, clock, backends = NONE, implementations = NONE } = options;
     this.options = options;
     this.registry = registry;
-    this.archive = new Archive(options.store, (turnId) => this.running.has(turnId));
-    let layers: ReturnType<typeof policyLayers> | undefined;
-    this.layers = (effect) => {
-      layers ??= policyLayers({ clock: options.clock, cache: memoryCache(CACHE), limits: new RateLimits() });
-      return layers(effect);
-    };
+    this.archive = new Archive(options.store, this.running);
+    this.layers = policyLayers(() => ({ clock, cache: memoryCache(CACHE), limits: new RateLimits() }));
     const answered = (turn: string, { id, model }: { readonly id: string; readonly model: string }): number =>
       this.running.get(turn)?.answers.count(id, model) ?? 0;
     this.bench = new Bench({ backends, implementations, answered });
@@ -183,7 +180,8 @@ export class Host {
   }
 
   private identify({ loop, version = '', key, sessionId }: TurnRequest, found: Registered | undefined): Identity {
-    const own = this.options.ids.id().replaceAll('-', '').slice(0, 16);
+    const id = this.options.ids.id();
+    const own = id.slice(0, 4) + id.slice(-12);
     const named = key === undefined ? undefined : digest(key).slice(0, 16);
     const session = sessionId ?? (named === undefined ? `s-${own}` : `k-${named}`);
     const suffix = named === undefined ? (sessionId === undefined ? '1' : own) : `k-${named}`;
@@ -205,9 +203,8 @@ export class Host {
   }
 
   private open(sessionId: string, heard: (entry: Entry) => void): Promise<Session> {
-    const { store, clock, ids, maxDepth } = this.options;
-    const depth = maxDepth === undefined ? undefined : { maxDepth };
-    return Session.open(sessionId, { store, clock, ids, layers: this.layers, context: this.bench, heard, ...depth });
+    const { store, clock, ids, maxDepth = MAX_DEPTH } = this.options;
+    return Session.open(sessionId, { store, clock, ids, layers: this.layers, context: this.bench, heard, maxDepth });
   }
 
   private async goOn(known: Known, options: TurnOptions): Promise<TurnResult> {

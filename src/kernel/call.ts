@@ -34,15 +34,6 @@ type Frame = Pick<Loop, 'name' | 'version' | 'digest' | 'input' | 'output' | 'qu
 /** The weight up to which quick checks are not timed: reading the clock would cost more than the check. */
 const BRIEF = 4096;
 
-/** Why an input did not pass. */
-class Refusal {
-  readonly error: unknown;
-
-  constructor(error: unknown) {
-    this.error = error;
-  }
-}
-
 /** Runs a call in a scope that was made for it; `caller` is the scope whose step it is, and a root has none. */
 export async function runCall<I, O>(
   run: Run,
@@ -52,15 +43,12 @@ export async function runCall<I, O>(
   caller?: Scope,
 ): Promise<unknown> {
   const { seen } = scope;
-  let started = false;
   try {
     const own = seen === undefined ? start(run, scope, loop, input) : await replay(run, scope, seen, loop, input);
     if (seen?.close !== undefined) {
       caller?.leave();
       return own;
     }
-    started = true;
-    if (own instanceof Refusal) throw own.error;
     if (seen === undefined && run.writer.crowded) await run.ease(scope.life);
     const output = await loop.body(own as I, scope);
     const untidy = scope.close();
@@ -71,30 +59,23 @@ export async function runCall<I, O>(
   } catch (thrown) {
     if (run.over) return await stall();
     caller?.leave();
-    throw started ? failed(run, scope, thrown) : thrown;
+    throw scope.begun ? failed(run, scope, thrown) : thrown;
   }
 }
 
 /** Holds a call against its record: how that ended if it did, else the input to go on with. */
-async function replay(run: Run, { key }: Site, seen: Trodden, loop: Frame, input: unknown): Promise<unknown> {
+async function replay(run: Run, scope: Scope, seen: Trodden, loop: Frame, input: unknown): Promise<unknown> {
   const { name, version } = loop;
-  await run.expect(key, seen, { type: 'call.started', name, version, value: input as Json });
+  await run.expect(scope.key, seen, { type: 'call.started', name, version, value: input as Json });
   if (seen.close !== undefined) return run.recall(seen.close);
-  return examined(loop, snapshot(input, 'the input', key));
-}
-
-/** What the body gets, or that it gets nothing because the input does not pass. */
-function examined(loop: Frame, own: Json | undefined): unknown {
-  if (loop.input === undefined) return own;
-  try {
-    return loop.input(own);
-  } catch (thrown) {
-    return new Refusal(thrown);
-  }
+  scope.begun = true;
+  const own = snapshot(input, 'the input', scope.key);
+  return loop.input === undefined ? own : loop.input(own);
 }
 
 /** Checks the input and writes that the call began; a copy of the input as it is recorded, checked. */
-function start(run: Run, { key, life, depth }: Site, loop: Frame, input: unknown): unknown {
+function start(run: Run, scope: Scope, loop: Frame, input: unknown): unknown {
+  const { key, life, depth } = scope;
   const { name, version, digest } = loop;
   const { clock, maxDepth } = run.parts;
   if (depth > maxDepth) throw tooDeep(key, maxDepth);
@@ -103,14 +84,22 @@ function start(run: Run, { key, life, depth }: Site, loop: Frame, input: unknown
   const weight = weighed();
   const timed = loop.input !== undefined && (loop.quick !== true || weight > BRIEF);
   const since = timed ? clock.now() : 0;
-  const own = examined(loop, copy(value));
+  let own: unknown = copy(value);
+  let refusal: { readonly error: unknown } | undefined;
+  try {
+    if (loop.input !== undefined) own = loop.input(own);
+  } catch (error) {
+    refusal = { error };
+  }
   const started: Fresh = { seq: 0, at: timed ? clock.now() : 0, type: 'call.started', key, name, value };
   if (version !== undefined) started.version = version;
   if (digest !== undefined) started.digest = digest;
   if (timed && started.at > since) started.took = started.at - since;
-  if (own instanceof Refusal) started.refused = true;
+  if (refusal !== undefined) started.refused = true;
   run.propose(life, started, weight);
+  scope.begun = true;
   if (depth === 0) run.note(started);
+  if (refusal !== undefined) throw refusal.error;
   return own;
 }
 

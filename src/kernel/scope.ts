@@ -52,6 +52,8 @@ export class Scope implements Site {
   readonly seen: Trodden | undefined;
   readonly depth: number;
   private readonly run: Run;
+  /** Whether the call that this scope was made for is recorded as begun. */
+  begun = false;
   private next = 0;
   private busy = false;
   /** New steps asked for after the end: a retry loop that takes a cancel for a failure would go on for ever. */

@@ -77,7 +77,7 @@ const REPLY = { text: 'the [redacted] is 42', model: 'g', finish: 'stop' };
 
 verifies('policy.order', 'layers stand in another order than the policy promises', async () => {
   const k = kit();
-  const layers = policyLayers(partsOf(k));
+  const layers = policyLayers(() => partsOf(k));
   const body = (scope: Scope) => scope.effect(asking(k));
   expect(await finish(k, { layers }, body)).toEqual({ status: 'ok', output: REPLY });
   const entries = await k.entries();
@@ -98,7 +98,7 @@ verifies('policy.order', 'layers stand in another order than the policy promises
 
 verifies('policy.order', 'a kept answer passes unfiltered, waits for the limit, or asks somebody', async () => {
   const k = kit();
-  const layers = policyLayers(partsOf(k));
+  const layers = policyLayers(() => partsOf(k));
   await finish(k, { layers }, (scope) => scope.effect(asking(k)));
   const [performed, now] = [k.performed.length, k.clock.now()];
   const again = await finish(k, { layers }, (scope) => scope.effect(asking(k, 'use sk-456')), 't2');
@@ -112,7 +112,7 @@ verifies('policy.order', 'a kept answer passes unfiltered, waits for the limit, 
 
 verifies('policy.order', 'what is refused takes a place, looks into the cache or waits', async () => {
   const k = kit();
-  const outcome = await finish(k, { layers: policyLayers(partsOf(k)) }, (scope) =>
+  const outcome = await finish(k, { layers: policyLayers(() => partsOf(k)) }, (scope) =>
     scope.effect(asking(k, 'forbidden')),
   );
   expect(outcome).toMatchObject({ status: 'error', error: { code: 'CONTENT_REFUSED' } });
@@ -122,7 +122,7 @@ verifies('policy.order', 'what is refused takes a place, looks into the cache or
 
 verifies('policy.order', 'an effect without a policy pays for layers', async () => {
   const k = kit();
-  const layers = policyLayers(partsOf(k));
+  const layers = policyLayers(() => partsOf(k));
   const plain = k.effect('plain', 'pure');
   expect(layers(plain)).toBe(layers({ ...plain }));
   expect([layers(plain).length, Object.isFrozen(layers(plain))]).toEqual([0, true]);
@@ -133,7 +133,7 @@ verifies('policy.order', 'an effect without a policy pays for layers', async () 
 
 verifies('policy.order', 'a layer stands around an effect that it may not touch', () => {
   const k = kit();
-  const layers = policyLayers(partsOf(k));
+  const layers = policyLayers(() => partsOf(k));
   const count = (kind: string, safety: Safety, policy: PolicySpec): number =>
     layers({ ...k.effect('x', safety), kind, policy } as GovernedEffect).length;
   expect(count('model', 'idempotent', FULL)).toBe(6);
@@ -147,7 +147,10 @@ verifies('policy.approval', 'a blocked tool runs, or one that must be asked for 
   const told = async (approval: PolicySpec['approval']): Promise<[Outcome, number]> => {
     const k = kit();
     const effect = { ...k.effect('rm', 'once'), kind: 'tool', policy: { ...FULL, approval } } as GovernedEffect;
-    return [await finish(k, { layers: policyLayers(partsOf(k)) }, (scope) => scope.effect(effect)), k.performed.length];
+    return [
+      await finish(k, { layers: policyLayers(() => partsOf(k)) }, (scope) => scope.effect(effect)),
+      k.performed.length,
+    ];
   };
   expect(await told('blocked')).toMatchObject([{ error: { code: 'TOOL_NOT_ADMITTED' } }, 0]);
   const [asked, performed] = await told('ask');
@@ -172,14 +175,14 @@ const OUTPUT = [REPLY, { said: 'a [redacted]' }];
 /** Goes on with what a kit's store holds, in a new process; what was recorded must stand, and nothing of it is done again. */
 async function goOn(k: Kit, place: string): Promise<void> {
   const [recorded, performed] = [endsIn(await k.entries()), k.performed.length];
-  const outcome = await finish(k, { layers: policyLayers(partsOf(k)) }, bodyOf(k));
+  const outcome = await finish(k, { layers: policyLayers(() => partsOf(k)) }, bodyOf(k));
   const entries = await k.entries();
   expect(outcome, place).toEqual({ status: 'ok', output: OUTPUT });
   expect(attemptsIn(entries), place).toEqual(ATTEMPTS);
   expect(k.performed.length - performed, place).toBe(endsIn(entries) - recorded);
   expect(duplicates(entries), place).toEqual([]);
   const known = k.performed.length;
-  expect(await finish(k, { layers: policyLayers(partsOf(k)) }, bodyOf(k)), place).toEqual(outcome);
+  expect(await finish(k, { layers: policyLayers(() => partsOf(k)) }, bodyOf(k)), place).toEqual(outcome);
   expect(k.performed, place).toHaveLength(known);
 }
 
@@ -188,7 +191,7 @@ verifies('policy.replay', 'a crash under all layers changes the outcome, or repe
     for (const when of ['before', 'after'] as const) {
       const k = kit();
       const store = crashingStore(k.store, { append, when });
-      const code = await codeOf(finish(k, { store, layers: policyLayers(partsOf(k)) }, bodyOf(k)));
+      const code = await codeOf(finish(k, { store, layers: policyLayers(() => partsOf(k)) }, bodyOf(k)));
       if (!store.crashed) {
         expect([code, k.performed.length]).toEqual(['nothing', ATTEMPTS.length]);
         expect(append).toBeGreaterThan(10);
@@ -205,7 +208,7 @@ verifies(
   'a journal that ends at any entry of a run under all layers cannot be gone on with',
   async () => {
     const whole = kit();
-    await finish(whole, { layers: policyLayers(partsOf(whole)) }, bodyOf(whole));
+    await finish(whole, { layers: policyLayers(() => partsOf(whole)) }, bodyOf(whole));
     const entries = await whole.entries();
     for (let count = 1; count < entries.length; count++) {
       const k = kit();

@@ -29,11 +29,14 @@ export interface GovernedEffect extends Effect {
 
 const NONE: readonly Layer[] = Object.freeze([]);
 
-/** Picks the layers that an effect's policy asks for; an effect without a policy has none. */
-export function policyLayers(parts: PolicyParts): (effect: GovernedEffect) => readonly Layer[] {
+/** Picks the layers that an effect's policy asks for; an effect without a policy has none, and needs no parts. */
+export function policyLayers(make: () => PolicyParts): (effect: GovernedEffect) => readonly Layer[] {
+  let parts: PolicyParts | undefined;
   return (effect) => {
     const policy = Object.hasOwn(effect, 'policy') ? effect.policy : undefined;
-    return policy === undefined ? NONE : layersOf(policy, effect, parts);
+    if (policy === undefined) return NONE;
+    parts ??= make();
+    return layersOf(policy, effect, parts);
   };
 }
 

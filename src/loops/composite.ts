@@ -42,7 +42,12 @@ export function compositeBody(
     let output: Json = null;
     for (let index = 0; index < steps.length; index++) {
       const step = steps[index] as LinkedStep;
-      output = await runStep(scope, step, index, step.make(known));
+      const made = step.make(known);
+      try {
+        output = (await scope.call(step.loop as Loop, made)) as Json;
+      } catch (thrown) {
+        throw stepFailed(outcomeOf(thrown), scope, step.loopId, index);
+      }
       const done = resultOf(scope, step, index, output);
       results.push(done);
       if (step.binding !== undefined) known[step.binding] = done;
@@ -60,14 +65,6 @@ function resultOf(scope: Scope, { loopId, loop }: LinkedStep, index: number, out
 function notThere(index: number, loopId: string): LoopError {
   const message = `Step ${index} calls "${loopId}", which is not registered here.`;
   return new LoopError('LOOP_NOT_FOUND', message, { loopId, stepIndex: index });
-}
-
-async function runStep(scope: Scope, { loop, loopId }: LinkedStep, index: number, input: Json): Promise<Json> {
-  try {
-    return (await scope.call(loop as Loop, input)) as Json;
-  } catch (thrown) {
-    throw stepFailed(outcomeOf(thrown), scope, loopId, index);
-  }
 }
 
 /** How many characters each part of a failure may have: the journal drops the data of an error that is too large. */

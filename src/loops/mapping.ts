@@ -20,15 +20,13 @@ const OPTIONAL = 'optional:';
 
 export function compileMapping(mapping: string | { readonly [member: string]: string }, where: string): Maker {
   if (typeof mapping === 'string') return compileOne(mapping, where) as Maker;
-  const members = Object.entries(mapping).map(([member, text]) => {
-    const place = `${where}/${member}`;
-    return { member, find: compileOne(text, place) };
-  });
+  const members = Object.keys(mapping);
+  const finds = members.map((member) => compileOne(mapping[member] as string, `${where}/${member}`));
   return (known) => {
     const made: { [member: string]: Json } = {};
-    for (const { member, find } of members) {
-      const value = find(known);
-      if (value !== undefined) made[member] = value;
+    for (let i = 0; i < members.length; i++) {
+      const value = finds[i]?.(known);
+      if (value !== undefined) made[members[i] as string] = value;
     }
     return made;
   };

@@ -25,6 +25,8 @@ interface Open {
   /** Children begun so far, and those that have not ended. */
   begun: number;
   open: number;
+  /** Whether it is among those that are found by name. */
+  parked: boolean;
   /** Whether its one request, and the one answer to it, were told. */
   asked: boolean;
   answered: boolean;
@@ -47,10 +49,10 @@ export function isVendorType(type: string): boolean {
 export class Tracing {
   private readonly root: string;
   private readonly emit: Emit;
-  private readonly calls = new Map<string, Open>();
+  private readonly parked = new Map<string, Open>();
   private effects: Map<string, { readonly at: number; readonly kind: string | undefined }> | undefined;
-  /** The call that was found last to own a step: most often the next one's owner too. */
-  private recent: Open | undefined;
+  /** The call that began last and is open, the end of a chain up to the root; only calls beside it need to be found by name. */
+  private tip: Open | undefined;
 
   constructor(root: string, emit: Emit) {
     this.root = root;
@@ -71,21 +73,39 @@ export class Tracing {
   private started({ key, name = '', version = '', at, took = 0, refused }: Entry): void {
     const parent = this.owner(key);
     if (parent === undefined && key !== this.root) return;
-    const begun = at - took;
-    const call: Open = { id: key, at: begun, parent, begun: 0, open: 0, asked: false, answered: false };
-    this.calls.set(key, call);
-    if (parent !== undefined) {
-      this.say(parent, begun, 'child.started', { childCallId: key, loopId: name, stepIndex: parent.begun });
-      parent.begun += 1;
+    const call: Open = {
+      id: key,
+      at: at - took,
+      parent,
+      begun: 0,
+      open: 0,
+      parked: false,
+      asked: false,
+      answered: false,
+    };
+    const ts = iso(call.at);
+    if (this.tip !== parent) this.park();
+    this.tip = call;
+    if (parent === undefined) {
+      this.emit({ callId: key, ts, type: 'call.started', payload: { loopId: name, loopVersion: version } });
+    } else {
+      const frame = { childCallId: key, loopId: name, stepIndex: parent.begun++ };
+      const payload = { loopId: name, loopVersion: version, parentCallId: parent.id };
       parent.open += 1;
+      this.emit({ callId: parent.id, ts, type: 'child.started', payload: frame });
+      this.emit({ callId: key, ts, type: 'call.started', payload });
     }
-    if (parent === undefined) this.say(call, begun, 'call.started', { loopId: name, loopVersion: version });
-    else this.say(call, begun, 'call.started', { loopId: name, loopVersion: version, parentCallId: parent.id });
-    if (refused !== true) this.say(call, at, 'call.input.validated', { durationMs: took });
+    if (refused === true) return;
+    this.emit({
+      callId: key,
+      ts: took === 0 ? ts : iso(at),
+      type: 'call.input.validated',
+      payload: { durationMs: took },
+    });
   }
 
   private ended({ key, type, at, took = 0, error }: Entry): void {
-    const call = this.calls.get(key);
+    const call = this.tip?.id === key ? this.tip : this.parked.get(key);
     if (call === undefined) return;
     if (call.open > 0) this.abandon(call, at, (id) => id.startsWith(`${key}/`));
     if (type === 'call.completed') {
@@ -99,8 +119,8 @@ export class Tracing {
   }
 
   private close(call: Open, at: number, status: 'ok' | 'error'): void {
-    this.calls.delete(call.id);
-    if (this.recent === call) this.recent = undefined;
+    if (this.tip === call) this.tip = call.parent;
+    if (call.parked) this.parked.delete(call.id);
     const { parent } = call;
     if (parent === undefined) return;
     parent.open -= 1;
@@ -109,7 +129,9 @@ export class Tracing {
 
   /** Calls that ended without a word, because a race was lost or a body was left where it was, end here; innermost first. */
   private abandon(around: Open, at: number, left: (id: string) => boolean): void {
-    for (const call of [...this.calls.values()].reverse()) {
+    this.park();
+    const open = [...this.parked.values()].sort((a, b) => b.id.length - a.id.length);
+    for (const call of open) {
       if (call === around || !left(call.id)) continue;
       this.say(call, at, 'call.errored', { code: 'CANCELLED', message: 'What this call was part of ended before it.' });
       this.close(call, at, 'error');
@@ -164,15 +186,22 @@ export class Tracing {
 
   /** The innermost open call that this key is a step of. */
   private owner(key: string): Open | undefined {
-    let end = key.lastIndexOf('/');
-    if (this.recent?.id.length === end && key.startsWith(this.recent.id)) return this.recent;
-    for (; end > 0; end = key.lastIndexOf('/', end - 1)) {
-      const call = this.calls.get(key.slice(0, end));
-      if (call === undefined) continue;
-      this.recent = call;
-      return call;
+    for (let end = key.lastIndexOf('/'); end > 0; end = key.lastIndexOf('/', end - 1)) {
+      const id = key.slice(0, end);
+      let call = this.tip;
+      while (call !== undefined && call.id.length > end) call = call.parent;
+      const found = call?.id === id ? call : this.parked.get(id);
+      if (found !== undefined) return found;
     }
     return undefined;
+  }
+
+  /** The calls of the present chain can be found by name from now on. */
+  private park(): void {
+    for (let call = this.tip; call !== undefined && !call.parked; call = call.parent) {
+      call.parked = true;
+      this.parked.set(call.id, call);
+    }
   }
 
   private sayAsked(call: Open, at: number, type: string, payload: object): void {

@@ -45,11 +45,11 @@ export function partsOf(value: Json): readonly Json[] {
   return Object.values(value).filter((part) => part !== undefined);
 }
 
-/** The own member of a name, if the value is an object that has one. */
+/** The own member of a name, if the value is an object that has one. What every object inherits has to be told apart. */
 export function memberOf(value: Json | undefined, name: string): Json | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   const member = (value as { readonly [name: string]: Json })[name];
-  return member !== undefined && Object.hasOwn(value, name) ? member : undefined;
+  return typeof member !== 'function' && (name !== '__proto__' || Object.hasOwn(value, name)) ? member : undefined;
 }
 
 /** The item at an index, counted from the end if negative, if the value is an array that has one. */

@@ -1,6 +1,6 @@
 /** The kernel's own cost, in memory, as ratios to plain functions taken in the same round. */
 
-import { cases, flagsOf } from './cases.js';
+import { callCases, flagsOf } from './cases.js';
 import { measure, median, ratio } from './measure.js';
 import { atMost, note, section } from './table.js';
 
@@ -8,7 +8,7 @@ const ROUNDS = 5;
 
 export async function benchCalls(): Promise<void> {
   section('Calls, all entries written; each run in a session of its own, in memory unless said otherwise');
-  const names = Object.keys(cases) as (keyof typeof cases)[];
+  const names = Object.keys(callCases) as (keyof typeof callCases)[];
   const seen = measure(names, ROUNDS, flagsOf);
   const bare = seen['bare sequence'];
   const ten = seen['sequence of 10'];

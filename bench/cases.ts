@@ -43,7 +43,7 @@ const behind =
   (others: number): Make =>
   async () => ({ steps: 100, run: await work.waitsBehind(others, 100) });
 
-export const cases = {
+export const callCases = {
   'bare sequence': bare(10, () => work.bareInSequence(10)),
   'sequence of 10': fresh(10, work.inSequence(10), start),
   'sequence of 10,000': fresh(10_000, work.inSequence(10_000), start),
@@ -62,23 +62,30 @@ export const cases = {
   'sequence of 10, kept': kept(10, work.inSequence(10), memoryStore),
   'waits behind 100': behind(100),
   'waits behind 10,000': behind(10_000),
+  'once effects': fresh(10, work.effectsInSequence(10, 'once'), start),
+} as const satisfies Record<string, Make>;
+
+export const turnCases = {
+  'bare sequence': callCases['bare sequence'],
   'turn of 10': bare(10, turns('chain', 10)),
-  'turn of 10, in code': bare(10, turns('code', 10)),
   'turn of 10, trace kept': bare(10, turns('chain', 10, 'kept')),
-  'turn of 1,000': bare(1_000, turns('chain', 1_000)),
+  'turn of 10, roomy': bare(10, turns('chain', 10)),
   'turn of 10,000': bare(10_000, turns('chain', 10_000)),
   'turn of 10,000, trace kept': bare(10_000, turns('chain', 10_000, 'kept')),
   'turn of 10,000, roomy': bare(10_000, turns('chain', 10_000)),
-  'turn of 10, roomy': bare(10, turns('chain', 10)),
-  'turn, depth 10': bare(10, turns('nested', 10)),
-  'turn, depth 1,000': bare(1_000, turns('nested', 1_000)),
-  'turn, depth 10, trace kept': bare(10, turns('nested', 10, 'kept')),
-  'turn, depth 1,000, trace kept': bare(1_000, turns('nested', 1_000, 'kept')),
+  'code of 10': bare(10, turns('code', 10)),
+  'code of 10, trace kept': bare(10, turns('code', 10, 'kept')),
+  'code of 10,000, trace kept': bare(10_000, turns('code', 10_000, 'kept')),
+  'depth 10, trace kept': bare(10, turns('nested', 10, 'kept')),
+  'depth 1,000, trace kept': bare(1_000, turns('nested', 1_000, 'kept')),
+  'depth 10, trace read': bare(10, turns('nested', 10)),
+  'depth 1,000, trace read': bare(1_000, turns('nested', 1_000)),
   'bare width of 1,000': bare(1_000, () => work.bareSideBySide(1_000)),
-  'turn, width 1,000': bare(1_000, turns('wide', 1_000)),
+  'width of 1,000': bare(1_000, turns('wide', 1_000)),
   'registration of 1,000': bare(1_000, registrations(1_000)),
-  'once effects': fresh(10, work.effectsInSequence(10, 'once'), start),
 } as const satisfies Record<string, Make>;
+
+export const cases = { ...callCases, ...turnCases };
 
 /** Flags for the process of a case. Roomy: a young generation that holds a whole run, so that nothing has to be moved. */
 export function flagsOf(name: string): readonly string[] {

@@ -10,9 +10,11 @@ import { benchDurable, benchHeap } from './durable.js';
 import { benchReplay } from './replay.js';
 import { benchStart } from './start.js';
 import { failures } from './table.js';
+import { benchTurns } from './turns.js';
 
 const sections: { readonly [name: string]: () => Promise<void> } = {
   calls: benchCalls,
+  turns: benchTurns,
   replay: benchReplay,
   durable: () => benchDurable(5),
   heap: benchHeap,

@@ -7,20 +7,24 @@ import { atMost, section } from './table.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-function milliseconds(script: string): number {
+function milliseconds(args: readonly string[]): number {
   const start = process.hrtime.bigint();
-  execFileSync(process.execPath, ['--input-type=module', '-e', script], { cwd: root });
+  execFileSync(process.execPath, args, { cwd: root });
   return Number(process.hrtime.bigint() - start) / 1e6;
 }
 
+const script = (text: string): readonly string[] => ['--input-type=module', '-e', text];
+const list = ['lib/surfaces/cli/main.js', 'list', '--json', '--loops', 'examples/03-rag/loops', '--trust', 'examples'];
+
 export function benchStart(rounds: number): void {
   section('Start');
-  const extra: number[] = [];
+  const extra: { readonly load: number; readonly list: number }[] = [];
   for (let i = 0; i < rounds; i++) {
-    const bare = milliseconds('0');
-    extra.push(milliseconds("import 'rondo'") - bare);
+    const bare = milliseconds(script('0'));
+    extra.push({ load: milliseconds(script("import 'rondo'")) - bare, list: milliseconds(list) - bare });
   }
-  atMost("import 'rondo' over a bare node", median(extra), 60, 'ms');
+  atMost("import 'rondo' over a bare node", median(extra.map(({ load }) => load)), 60, 'ms');
+  atMost('`rondo list` over a bare node', median(extra.map(({ list: all }) => all)), 150, 'ms');
   const { dependencies = {} } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as { dependencies?: object };
   atMost('required runtime dependencies', Object.keys(dependencies).length, 10, 'packages');
 }

@@ -7,6 +7,7 @@ import type { Loop } from '../kernel/call.js';
 import type { Scope } from '../kernel/scope.js';
 import type { Json } from '../protocol/json.js';
 import type { CompositeSpec } from '../protocol/loop.js';
+import { lifespans } from './lifespan.js';
 import { compileMapping, type Known, type Maker } from './mapping.js';
 
 /** A step with the loop that it calls; undefined if there is none of that id. */
@@ -14,14 +15,20 @@ export interface LinkedStep {
   readonly loopId: string;
   readonly make: Maker;
   readonly binding: string | undefined;
+  /** Whether a later mapping reads its result, and whose results nobody reads once its own input is made. */
+  readonly kept: boolean;
+  readonly ends: readonly number[];
   loop: Loop | undefined;
 }
 
 export function compileSteps(id: string, spec: CompositeSpec): LinkedStep[] {
+  const { ends, kept } = lifespans(id, spec);
   return spec.steps.map(({ loopId, inputMapping, outputBinding }, index) => ({
     loopId,
     make: compileMapping(inputMapping, `${id}: step ${index}: inputMapping`),
     binding: outputBinding,
+    kept: kept[index] === true,
+    ends: ends[index] ?? [],
     loop: undefined,
   }));
 }
@@ -43,17 +50,25 @@ export function compositeBody(
     for (let index = 0; index < steps.length; index++) {
       const step = steps[index] as LinkedStep;
       const made = step.make(known);
+      for (let i = 0; i < step.ends.length; i++) forget(known, results, steps, step.ends[i] as number);
       try {
         output = (await scope.call(step.loop as Loop, made)) as Json;
       } catch (thrown) {
         throw stepFailed(outcomeOf(thrown), scope, step.loopId, index);
       }
-      const done = resultOf(scope, step, index, output);
+      const done = step.kept ? resultOf(scope, step, index, output) : null;
       results.push(done);
       if (step.binding !== undefined) known[step.binding] = done;
     }
     return result === undefined ? output : result(known);
   };
+}
+
+/** Lets go of a result that nobody reads any more. */
+function forget(known: Known, results: Json[], steps: readonly LinkedStep[], index: number): void {
+  const { binding } = steps[index] as LinkedStep;
+  results[index] = null;
+  if (binding !== undefined) known[binding] = null;
 }
 
 /** What later steps may read of a step: its result. */

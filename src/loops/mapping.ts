@@ -5,7 +5,8 @@
  */
 import { LoopError } from '../journal/errors.js';
 import type { Json } from '../protocol/json.js';
-import { compilePath } from './path.js';
+import type { CompositeStep } from '../protocol/loop.js';
+import { compilePath, type Path } from './path.js';
 
 /** What a composite knows while it runs: the input, the results of its steps, and those that have a name. */
 export type Known = { [name: string]: Json };
@@ -18,10 +19,10 @@ type Found = (known: Known) => Json | undefined;
 const LITERAL = 'literal:';
 const OPTIONAL = 'optional:';
 
-export function compileMapping(mapping: string | { readonly [member: string]: string }, where: string): Maker {
-  if (typeof mapping === 'string') return compileOne(mapping, where) as Maker;
+export function compileMapping(mapping: CompositeStep['inputMapping'], where: string): Maker {
+  if (typeof mapping === 'string') return compileOne(mapping, where, '') as Maker;
   const members = Object.keys(mapping);
-  const finds = members.map((member) => compileOne(mapping[member] as string, `${where}/${member}`));
+  const finds = members.map((member) => compileOne(mapping[member] as string, where, member));
   return (known) => {
     const made: { [member: string]: Json } = {};
     for (let i = 0; i < members.length; i++) {
@@ -32,18 +33,35 @@ export function compileMapping(mapping: string | { readonly [member: string]: st
   };
 }
 
-function compileOne(text: string, where: string): Found {
+/** The first two names and indexes of every path of a mapping; undefined for a path that may look anywhere. */
+export function readsOf(mapping: CompositeStep['inputMapping'], where: string): readonly (Read | undefined)[] {
+  const texts = typeof mapping === 'string' ? [mapping] : Object.values(mapping);
+  return texts
+    .filter((text) => !text.startsWith(LITERAL))
+    .map((text) => {
+      const { place } = pathOf(text, where);
+      return place === undefined || place.length === 0 ? undefined : [place[0], place[1]];
+    });
+}
+
+export type Read = readonly [first: string | number | undefined, second: string | number | undefined];
+
+function pathOf(text: string, where: string): Path {
+  return compilePath(text.startsWith(OPTIONAL) ? text.slice(OPTIONAL.length) : text, where);
+}
+
+function compileOne(text: string, where: string, member: string): Found {
   if (text.startsWith(LITERAL)) {
     const literal = text.slice(LITERAL.length);
     return () => literal;
   }
   const optional = text.startsWith(OPTIONAL);
-  const path = compilePath(optional ? text.slice(OPTIONAL.length) : text, where);
+  const path = pathOf(text, `${where}/${member}`);
   if (!path.singular) return (known) => path.find(known) as Json;
   if (optional) return (known) => path.one(known);
   return (known) => {
     const value = path.one(known);
-    if (value === undefined) throw unfound(text, where, known);
+    if (value === undefined) throw unfound(path.text, `${where}/${member}`, known);
     return value;
   };
 }

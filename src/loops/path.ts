@@ -14,6 +14,8 @@ export interface Path {
   readonly text: string;
   /** Whether it consists of names and indexes only, and so finds one value at most. */
   readonly singular: boolean;
+  /** Those names and indexes; undefined for a path that may look anywhere. */
+  readonly place: readonly (string | number)[] | undefined;
   /** All values that it finds, in order. */
   find(root: Json): readonly Json[];
   /** The value that it finds, if it finds exactly one. */
@@ -45,24 +47,36 @@ export function compilePath(text: string, where: string): Path {
 function parse(text: string): Path {
   if (typeof text !== 'string') throw new Error('it is not a text');
   if (text.length > LENGTH) throw new Error(`it is longer than ${LENGTH} characters`);
-  if (PLAIN.test(text)) return singular(text, plainPlaceOf(text));
+  if (PLAIN.test(text)) return new Place(text, plainPlaceOf(text));
   environment ??= new (parser().JSONPathEnvironment)();
   const parsed = environment.compile(text);
   const place = placeOf(parsed);
-  return place === undefined ? plural(text, compileQuery(parsed)) : singular(text, place);
+  return place === undefined ? plural(text, compileQuery(parsed)) : new Place(text, place);
 }
 
 function plainPlaceOf(text: string): (string | number)[] {
   return Array.from(text.matchAll(PART), ([, name, index, quoted]) => name ?? quoted ?? Number(index));
 }
 
-function singular(text: string, place: readonly (string | number)[]): Path {
-  const one = (root: Json) => follow(root, place);
-  const find = (root: Json) => {
-    const value = follow(root, place);
+/** A path of names and indexes; a class, because a large composite has one for every member of every step. */
+class Place implements Path {
+  readonly text: string;
+  readonly singular = true;
+  readonly place: readonly (string | number)[];
+
+  constructor(text: string, place: readonly (string | number)[]) {
+    this.text = text;
+    this.place = place;
+  }
+
+  find(root: Json): readonly Json[] {
+    const value = follow(root, this.place);
     return value === undefined ? [] : [value];
-  };
-  return { text, singular: true, find, one };
+  }
+
+  one(root: Json): Json | undefined {
+    return follow(root, this.place);
+  }
 }
 
 function plural(text: string, query: Query): Path {
@@ -78,7 +92,7 @@ function plural(text: string, query: Query): Path {
     const found = find(root);
     return found.length === 1 ? found[0] : undefined;
   };
-  return { text, singular: false, find, one };
+  return { text, singular: false, place: undefined, find, one };
 }
 
 /** The parser tells the place after what is wrong; a stop at its end would be a second one. */

@@ -178,3 +178,21 @@ verifies('definition.keys', 'a misspelt option of a turn is ignored', async () =
   await expect(host.run({ loop: 't', input: 1, sesion: 'x' } as never)).rejects.toThrow(/has no "sesion"/);
   await expect(host.run({ loop: 't', input: 1, sessionId: '../x' })).rejects.toThrow(/session id/);
 });
+
+verifies(
+  'turn.status',
+  'a result that somebody supplies for a tool in doubt is not what the tool would have given',
+  async () => {
+    const store = memoryStore();
+    const definitions = [tool('pay', 'builtin:pay', { tool: { implementation: 'builtin:pay', safety: 'once' } })];
+    const first = hostOf(definitions, { store, tools: { pay: () => new Promise(() => {}) } });
+    void first.run({ loop: 'pay', input: { n: 1 }, sessionId: 's' });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const second = hostOf(definitions, { store, tools: { pay: () => 'paid again' }, seed: 2 });
+    const [turn] = await second.archive.turns();
+    const paused = await second.resume(turn?.turnId ?? '');
+    expect(paused).toMatchObject({ status: 'paused', pending: [{ kind: 'doubt', name: 'pay', input: { n: 1 } }] });
+    await second.decide(paused.pending?.[0]?.key ?? '', 'supply', 'ada', { receipt: 7 });
+    expect(await second.resume(paused.turnId)).toMatchObject({ status: 'ok', output: { receipt: 7 } });
+  },
+);

@@ -131,14 +131,16 @@ export class Host {
     return true;
   }
 
-  /** Says what becomes of an effect in doubt. */
+  /** Says what becomes of an effect in doubt; `value` is what the tool gave back, for one that is supplied. */
   async decide(key: string, decision: 'retry' | 'supply' | 'fail', by: string, value?: Json): Promise<void> {
     const turnId = key.slice(0, key.indexOf('/'));
-    await this.archive.require(turnId);
+    const { entries } = await this.archive.require(turnId);
+    const asked = entries.find((entry) => entry.type === 'effect.requested' && entry.key === key);
+    const supplied = value === undefined ? {} : { value: asked?.kind === 'tool' ? { output: value } : value };
     await this.inLane(sessionOf(turnId), async () => {
       const session = await this.open(sessionOf(turnId), () => {});
       try {
-        await session.decide(key, decision, by, value === undefined ? {} : { value });
+        await session.decide(key, decision, by, supplied);
       } finally {
         await session.close();
       }

@@ -112,3 +112,21 @@ verifies('lsem.7.mapping', 'a step is run with another version than it pins', as
   expect(await version('pinned')).toMatchObject({ loopVersion: '1.0.0' });
   expect(await version('free')).toMatchObject({ loopVersion: '1.10.0' });
 });
+
+verifies('lsem.7.mapping', 'a step that is given everything so far gets holes where results were', async () => {
+  const everything = async (mapping: unknown): Promise<unknown> =>
+    outputOf([step('echo', all('$.input'), 'one'), step('echo', mapping)], 'in');
+  const first = { output: { v: 'in' }, status: 'ok', loopId: 'echo' };
+  expect(await everything('$')).toMatchObject({ input: 'in', steps: [first], one: first });
+  expect(await everything('$.steps')).toMatchObject([first]);
+  expect(await everything(all('$.*'))).toMatchObject({ v: ['in', [first], first] });
+});
+
+verifies('lsem.7.mapping', 'a path to a step that is not there moves the results, or holds the process', async () => {
+  for (const index of [1, 4_000_000_000]) {
+    const late = `optional:$["st\\u0065ps"][${index}]`;
+    const steps = [step('echo', { a: '$.input', late }), step('echo', all('literal:x'))];
+    const more = { composite: { steps, outputMapping: '$.steps[0].output' } };
+    expect(await outputOf([], 'in', more)).toEqual({ a: 'in' });
+  }
+});

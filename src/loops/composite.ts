@@ -15,7 +15,7 @@ export interface LinkedStep {
   readonly loopId: string;
   readonly make: Maker;
   readonly binding: string | undefined;
-  /** Whether a later mapping reads its result, and whose results nobody reads once its own input is made. */
+  /** Whether a later mapping reads its result, and whose results nobody reads once it has ended. */
   readonly kept: boolean;
   readonly ends: readonly number[];
   loop: Loop | undefined;
@@ -50,12 +50,13 @@ export function compositeBody(
     for (let index = 0; index < steps.length; index++) {
       const step = steps[index] as LinkedStep;
       const made = step.make(known);
-      for (let i = 0; i < step.ends.length; i++) forget(known, results, steps, step.ends[i] as number);
       try {
         output = (await scope.call(step.loop as Loop, made)) as Json;
       } catch (thrown) {
         throw stepFailed(outcomeOf(thrown), scope, step.loopId, index);
       }
+      // Not before the call has ended: what it was given may be the very list that is shortened here.
+      for (let i = 0; i < step.ends.length; i++) forget(known, results, steps, step.ends[i] as number);
       const done = step.kept ? resultOf(scope, step, index, output) : null;
       results.push(done);
       if (step.binding !== undefined) known[step.binding] = done;

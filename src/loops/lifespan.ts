@@ -5,7 +5,7 @@
 import type { CompositeSpec } from '../protocol/loop.js';
 import { type Read, readsOf } from './mapping.js';
 
-/** For each step, the steps whose results nobody reads once its input is made; a result that nobody reads is never kept. */
+/** For each step, the steps whose results nobody reads once it has ended; a result that nobody reads is never kept. */
 export function lifespans(
   id: string,
   { steps, outputMapping }: CompositeSpec,
@@ -17,8 +17,10 @@ export function lifespans(
   const last = steps.map(() => -1);
   const use = (read: Read | undefined, at: number): void => {
     const index = read === undefined ? undefined : read[0] === 'steps' ? read[1] : bound.get(String(read[0]));
-    if (typeof index === 'number' && index >= 0) last[index] = at;
-    else if (read === undefined || read[0] === 'steps') last.fill(at, 0, at);
+    if (typeof index === 'number' && index >= 0) {
+      // A step that has not run yet has nothing to keep, wherever its place is.
+      if (index < at) last[index] = at;
+    } else if (read === undefined || read[0] === 'steps') last.fill(at, 0, at);
   };
   for (const [at, { inputMapping }] of steps.entries()) {
     for (const read of readsOf(inputMapping, `${id}: step ${at}: inputMapping`)) use(read, at);

@@ -35,10 +35,7 @@ export function hostDesk(host: Host): Desk {
     run: (request, options) => host.run<unknown, unknown>(request, options),
     resume: (turnId, options) => host.resume(turnId, options),
     cancel: (turnId, reason) => host.cancel(turnId, reason),
-    decide: async (key, decision, by, value) => {
-      const supplied = value === undefined ? undefined : await asRecorded(archive, key, value);
-      await host.decide(key, decision, by, supplied);
-    },
+    decide: (key, decision, by, value) => host.decide(key, decision, by, value),
     turns: (session) => archive.turns(session),
     status: (id) => archive.status(id),
     trace: (turnId) => archive.trace(turnId),
@@ -46,14 +43,6 @@ export function hostDesk(host: Host): Desk {
     replay: (turnId, against) => host.replay(turnId, against),
     inFlight: () => host.inFlight(),
   };
-}
-
-/** People supply what a tool gave back; what is recorded of a tool has room for what it said as well. */
-async function asRecorded(archive: Host['archive'], key: string, output: Json): Promise<Json> {
-  const known = await archive.known(key.split('/', 1)[0] ?? '');
-  const isIt = (other: string): boolean => other === key || other.startsWith(`${key}~`);
-  const asked = known?.entries.find((entry) => entry.type === 'effect.requested' && isIt(entry.key));
-  return asked?.kind === 'tool' ? { output } : output;
 }
 
 /** A way to ask: a verb, its arguments by name, and who hears of events. */

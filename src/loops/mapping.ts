@@ -23,6 +23,18 @@ export function compileMapping(mapping: CompositeStep['inputMapping'], where: st
   if (typeof mapping === 'string') return compileOne(mapping, where, '') as Maker;
   const members = Object.keys(mapping);
   const finds = members.map((member) => compileOne(mapping[member] as string, where, member));
+  return members.length === 1 ? single(members[0] as string, finds[0] as Found) : several(members, finds);
+}
+
+/** Most mappings have one member, and a large composite has thousands of them: each should hold no more than it needs. */
+function single(member: string, find: Found): Maker {
+  return (known) => {
+    const value = find(known);
+    return value === undefined ? {} : { [member]: value };
+  };
+}
+
+function several(members: readonly string[], finds: readonly Found[]): Maker {
   return (known) => {
     const made: { [member: string]: Json } = {};
     for (let i = 0; i < members.length; i++) {

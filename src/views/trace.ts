@@ -27,9 +27,10 @@ interface Open {
   open: number;
   /** Whether it is among those that are found by name. */
   parked: boolean;
-  /** Whether its one request, and the one answer to it, were told. */
+  /** Whether its one request, the one answer to it, and its end were told. */
   asked: boolean;
   answered: boolean;
+  over: boolean;
 }
 
 /** Something that a tool had to say: a log line, or a fact of a vendor's type. */
@@ -50,7 +51,7 @@ export class Tracing {
   private readonly root: string;
   private readonly emit: Emit;
   private readonly parked = new Map<string, Open>();
-  private effects: Map<string, { readonly at: number; readonly kind: string | undefined }> | undefined;
+  private effects: Map<string, { readonly at: number; readonly kind: string | undefined; readonly call: Open }> | undefined;
   /** The call that began last and is open, the end of a chain up to the root; only calls beside it need to be found by name. */
   private tip: Open | undefined;
 
@@ -82,6 +83,7 @@ export class Tracing {
       parked: false,
       asked: false,
       answered: false,
+      over: false,
     };
     const ts = iso(call.at);
     if (this.tip !== parent) this.park();
@@ -105,7 +107,7 @@ export class Tracing {
   }
 
   private ended({ key, type, at, took = 0, error }: Entry): void {
-    const call = this.tip?.id === key ? this.tip : this.parked.get(key);
+    const call = this.opened(key);
     if (call === undefined) return;
     if (call.open > 0) this.abandon(call, at, (id) => id.startsWith(`${key}/`));
     if (type === 'call.completed') {
@@ -119,6 +121,7 @@ export class Tracing {
   }
 
   private close(call: Open, at: number, status: 'ok' | 'error'): void {
+    call.over = true;
     if (this.tip === call) this.tip = call.parent;
     if (call.parked) this.parked.delete(call.id);
     const { parent } = call;
@@ -149,7 +152,7 @@ export class Tracing {
     const call = this.owner(key);
     if (call === undefined) return;
     this.effects ??= new Map();
-    this.effects.set(key, { at, kind });
+    this.effects.set(key, { at, kind, call });
     if (kind === 'tool') this.sayAsked(call, at, 'tool.invoked', { toolName: name });
     if (kind !== 'model') return;
     const { model = '', promptLength = 0 } = (value ?? {}) as { model?: string; promptLength?: number };
@@ -158,9 +161,10 @@ export class Tracing {
 
   private returned({ key, at, value }: Entry): void {
     const effect = this.effects?.get(key);
-    const call = this.owner(key);
     this.effects?.delete(key);
-    if (effect === undefined || call === undefined) return;
+    // An answer that comes when its call is over is nobody's: least of all that of the call around it.
+    if (effect === undefined || effect.call.over) return;
+    const { call } = effect;
     const durationMs = Math.max(0, at - effect.at);
     if (effect.kind === 'tool') {
       for (const note of (value as { notes?: readonly Note[] } | undefined)?.notes ?? []) this.note(call, at, note);
@@ -187,13 +191,17 @@ export class Tracing {
   /** The innermost open call that this key is a step of. */
   private owner(key: string): Open | undefined {
     for (let end = key.lastIndexOf('/'); end > 0; end = key.lastIndexOf('/', end - 1)) {
-      const id = key.slice(0, end);
-      let call = this.tip;
-      while (call !== undefined && call.id.length > end) call = call.parent;
-      const found = call?.id === id ? call : this.parked.get(id);
+      const found = this.opened(key.slice(0, end));
       if (found !== undefined) return found;
     }
     return undefined;
+  }
+
+  /** The open call of this id, in the present chain or beside it. */
+  private opened(id: string): Open | undefined {
+    let call = this.tip;
+    while (call !== undefined && call.id.length > id.length) call = call.parent;
+    return call?.id === id ? call : this.parked.get(id);
   }
 
   /** The calls of the present chain can be found by name from now on. */

@@ -196,3 +196,47 @@ verifies(
     expect(await second.resume(paused.turnId)).toMatchObject({ status: 'ok', output: { receipt: 7 } });
   },
 );
+
+verifies(
+  'turn.resume',
+  'resuming or deciding a turn that runs takes its session away and does things twice',
+  async () => {
+    let runs = 0;
+    const pay = async (): Promise<number> => {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return ++runs;
+    };
+    const host = hostOf([tool('pay', 'builtin:pay')], { tools: { pay } });
+    let turn = '';
+    const first = host.run({ loop: 'pay', input: {} }, { onEvent: ({ callId }) => (turn = callId) });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const others = [host.resume(turn), host.resume(turn)];
+    await expect(host.decide(`${turn}/0`, 'retry', 'ada')).rejects.toMatchObject({ code: 'DECISION_REFUSED' });
+    for (const result of [await first, ...(await Promise.all(others))]) expect(result.output).toBe(1);
+    expect(runs).toBe(1);
+  },
+);
+
+verifies('turn.trace', 'a listener that throws breaks the turn', async () => {
+  const onEvent = (): never => {
+    throw new Error('the listener has a flaw');
+  };
+  const result = await hostOf([tool('t')]).run({ loop: 't', input: 5 }, { onEvent });
+  expect(result).toMatchObject({ status: 'ok', output: 5 });
+  expect(result.trace.length).toBe(6);
+});
+
+verifies('turn.replay', 'a turn that was cancelled seems to have been run by other code', async () => {
+  const store = memoryStore();
+  const body = async (_: unknown, scope: Scope): Promise<unknown> => {
+    await scope.call(same, 1);
+    return scope.wait('go');
+  };
+  const same = defineLoop({ id: 'same', input: any, output: any, body: (input) => input });
+  const host = hostOf([defineLoop({ id: 'w', input: any, output: any, body })], { store });
+  const { turnId } = await host.run({ loop: 'w', input: {} });
+  expect(await host.cancel(turnId, 'enough')).toBe(true);
+  expect(await host.replay(turnId)).toMatchObject({ matches: true, calls: 1 });
+  const changed = defineLoop({ id: 'w', input: any, output: any, body: (_, scope) => scope.wait('go') });
+  expect(await hostOf([changed], { store }).replay(turnId, 'now')).toMatchObject({ matches: false });
+});

@@ -99,8 +99,7 @@ export class Host {
     if (registered === undefined) return this.refused(identity, notFound(request)) as TurnResult<O>;
     const fresh = (): Promise<TurnResult> =>
       this.drive(identity, pin(linkedIn(this.registry, registered)), request.input, [], options);
-    // Nobody else knows of a session that was just made up.
-    if (request.key === undefined && request.sessionId === undefined) return (await fresh()) as TurnResult<O>;
+    // A session that was just made up has a lane too: whoever hears of the turn may resume or decide it while it runs.
     if (request.key === undefined) return (await this.inLane(identity.sessionId, fresh)) as TurnResult<O>;
     const attach = async (): Promise<TurnResult> => {
       const known = await this.archive.known(identity.turnId);
@@ -225,7 +224,7 @@ export class Host {
     const { store, clock } = this.options;
     const entries: Entry[] = [];
     const answers = new Answers();
-    const tracing = onEvent === undefined ? undefined : new Tracing(turnId, onEvent);
+    const tracing = onEvent === undefined ? undefined : new Tracing(turnId, unharmed(onEvent));
     const hear = (entry: Entry): void => {
       entries.push(entry);
       tracing?.apply(entry);
@@ -260,6 +259,17 @@ export class Host {
     if (registered !== undefined) return pin(linkedIn(this.registry, registered));
     throw notFound({ loop: loopId, version: loopVersion });
   }
+}
+
+/** Who only listens must not harm the run: what a listener throws stays with it. */
+function unharmed(onEvent: (event: TraceEvent) => void): (event: TraceEvent) => void {
+  return (event) => {
+    try {
+      onEvent(event);
+    } catch {
+      // The event is in the journal all the same.
+    }
+  };
 }
 
 /** A replay that does not match is told as a result: the turn stands where it stood. */

@@ -39,7 +39,11 @@ const isEnd = ({ type }: Entry): boolean => type === 'call.completed' || type ==
 
 export async function replayTurn(parts: Parts): Promise<Replay> {
   const { session: name, turn, loop, input, entries, clock, ids, context, maxDepth } = parts;
-  const recorded = new Map(entries.filter(isEnd).map((entry) => [entry.key, entry]));
+  // A cancel stops bodies where they happen to be: what came before it is held against them, what it caused is not.
+  const isCancel = ({ type, key }: Entry): boolean => type === 'cancel.requested' && key === turn;
+  const cancelled = entries.find(isCancel)?.seq ?? Number.POSITIVE_INFINITY;
+  const before = entries.filter((entry) => isEnd(entry) && entry.seq < cancelled);
+  const recorded = new Map(before.map((entry) => [entry.key, entry]));
   let calls = 0;
   let difference: string | undefined;
   const heard = (entry: Entry): void => {
@@ -49,7 +53,7 @@ export async function replayTurn(parts: Parts): Promise<Replay> {
     if (!alike(entry, known))
       difference ??= `${entry.key} ended with ${told(known)}, and now ends with ${told(entry)}.`;
   };
-  const store = glassCase(entries.filter((entry) => !isEnd(entry)));
+  const store = glassCase(entries.filter((entry) => !isEnd(entry) && !isCancel(entry)));
   const depth = maxDepth === undefined ? {} : { maxDepth };
   const session = await Session.open(name, { store, clock, ids, context, heard, idle: true, ...depth });
   try {

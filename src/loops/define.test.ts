@@ -119,3 +119,23 @@ verifies('lsem.4.input', 'a schema that waits is taken for one that passed', asy
   expect(result.status).toBe('error');
   expect(result.output).toBeUndefined();
 });
+
+verifies(
+  'lsem.4.input',
+  'a promise that is not one of ours passes as a verdict, or its failure ends the process',
+  async () => {
+    const unhandled: unknown[] = [];
+    const hear = (reason: unknown): unknown => unhandled.push(reason);
+    process.on('unhandledRejection', hear);
+    const passes = (done: (verdict: object) => void): void => done({ value: 1 });
+    const own = Object.fromEntries([['then', passes]]);
+    for (const verdict of [() => own, () => Promise.reject(new Error('late'))]) {
+      const input = { '~standard': { version: 1, vendor: 'x', validate: verdict as () => Promise<never> } } as const;
+      const loop = defineLoop({ id: 'late', input, output: true, body: () => 'reached' });
+      expect((await hostOf([]).run({ loop, input: 1 })).error?.message).toContain('asynchronous');
+    }
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    process.off('unhandledRejection', hear);
+    expect(unhandled).toEqual([]);
+  },
+);

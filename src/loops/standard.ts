@@ -50,7 +50,9 @@ export function endOf(schema: Schema, code: Code, id: string): End {
   const { validate } = schema['~standard'];
   const judged = (value: unknown): Validated => {
     const result = validate(value);
-    if (!(result instanceof Promise)) return result;
+    if (!isThenable(result)) return result;
+    // Nobody waits for it: how it ends must not end the process.
+    Promise.resolve(result).catch(() => {});
     throw new LoopError('DEFINITION_INVALID', `The ${side} schema of "${id}" is asynchronous: a check must not wait.`);
   };
   const flaws = (value: unknown): readonly Flaw[] => (judged(value).issues ?? []).slice(0, 20).map(flawOf);
@@ -73,6 +75,11 @@ export function endOf(schema: Schema, code: Code, id: string): End {
 
 function isStandard(schema: Schema): schema is StandardSchema {
   return (typeof schema === 'object' || typeof schema === 'function') && schema !== null && '~standard' in schema;
+}
+
+/** Any promise, whoever made it: taken for a verdict it would let everything pass. */
+function isThenable(result: Validated | Promise<Validated>): result is Promise<Validated> {
+  return typeof (result as Partial<Promise<Validated>>).then === 'function';
 }
 
 function flawOf({ message, path = [] }: Issue): Flaw {

@@ -51,7 +51,9 @@ export class Tracing {
   private readonly root: string;
   private readonly emit: Emit;
   private readonly parked = new Map<string, Open>();
-  private effects: Map<string, { readonly at: number; readonly kind: string | undefined; readonly call: Open }> | undefined;
+  private effects:
+    | Map<string, { readonly at: number; readonly kind: string | undefined; readonly call: Open }>
+    | undefined;
   /** The call that began last and is open, the end of a chain up to the root; only calls beside it need to be found by name. */
   private tip: Open | undefined;
 

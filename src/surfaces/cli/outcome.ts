@@ -21,7 +21,7 @@ export function summaryOf({ status, durationMs, turnId, trace }: TurnResult): st
 
 /** Sums up what the models of a trace read and wrote; undefined if none was asked. */
 function tokensOf(trace: readonly TraceEvent[]): { input: number; output: number } | undefined {
-  const answers = trace.filter(({ type }) => type === 'call.backend.responded');
+  const answers = trace.filter(({ type }) => /^(?:call|rondo)\.backend\.responded$/.test(type));
   if (answers.length === 0) return undefined;
   const sum = { input: 0, output: 0 };
   for (const { payload } of answers) {

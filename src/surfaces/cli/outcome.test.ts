@@ -1,0 +1,16 @@
+import { expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import type { TurnResult } from '../../protocol/trace.js';
+import { summaryOf } from './outcome.js';
+
+verifies('cli.tree', 'the tokens of a repair or a retry are missing from the sum', () => {
+  const payload = { durationMs: 1, inputTokens: 7, outputTokens: 3 };
+  const trace = ['call.backend.responded', 'rondo.backend.responded'].map((type) => ({
+    callId: 't',
+    ts: '1970-01-01T00:00:00.000Z',
+    type,
+    payload,
+  }));
+  const result = { status: 'ok', durationMs: 1, turnId: 't', trace } as unknown as TurnResult;
+  expect(summaryOf(result)).toContain('14 tokens in, 6 out');
+});

@@ -141,8 +141,8 @@ const guards: readonly Guard[] = [
     'kernel.parallel',
     'two steps of one scope run at once and their keys depend on speed',
     'scope.ts',
-    "if (this.busy) throw this.tangled('another step was started');",
-    '',
+    'return this.busy ? this.refused() : this.take(work);',
+    'return this.take(work);',
   ),
   guard(
     'kernel.parallel',

@@ -1,10 +1,11 @@
 /** What a store holds of turns: read without claiming a session, so it can be asked while a turn runs. */
-import { LoopError } from '../journal/errors.js';
+import { Fault, LoopError } from '../journal/errors.js';
 import { fetchValue } from '../journal/fetch.js';
 import type { Store } from '../journal/store.js';
 import type { Outcome } from '../kernel/attempt.js';
 import type { Entry } from '../protocol/entry.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
+import { iso } from '../views/time.js';
 import { traceOf } from '../views/trace.js';
 import { statusOf, type Turn, Turns } from '../views/turns.js';
 import { type Identity, resultOf } from './result.js';
@@ -36,14 +37,24 @@ export class Archive {
     const names = session === undefined ? (await this.store.journal.list()).map((item) => item.session) : [session];
     const all: TurnStatus[] = [];
     for (const name of names) {
-      const turns = new Turns();
-      for await (const batch of this.store.journal.read(name, 0)) for (const entry of batch) turns.apply(entry);
-      for (const root of turns.roots()) {
-        const turn = turns.get(root);
-        if (turn !== undefined) all.push(statusOf(name, root, turn, this.running.has(root)));
+      try {
+        all.push(...(await this.turnsOf(name)));
+      } catch (thrown) {
+        // A session that is damaged keeps no other from being told of; asked for by its name, it is refused.
+        if (session !== undefined || !(thrown instanceof Fault) || thrown.code !== 'STORE_DAMAGED') throw thrown;
+        all.push(damaged(name, thrown));
       }
     }
     return all.sort((a, b) => a.startedAt.localeCompare(b.startedAt));
+  }
+
+  private async turnsOf(session: string): Promise<readonly TurnStatus[]> {
+    const turns = new Turns();
+    for await (const batch of this.store.journal.read(session, 0)) for (const entry of batch) turns.apply(entry);
+    return turns.roots().flatMap((root) => {
+      const turn = turns.get(root);
+      return turn === undefined ? [] : [statusOf(session, root, turn, this.running.has(root))];
+    });
   }
 
   /** The turn of this id, or all turns of the session of this id. */
@@ -106,6 +117,12 @@ export class Archive {
       }
     }
   }
+}
+
+/** What can be told of a session that cannot be read: its name, and what is wrong. */
+function damaged(sessionId: string, { code, message }: Fault): TurnStatus {
+  const error = { code, message };
+  return { turnId: sessionId, sessionId, loopId: '', loopVersion: '', status: 'error', startedAt: iso(0), error };
 }
 
 function unknownTurn(id: string): LoopError {

@@ -6,6 +6,7 @@ import type { Scope } from '../kernel/scope.js';
 import { defineLoop } from '../loops/define.js';
 import type { TraceEvent } from '../protocol/trace.js';
 import { crashingStore } from '../testing/crashing-journal.js';
+import { ManualClock } from '../testing/manual-clock.js';
 
 const step = (loopId: string, inputMapping: unknown = '$.input'): object => ({ loopId, inputMapping });
 
@@ -239,4 +240,53 @@ verifies('turn.replay', 'a turn that was cancelled seems to have been run by oth
   expect(await host.replay(turnId)).toMatchObject({ matches: true, calls: 1 });
   const changed = defineLoop({ id: 'w', input: any, output: any, body: (_, scope) => scope.wait('go') });
   expect(await hostOf([changed], { store }).replay(turnId, 'now')).toMatchObject({ matches: false });
+});
+
+verifies('policy.cache', 'two versions of a tool share their answers', async () => {
+  const policy = { cache: {} };
+  const versions = ['1.0.0', '2.0.0'].map((version) =>
+    defineLoop({ id: 'price', version, input: any, output: any, safety: 'pure', policy, tool: () => version }),
+  );
+  const host = hostOf(versions);
+  const ask = async (version: string): Promise<unknown> =>
+    (await host.run({ loop: 'price', version, input: { n: 1 } })).output;
+  expect([await ask('1.0.0'), await ask('2.0.0'), await ask('1.0.0')]).toEqual(['1.0.0', '2.0.0', '1.0.0']);
+});
+
+verifies('kernel.scope', 'a second step at once that nobody awaits ends the process', async () => {
+  const inner = defineLoop({ id: 'inner', input: any, output: any, body: (_, scope) => scope.sleep(1).then(() => 1) });
+  const hasty = defineLoop({
+    id: 'hasty',
+    input: any,
+    output: any,
+    body: async (_, scope) => {
+      const first = scope.call(inner, 1);
+      void scope.call(inner, 2);
+      void scope.record('acme.third', () => 3);
+      return await first;
+    },
+  });
+  const result = await hostOf([]).run({ loop: hasty, input: {} });
+  expect(result).toMatchObject({ status: 'error', error: { code: 'SCOPE_BUSY' } });
+});
+
+verifies('lsem.6.event', 'a clock that steps back makes time run backwards in a trace', async () => {
+  let now = 10_000;
+  const clock = new ManualClock(0);
+  Object.assign(clock, { now: () => now });
+  const back = defineLoop({
+    id: 'back',
+    input: any,
+    output: any,
+    body: async (_, scope) => {
+      await scope.log('info', 'before');
+      now = 4_000;
+      await scope.log('info', 'after');
+      return 1;
+    },
+  });
+  const { trace, durationMs } = await hostOf([], { clock }).run({ loop: back, input: {} });
+  const times = trace.map(({ ts }) => ts);
+  expect(times).toEqual([...times].sort());
+  expect(durationMs).toBeGreaterThanOrEqual(0);
 });

@@ -104,8 +104,13 @@ export class Host {
     const attach = async (): Promise<TurnResult> => {
       const known = await this.archive.known(identity.turnId);
       if (known === undefined) return fresh();
-      const other = conflict(known, request, identity);
-      return other === undefined ? this.goOn(known, options) : this.refused(identity, other);
+      try {
+        const other = conflict(known, request, identity);
+        return other === undefined ? await this.goOn(known, options) : this.refused(identity, other);
+      } catch (thrown) {
+        if (thrown instanceof LoopError) return this.refused(identity, thrown);
+        throw thrown;
+      }
     };
     return (await this.inLane(identity.sessionId, attach)) as TurnResult<O>;
   }
@@ -132,7 +137,7 @@ export class Host {
 
   /** Says what becomes of an effect in doubt; `value` is what the tool gave back, for one that is supplied. */
   async decide(key: string, decision: 'retry' | 'supply' | 'fail', by: string, value?: Json): Promise<void> {
-    const turnId = key.slice(0, key.indexOf('/'));
+    const [turnId = ''] = key.split('/', 1);
     const { entries } = await this.archive.require(turnId);
     const asked = entries.find((entry) => entry.type === 'effect.requested' && entry.key === key);
     const supplied = value === undefined ? {} : { value: asked?.kind === 'tool' ? { output: value } : value };

@@ -78,6 +78,8 @@ export class Writer {
     if (this.versioned) entry.v = upcasts[entry.type]?.current ?? 1;
     entry.seq = this.next++;
     if (entry.at === 0) entry.at = clock.now();
+    // A clock that steps back must not turn the order of what happened.
+    if (this.last !== undefined && entry.at < this.last.at) entry.at = this.last.at;
     this.last = entry;
     if (!folds.empty) this.fold(entry);
     this.heard?.(entry);

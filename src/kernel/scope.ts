@@ -69,7 +69,7 @@ export class Scope implements Site {
 
   /** Invokes a loop; its result is recorded under this step. */
   call<I, O>(loop: Loop<I, O>, input: I): Promise<O> {
-    if (this.busy) return Promise.reject(this.tangled('another step was started'));
+    if (this.busy) return this.refused();
     if (this.run.over) return stall();
     if (this.refusals > PATIENCE) return this.run.attempt.giveUp();
     const seen = this.enter();
@@ -138,8 +138,11 @@ export class Scope implements Site {
   }
 
   /** One step: the next key, nothing else beside it, and nothing at all once the attempt is over. */
-  async step<T>(work: (site: Site) => Promise<T>): Promise<T> {
-    if (this.busy) throw this.tangled('another step was started');
+  step<T>(work: (site: Site) => Promise<T>): Promise<T> {
+    return this.busy ? this.refused() : this.take(work);
+  }
+
+  private async take<T>(work: (site: Site) => Promise<T>): Promise<T> {
     if (this.run.over) return stall();
     if (this.refusals > PATIENCE) return this.run.attempt.giveUp();
     try {
@@ -181,12 +184,18 @@ export class Scope implements Site {
     return { list, scope };
   }
 
+  /** A second step at once. The whole run ends with it: whether anyone waits for this step as well must not matter. */
+  private refused(): Promise<never> {
+    const refusal = Promise.reject(this.tangled('another step was started'));
+    refusal.catch(() => {});
+    return refusal;
+  }
+
   private tangled(what: string): LoopError {
-    const { key } = this;
     const message =
-      `In ${key}, ${what} while step ${this.next - 1} was still running, or after the body had ended. ` +
+      `In ${this.key}, ${what} while step ${this.next - 1} was still running, or after the body had ended. ` +
       'Await each step; for steps side by side use scope.all or scope.race.';
-    const error = new LoopError('SCOPE_BUSY', message, { key });
+    const error = new LoopError('SCOPE_BUSY', message, { key: this.key });
     // The step that nobody waits for must not go on either: the whole run ends with this.
     this.run.attempt.life.end(error, false);
     return error;

@@ -2,6 +2,8 @@
  * Answers again what was answered before. Whether the answer was there, and which it was, is one record: a replay takes
  * the same way though the cache is empty by then. What is kept is what came back before any filter touched it.
  */
+
+import { canonical } from '../journal/canonical.js';
 import type { Clock } from '../journal/clock.js';
 import { digest } from '../journal/record.js';
 import { snapshot } from '../journal/value.js';
@@ -9,7 +11,7 @@ import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import type { Json } from '../protocol/json.js';
 import type { CacheSpec, PolicySpec } from '../protocol/loop.js';
-import { fieldOf, fieldsOf } from './field.js';
+import { fieldOf } from './field.js';
 import { setting } from './setting.js';
 
 /** An answer and when it was asked for, in the clock's milliseconds. */
@@ -55,17 +57,13 @@ export function cacheLayer(
 }
 
 /** The same question has the same key, whatever the order of its members. */
-function keyOf({ kind, name, input }: Effect, fallback: PolicySpec['fallback']): string {
-  const asked = snapshot([kind, name, input ?? null, fallback ?? null], 'what is asked for') ?? null;
-  return digest(canonical(asked));
-}
+/** An effect that tells of which definition it is: two versions of a tool do not share their answers. */
+type Asked = Effect & { readonly definition?: string };
 
-function canonical(value: Json): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
-  const fields = fieldsOf(value);
-  if (fields === undefined) return JSON.stringify(value);
-  const members = Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join()}}`;
+function keyOf({ kind, name, input, definition }: Asked, fallback: PolicySpec['fallback']): string {
+  const asked =
+    snapshot([kind, name, definition ?? null, input ?? null, fallback ?? null], 'what is asked for') ?? null;
+  return digest(canonical(asked));
 }
 
 function isWhole({ kind }: Effect, value: Json): boolean {

@@ -25,6 +25,8 @@ export interface PolicyParts {
 /** An effect that carries the policy of the loop that makes it; the backends in it name their models. */
 export interface GovernedEffect extends Effect {
   readonly policy?: PolicySpec;
+  /** Tells two definitions of one id apart. */
+  readonly definition?: string;
 }
 
 const NONE: readonly Layer[] = Object.freeze([]);

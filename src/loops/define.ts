@@ -121,10 +121,12 @@ function definitionOf(spec: LoopSpec<Schema, Schema>, input: Validator, output: 
 }
 
 function bodyOf(spec: LoopSpec<Schema, Schema>, definition: LoopDef, output: Validator): Loop<Json, Json>['body'] {
-  const { id, prompt, backend, policy } = definition;
-  if (prompt !== undefined) return promptBody({ id, spec: prompt, output, backend, policy, origin: IN_CODE });
+  const { id, version, prompt, backend, policy } = definition;
+  if (prompt !== undefined)
+    return promptBody({ id, spec: prompt, output, backend, policy, origin: IN_CODE, definition: version });
   const { tool } = spec;
   if (tool === undefined) return spec.body as unknown as Loop<Json, Json>['body'];
   const open = (): ((input: Json, call: unknown) => unknown) => (input, call) => tool(input, call as ToolCall);
-  return toolBody({ id, safety: definition.tool?.safety ?? 'once', config: {}, policy, open });
+  const state = `${version} ${String(tool)}`;
+  return toolBody({ id, safety: definition.tool?.safety ?? 'once', config: {}, policy, definition: state, open });
 }

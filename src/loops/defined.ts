@@ -12,11 +12,11 @@ export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {
 }
 
 export function isDefinedLoop(value: unknown): value is DefinedLoop {
-  const { definition, ends, body } = (value ?? {}) as Partial<DefinedLoop>;
-  return (
-    typeof value === 'object' &&
-    typeof definition === 'object' &&
-    typeof ends === 'object' &&
-    typeof body === 'function'
-  );
+  try {
+    const { definition, ends, body } = (value ?? {}) as Partial<DefinedLoop>;
+    return [value, definition, ends].every((part) => typeof part === 'object') && typeof body === 'function';
+  } catch {
+    // Whatever cannot even be looked at is no loop.
+    return false;
+  }
 }

@@ -73,15 +73,15 @@ function loopFor(registered: Registered, waits: (steps: LinkedStep[]) => void): 
 }
 
 function bodyOf(
-  { output, origin }: Registered,
+  { output, origin, digest: own }: Registered,
   definition: LoopDef,
   waits: (steps: LinkedStep[]) => void,
 ): Loop<Json, Json>['body'] {
   const { id, prompt, tool, composite, backend, policy } = definition;
-  if (prompt !== undefined) return promptBody({ id, spec: prompt, output, backend, policy, origin });
+  if (prompt !== undefined) return promptBody({ id, spec: prompt, output, backend, policy, origin, definition: own });
   if (tool !== undefined) {
     const { safety = 'once', config = {} } = tool;
-    return toolBody({ id, safety, config, policy, open: implementedTool(tool, origin) });
+    return toolBody({ id, safety, config, policy, definition: own, open: implementedTool(tool, origin) });
   }
   const spec = composite ?? { steps: [] };
   const steps = compileSteps(id, spec);

@@ -24,20 +24,22 @@ export interface PromptParts {
   readonly backend: BackendRef | undefined;
   readonly policy: PolicySpec | undefined;
   readonly origin: Origin;
+  /** Tells this definition from others of its id. */
+  readonly definition: string;
 }
 
 /** What answers when a definition names no backend. */
 const DEFAULT_BACKEND: BackendRef = { id: 'mock' };
 
 export function promptBody(parts: PromptParts): (input: Json, scope: Scope) => Promise<Json> {
-  const { id, spec, output, origin } = parts;
+  const { id, spec, output } = parts;
   const render = compileTemplate(spec.template, id);
   const route = compileRoutes(parts);
   return async (input, scope) => {
     const bench = benchOf(scope);
     const prompt = render(input);
     const request = requestOf(parts, bench.named(route(input, prompt)), prompt);
-    const effect = modelEffect(request, { bench, origin, scope, policy: resolved(parts.policy, bench) });
+    const effect = modelEffect(request, { parts, bench, scope, policy: resolved(parts.policy, bench) });
     const reply = (await scope.effect(effect)) as ModelReply;
     const first = readReply(reply.text, output);
     if (first.fits) return first.value;
@@ -64,14 +66,15 @@ function requestOf({ spec, output }: PromptParts, named: NamedModel, prompt: str
 }
 
 interface Setting {
+  readonly parts: PromptParts;
   readonly bench: Bench;
-  readonly origin: Origin;
   readonly scope: Scope;
   readonly policy: PolicySpec | undefined;
 }
 
 /** Asks whatever backend the request names: a layer may have named another. */
-function modelEffect(request: ModelRequest, { bench, origin, scope, policy }: Setting): Effect {
+function modelEffect(request: ModelRequest, { parts, bench, scope, policy }: Setting): Effect {
+  const { origin, definition } = parts;
   const turn = turnOf(scope);
   const perform: Effect['perform'] = async (input, { signal }) => {
     const asked = input as unknown as ModelRequest;
@@ -81,7 +84,7 @@ function modelEffect(request: ModelRequest, { bench, origin, scope, policy }: Se
     return ask(opened, asked, { signal });
   };
   const effect: Effect = { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform };
-  return policy === undefined ? effect : Object.assign(effect, { policy });
+  return policy === undefined ? effect : Object.assign(effect, { policy, definition });
 }
 
 /** The second and last answer, if it fits. Where even asking fails, the first answer is what counts. */

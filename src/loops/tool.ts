@@ -18,6 +18,8 @@ export interface ToolParts {
   readonly safety: Safety;
   readonly config: { readonly [name: string]: Json };
   readonly policy: PolicySpec | undefined;
+  /** Tells this definition from others of its id. */
+  readonly definition: string;
   /** The function, found when the tool is first called. */
   open(scope: Scope): Promise<ToolFunction> | ToolFunction;
 }
@@ -30,12 +32,12 @@ interface ToolOutcome {
 const MOST_NOTES = 1000;
 
 export function toolBody(parts: ToolParts): (input: Json, scope: Scope) => Promise<Json> {
-  const { id, safety, policy } = parts;
+  const { id, safety, policy, definition } = parts;
   return async (input, scope) => {
     const perform: Effect['perform'] = (given, performance) => performTool(parts, scope, given, performance);
     const effect: Effect = { kind: 'tool', name: id, input, safety, perform };
     const { output } = (await scope.effect(
-      policy === undefined ? effect : Object.assign(effect, { policy }),
+      policy === undefined ? effect : Object.assign(effect, { policy, definition }),
     )) as ToolOutcome;
     return output;
   };

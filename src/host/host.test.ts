@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { composite, hostOf, prompt, tool } from '../../spec/turns/stage.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
+import { LoopError } from '../journal/errors.js';
 import type { Scope } from '../kernel/scope.js';
 import { defineLoop } from '../loops/define.js';
 import type { TraceEvent } from '../protocol/trace.js';
@@ -289,4 +290,19 @@ verifies('lsem.6.event', 'a clock that steps back makes time run backwards in a 
   const times = trace.map(({ ts }) => ts);
   expect(times).toEqual([...times].sort());
   expect(durationMs).toBeGreaterThanOrEqual(0);
+});
+
+verifies('turn.key', 'a known key with an input that is no JSON is an exception', async () => {
+  const host = hostOf([tool('t')]);
+  await host.run({ loop: 't', input: 1, key: 'k' });
+  const result = await host.run({ loop: 't', input: { f: () => 1 } as unknown, key: 'k' });
+  expect(result).toMatchObject({ status: 'error', error: { code: 'VALUE_INVALID' } });
+});
+
+verifies('fuzz.definitions', 'a definition that cannot even be looked at is an untyped error', () => {
+  const trap = (): never => {
+    throw new Error('do not look');
+  };
+  const hostile = new Proxy({}, { get: trap, ownKeys: trap, getPrototypeOf: trap, getOwnPropertyDescriptor: trap });
+  expect(() => hostOf([]).registry.add(hostile)).toThrow(LoopError);
 });

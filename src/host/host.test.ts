@@ -67,12 +67,12 @@ verifies('definition.pin', 'an upgrade strands a run, or changes what it does in
   expect(asked?.payload).toMatchObject({ promptLength: 'old 1'.length });
 });
 
-const any = true as const;
+const ANYTHING = true as const;
 
 verifies('definition.pin', 'a change of code that breaks a run in flight is found when it is too late', async () => {
   const store = memoryStore();
   const make = (body: (input: unknown, scope: Scope) => Promise<unknown>) =>
-    defineLoop({ id: 'code', input: any, output: any, body });
+    defineLoop({ id: 'code', input: ANYTHING, output: ANYTHING, body });
   const before = make(async (_, scope) => {
     await scope.record('acme.first', () => 1);
     return scope.wait('go');
@@ -102,11 +102,11 @@ verifies(
     let add = 1;
     const sum = defineLoop({
       id: 'sum',
-      input: any,
-      output: any,
+      input: ANYTHING,
+      output: ANYTHING,
       body: async (input, scope) => ((await scope.call(effect, input)) as number) + add,
     });
-    const effect = defineLoop({ id: 'effect', input: any, output: any, safety: 'pure', tool: () => ++runs });
+    const effect = defineLoop({ id: 'effect', input: ANYTHING, output: ANYTHING, safety: 'pure', tool: () => ++runs });
     const host = hostOf([sum, effect], { store });
     const { turnId, output } = await host.run({ loop: 'sum', input: {} });
     expect([output, runs]).toEqual([2, 1]);
@@ -136,7 +136,7 @@ verifies('turn.status', 'a turn stands otherwise than it is said to', async () =
   await expect(host.archive.status('s-nobody.1')).rejects.toMatchObject({ code: 'TURN_NOT_FOUND' });
 });
 
-const waits = defineLoop({ id: 'waits', input: any, output: any, body: (_, scope) => scope.wait('go') });
+const waits = defineLoop({ id: 'waits', input: ANYTHING, output: ANYTHING, body: (_, scope) => scope.wait('go') });
 
 verifies('turn.trace', 'what was streamed is not what the result holds, or what the store holds', async () => {
   const host = hostOf([tool('t'), prompt('p', 'x'), composite('c', [step('t'), step('p', {})])]);
@@ -151,8 +151,8 @@ verifies('turn.trace', 'what was streamed is not what the result holds, or what 
 verifies('turn.trace', 'a branch that lost a race stays open in the trace', async () => {
   const racing = defineLoop({
     id: 'racing',
-    input: any,
-    output: any,
+    input: ANYTHING,
+    output: ANYTHING,
     body: (_, scope) => scope.race([(a) => a.call(waits, {}), (b) => b.record('acme.won', () => 'won')]),
   });
   const result = await hostOf([racing]).run({ loop: 'racing', input: {} });
@@ -234,19 +234,27 @@ verifies('turn.replay', 'a turn that was cancelled seems to have been run by oth
     await scope.call(same, 1);
     return scope.wait('go');
   };
-  const same = defineLoop({ id: 'same', input: any, output: any, body: (input) => input });
-  const host = hostOf([defineLoop({ id: 'w', input: any, output: any, body })], { store });
+  const same = defineLoop({ id: 'same', input: ANYTHING, output: ANYTHING, body: (input) => input });
+  const host = hostOf([defineLoop({ id: 'w', input: ANYTHING, output: ANYTHING, body })], { store });
   const { turnId } = await host.run({ loop: 'w', input: {} });
   expect(await host.cancel(turnId, 'enough')).toBe(true);
   expect(await host.replay(turnId)).toMatchObject({ matches: true, calls: 1 });
-  const changed = defineLoop({ id: 'w', input: any, output: any, body: (_, scope) => scope.wait('go') });
+  const changed = defineLoop({ id: 'w', input: ANYTHING, output: ANYTHING, body: (_, scope) => scope.wait('go') });
   expect(await hostOf([changed], { store }).replay(turnId, 'now')).toMatchObject({ matches: false });
 });
 
 verifies('policy.cache', 'two versions of a tool share their answers', async () => {
   const policy = { cache: {} };
   const versions = ['1.0.0', '2.0.0'].map((version) =>
-    defineLoop({ id: 'price', version, input: any, output: any, safety: 'pure', policy, tool: () => version }),
+    defineLoop({
+      id: 'price',
+      version,
+      input: ANYTHING,
+      output: ANYTHING,
+      safety: 'pure',
+      policy,
+      tool: () => version,
+    }),
   );
   const host = hostOf(versions);
   const ask = async (version: string): Promise<unknown> =>
@@ -255,11 +263,16 @@ verifies('policy.cache', 'two versions of a tool share their answers', async () 
 });
 
 verifies('kernel.scope', 'a second step at once that nobody awaits ends the process', async () => {
-  const inner = defineLoop({ id: 'inner', input: any, output: any, body: (_, scope) => scope.sleep(1).then(() => 1) });
+  const inner = defineLoop({
+    id: 'inner',
+    input: ANYTHING,
+    output: ANYTHING,
+    body: (_, scope) => scope.sleep(1).then(() => 1),
+  });
   const hasty = defineLoop({
     id: 'hasty',
-    input: any,
-    output: any,
+    input: ANYTHING,
+    output: ANYTHING,
     body: async (_, scope) => {
       const first = scope.call(inner, 1);
       void scope.call(inner, 2);
@@ -277,8 +290,8 @@ verifies('lsem.6.event', 'a clock that steps back makes time run backwards in a 
   Object.assign(clock, { now: () => now });
   const back = defineLoop({
     id: 'back',
-    input: any,
-    output: any,
+    input: ANYTHING,
+    output: ANYTHING,
     body: async (_, scope) => {
       await scope.log('info', 'before');
       now = 4_000;

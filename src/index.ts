@@ -24,6 +24,7 @@ export type { Layer } from './kernel/layer.js';
 export type { Branch, Results, Scope } from './kernel/scope.js';
 export { Session, type SessionOptions, type Signal } from './kernel/session.js';
 export { type BodyLoop, defineLoop, type PromptLoop, type ToolLoop } from './loops/define.js';
+export { type AgentDefinition, type AgentInput, type AgentTool, defineAgent } from './loops/define-agent.js';
 export type { DefinedLoop } from './loops/defined.js';
 export type { Implementation, ToolCall, ToolFunction } from './loops/implementation.js';
 export type { Asking, Backend, ModelReply, ModelRequest } from './loops/model.js';

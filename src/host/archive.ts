@@ -3,8 +3,12 @@ import { Fault, LoopError } from '../journal/errors.js';
 import { fetchValue } from '../journal/fetch.js';
 import type { Store } from '../journal/store.js';
 import type { Outcome } from '../kernel/attempt.js';
+import type { Approval } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
+import type { EventEnvelope } from '../protocol/events.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
+import { Approvals } from '../views/approvals.js';
+import { conversationOf } from '../views/conversation.js';
 import { iso } from '../views/time.js';
 import { traceOf } from '../views/trace.js';
 import { statusOf, type Turn, Turns } from '../views/turns.js';
@@ -79,6 +83,39 @@ export class Archive {
     const outcome: Outcome =
       ended.error === undefined ? { status: 'ok', output: ended.value } : { status: 'error', error: ended.error };
     return resultOf(identity, outcome, entries, ended.at);
+  }
+
+  /** What waits for an answer, in all sessions or in one. */
+  async approvals(session?: string): Promise<readonly Approval[]> {
+    const names = session === undefined ? (await this.store.journal.list()).map((item) => item.session) : [session];
+    const all: Approval[] = [];
+    for (const name of names) {
+      const approvals = new Approvals(name);
+      for await (const entry of this.entriesOf(name)) approvals.apply(entry);
+      all.push(...approvals.pending());
+    }
+    return all;
+  }
+
+  /** What is known of the approvals of a turn's session; undefined if there is no such turn. */
+  async approvalsIn(turnId: string): Promise<Approvals | undefined> {
+    const known = await this.known(turnId);
+    if (known === undefined) return undefined;
+    const approvals = new Approvals(known.identity.sessionId);
+    for (const entry of known.entries) approvals.apply(entry);
+    return approvals;
+  }
+
+  /** The session as envelopes. */
+  async events(sessionId: string): Promise<readonly EventEnvelope[]> {
+    return conversationOf(sessionId, await this.entries(sessionId));
+  }
+
+  /** All entries of a session, each with its value. */
+  async entries(sessionId: string): Promise<readonly Entry[]> {
+    const entries: Entry[] = [];
+    for await (const entry of this.entriesOf(sessionId)) entries.push(entry);
+    return entries;
   }
 
   async known(turnId: string): Promise<Known | undefined> {

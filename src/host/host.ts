@@ -7,7 +7,6 @@ import type { Clock, Ids } from '../journal/clock.js';
 import { Fault, LoopError } from '../journal/errors.js';
 import { digest } from '../journal/record.js';
 import type { Store } from '../journal/store.js';
-import { same, snapshot } from '../journal/value.js';
 import type { Outcome } from '../kernel/attempt.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
@@ -16,20 +15,29 @@ import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy.js';
 import { RateLimits } from '../layers/rate-limit.js';
 import { Bench } from '../loops/bench.js';
-import type { DefinedLoop } from '../loops/defined.js';
 import type { Implementation } from '../loops/implementation.js';
 import { linkedIn } from '../loops/link.js';
 import type { Backend } from '../loops/model.js';
 import type { Registered, Registry } from '../loops/registry.js';
+import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
+import type { EventEnvelope } from '../protocol/events.js';
 import type { Json } from '../protocol/json.js';
+import type { LiveDelta } from '../protocol/live.js';
+import type { StreamHandlers } from '../protocol/streaming.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
-import { Answers } from '../views/answers.js';
-import { Tracing } from '../views/trace.js';
 import { Archive, type Known, sessionOf } from './archive.js';
+import { Attendance, OPENED, type Principals } from './attendance.js';
+import { assertAnswer, decide, expiry, NOBODY, turnOfApproval } from './decisions.js';
+import { follow } from './follow.js';
+import { HostGate } from './gate.js';
+import { Live, type Watcher, watched } from './live.js';
 import { type Changed, changedSince, type Pinned, pin, unpin } from './pin.js';
 import { type Replay, replayTurn } from './replay.js';
+import { assertRequest, conflict, idle, type Message, notFound, type TurnRequest } from './request.js';
 import { type Identity, resultOf } from './result.js';
+
+export type { Message, TurnRequest } from './request.js';
 
 export interface HostOptions {
   readonly store: Store;
@@ -41,21 +49,19 @@ export interface HostOptions {
   /** Whether the operator trusts a directory to run code; none unless told. */
   readonly trusts?: (directory: string | undefined) => boolean;
   readonly maxDepth?: number;
-}
-
-/** What is to be run: a loop by id or as it was defined, and its input. */
-export interface TurnRequest<I = unknown, O = unknown> {
-  readonly loop: string | DefinedLoop<I, O>;
-  readonly version?: string;
-  readonly input?: I;
-  readonly sessionId?: string;
-  /** The same key attaches to the same turn. */
-  readonly key?: string;
+  /** How long an approval may wait, in milliseconds; thirty days unless told. */
+  readonly approvalMs?: number;
 }
 
 export interface TurnOptions {
   /** Hears of each event of the trace when it happens. */
   readonly onEvent?: (event: TraceEvent) => void;
+  /** Hears of each envelope of the session when it arises, or changes. */
+  readonly onEnvelope?: (envelope: EventEnvelope) => void;
+  /** Hears of pieces of messages and of tools' output while they come. */
+  readonly onDelta?: (delta: LiveDelta) => void;
+  /** The protocol's handlers, called one after another; all have been when the result is returned. */
+  readonly stream?: StreamHandlers;
 }
 
 /** A turn that has not ended, and the code it needs that is not what it was. */
@@ -67,8 +73,7 @@ export interface InFlight {
 const NONE: ReadonlyMap<string, never> = new Map<string, never>();
 const CACHE = { entries: 10_000, bytes: 64 * 1024 * 1024 };
 const MAX_DEPTH = 2000;
-const NAME = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
-const REQUEST: ReadonlySet<string> = new Set(['loop', 'version', 'input', 'sessionId', 'key']);
+const MONTH = 30 * 86_400_000;
 
 export class Host {
   readonly registry: Registry;
@@ -76,19 +81,29 @@ export class Host {
   readonly archive: Archive;
   private readonly options: HostOptions;
   private readonly bench: Bench;
-  private readonly layers: (effect: Effect) => readonly Layer[];
+  private readonly layers: (effect: Effect, key: string) => readonly Layer[];
   private readonly lanes = new Map<string, Promise<unknown>>();
-  private readonly running = new Map<string, { readonly session: Session; readonly answers: Answers }>();
+  private readonly running = new Map<string, Attendance>();
+  /** What is seen of sessions in which something runs, or that somebody watches. */
+  private readonly lives = new Map<string, Live>();
 
   constructor(options: HostOptions) {
     const { registry, clock, backends = NONE, implementations = NONE } = options;
     this.options = options;
     this.registry = registry;
     this.archive = new Archive(options.store, this.running);
-    this.layers = policyLayers(() => ({ clock, cache: memoryCache(CACHE), limits: new RateLimits() }));
-    const answered = (turn: string, { id, model }: { readonly id: string; readonly model: string }): number =>
-      this.running.get(turn)?.answers.count(id, model) ?? 0;
-    this.bench = new Bench({ backends, implementations, answered });
+    const turn = (turnId: string): Attendance | undefined => this.running.get(turnId);
+    const now = (): number => clock.now();
+    this.layers = this.layersOf(turn);
+    this.bench = new Bench({ backends, implementations, occasion: turn, now });
+  }
+
+  private layersOf(
+    turn: (turnId: string) => Attendance | undefined,
+  ): (effect: Effect, key: string) => readonly Layer[] {
+    const { clock, approvalMs = MONTH } = this.options;
+    const gate = new HostGate({ turn, now: () => clock.now(), approvalMs });
+    return policyLayers(() => ({ clock, cache: memoryCache(CACHE), limits: new RateLimits() }), gate);
   }
 
   /** Runs a turn to its end or its pause. Only a failure of the machinery rejects; anything else is a result. */
@@ -97,8 +112,13 @@ export class Host {
     const registered = this.resolve(request);
     const identity = this.identify(request, registered);
     if (registered === undefined) return this.refused(identity, notFound(request)) as TurnResult<O>;
-    const fresh = (): Promise<TurnResult> =>
-      this.drive(identity, pin(linkedIn(this.registry, registered)), request.input, [], options);
+    const fresh = async (): Promise<TurnResult> => {
+      const pinned = pin(linkedIn(this.registry, registered));
+      // A session that is made up here has no past.
+      const past =
+        isGoverned(pinned) && request.sessionId !== undefined ? await this.archive.entries(identity.sessionId) : [];
+      return this.drive(identity, pinned, request, past, options);
+    };
     // A session that was just made up has a lane too: whoever hears of the turn may resume or decide it while it runs.
     if (request.key === undefined) return (await this.inLane(identity.sessionId, fresh)) as TurnResult<O>;
     const attach = async (): Promise<TurnResult> => {
@@ -122,17 +142,63 @@ export class Host {
 
   /** Asks a turn to stop, and drives it to its end. False if it had ended. */
   async cancel(turnId: string, reason: string): Promise<boolean> {
-    const live = this.running.get(turnId);
-    if (live !== undefined) return live.session.cancel(turnId, reason);
+    const live = this.running.get(turnId)?.session;
+    if (live !== undefined) return live.cancel(turnId, reason);
     const { turn } = await this.archive.require(turnId);
     if (turn.ended !== undefined) return false;
-    await this.inLane(sessionOf(turnId), async () => {
-      const session = await this.open(sessionOf(turnId), () => {});
-      await session.cancel(turnId, reason);
-      await session.close();
-    });
+    await this.inSession(sessionOf(turnId), (session) => session.cancel(turnId, reason));
     await this.resume(turnId);
     return true;
+  }
+
+  /** Answers an approval. DECISION_REFUSED says why it was not taken; that, too, is journaled. */
+  async answer(answer: ApprovalAnswer): Promise<Approval> {
+    assertAnswer(answer);
+    const turnId = turnOfApproval(answer.id);
+    const sessionId = sessionOf(turnId);
+    const { clock, ids } = this.options;
+    const { session, governed } = this.runningIn(sessionId) ?? {};
+    if (session !== undefined && governed !== undefined) {
+      return decide(answer, { session, approvals: governed.approvals, now: clock.now(), ids });
+    }
+    const held = await this.archive.approvalsIn(turnId);
+    return this.inSession(held === undefined ? NOBODY : sessionId, async (opened) => {
+      // Looked at again, now that nobody else is at it.
+      const approvals = held === undefined ? undefined : await this.archive.approvalsIn(turnId);
+      return decide(answer, { session: opened, approvals, now: clock.now(), ids });
+    });
+  }
+
+  /** Says something to the turn of a session that runs, or waits. */
+  async say({ sessionId, text, mode = 'steer', id = this.options.ids.id() }: Message): Promise<void> {
+    if (mode !== 'steer' && mode !== 'queue')
+      throw new TypeError(`A message is for steer or queue, not ${String(mode)}.`);
+    const signal = { id: `message ${id}`, name: mode, value: { text: String(text) } };
+    const live = this.runningIn(sessionId)?.session;
+    if (live !== undefined) {
+      await live.signal(signal);
+      return;
+    }
+    const open = (await this.archive.turns(sessionId)).filter(
+      ({ status }) => status === 'paused' || status === 'interrupted',
+    );
+    if (open.length === 0) throw idle(sessionId);
+    await this.inSession(sessionId, (session) => session.signal(signal));
+  }
+
+  /**
+   * Follows a session: what it holds after the envelope of this id, then what happens, and what is being said right now.
+   * Returns how to stop.
+   */
+  async follow(sessionId: string, watcher: Watcher, after?: string): Promise<() => void> {
+    const live = this.liveOf(sessionId);
+    const entries = async (): Promise<readonly Entry[]> =>
+      this.runningIn(sessionId)?.entries ?? (await this.archive.entries(sessionId));
+    const leave = await follow(sessionId, live, watcher, { entries, after });
+    return () => {
+      leave();
+      this.forget(sessionId, live);
+    };
   }
 
   /** Says what becomes of an effect in doubt; `value` is what the tool gave back, for one that is supplied. */
@@ -141,14 +207,7 @@ export class Host {
     const { entries } = await this.archive.require(turnId);
     const asked = entries.find((entry) => entry.type === 'effect.requested' && entry.key === key);
     const supplied = value === undefined ? {} : { value: asked?.kind === 'tool' ? { output: value } : value };
-    await this.inLane(sessionOf(turnId), async () => {
-      const session = await this.open(sessionOf(turnId), () => {});
-      try {
-        await session.decide(key, decision, by, supplied);
-      } finally {
-        await session.close();
-      }
-    });
+    await this.inSession(sessionOf(turnId), (session) => session.decide(key, decision, by, supplied));
   }
 
   /** Runs a turn's bodies over its record, performing nothing; with the code and definitions of now if asked. */
@@ -160,12 +219,13 @@ export class Host {
     const { clock, ids, maxDepth } = this.options;
     const input = (known.turn.started.value ?? null) as Json;
     const parts = { session, turn: turnId, loop, input, entries: known.entries, clock, ids, maxDepth };
-    return replayTurn({ ...parts, context: this.bench });
+    const attended = new Attendance({ ...known.identity, governed: true, past: known.entries, live: new Live() });
+    return replayTurn({ ...parts, layers: this.layersOf(() => attended), context: this.bench.attending(attended) });
   }
 
   /** Turns that have not ended and whose code is not what it was: which of them cannot go on. */
   async inFlight(): Promise<readonly InFlight[]> {
-    const open = (await this.archive.turns()).filter(({ status }) => status !== 'ok' && status !== 'error');
+    const open = (await this.archive.turns()).filter(({ endedAt }) => endedAt === undefined);
     return Promise.all(open.map((turn) => this.changesOf(turn)));
   }
 
@@ -208,6 +268,33 @@ export class Host {
     return done;
   }
 
+  /** Opens a session for something short, when nothing else is at it. */
+  private inSession<T>(sessionId: string, work: (session: Session) => Promise<T>): Promise<T> {
+    return this.inLane(sessionId, async () => {
+      const session = await this.open(sessionId, () => {});
+      try {
+        return await work(session);
+      } finally {
+        await session.close();
+      }
+    });
+  }
+
+  private runningIn(sessionId: string): Attendance | undefined {
+    for (const turn of this.running.values()) if (turn.sessionId === sessionId) return turn;
+    return undefined;
+  }
+
+  private liveOf(sessionId: string): Live {
+    const known = this.lives.get(sessionId) ?? new Live();
+    this.lives.set(sessionId, known);
+    return known;
+  }
+
+  private forget(sessionId: string, live: Live): void {
+    if (!live.watched && this.runningIn(sessionId) === undefined) this.lives.delete(sessionId);
+  }
+
   private open(sessionId: string, heard: (entry: Entry) => void): Promise<Session> {
     const { store, clock, ids, maxDepth = MAX_DEPTH } = this.options;
     return Session.open(sessionId, { store, clock, ids, layers: this.layers, context: this.bench, heard, maxDepth });
@@ -215,38 +302,64 @@ export class Host {
 
   private async goOn(known: Known, options: TurnOptions): Promise<TurnResult> {
     const { identity, turn, entries } = known;
-    return this.drive(identity, await this.unpinned(known), turn.started.value, entries, options);
+    return this.drive(identity, await this.unpinned(known), { input: turn.started.value }, entries, options);
   }
 
   private async drive(
     identity: Identity,
-    { loop, text }: Pinned,
-    input: unknown,
+    pinned: Pinned,
+    request: Pick<TurnRequest, 'input' | 'principal' | 'approvers'>,
     past: readonly Entry[],
-    { onEvent }: TurnOptions,
+    options: TurnOptions,
   ): Promise<TurnResult> {
     const { sessionId, turnId } = identity;
     const { store, clock } = this.options;
-    const entries: Entry[] = [];
-    const answers = new Answers();
-    const tracing = onEvent === undefined ? undefined : new Tracing(turnId, unharmed(onEvent));
-    const hear = (entry: Entry): void => {
-      entries.push(entry);
-      tracing?.apply(entry);
-      answers.apply(entry);
-    };
-    for (const entry of past) hear(entry);
-    const session = await this.open(sessionId, hear);
-    this.running.set(turnId, { session, answers });
+    const { loop, text } = pinned;
+    const live = this.liveOf(sessionId);
+    const attended = new Attendance({
+      ...identity,
+      governed: isGoverned(pinned),
+      past,
+      live,
+      onEvent: options.onEvent,
+    });
+    const watching = watched(live, options);
+    const session = await this.open(sessionId, (entry) => attended.hear(entry));
+    attended.session = session;
+    this.running.set(turnId, attended);
     try {
       await store.blobs.put(sessionId, loop.digest ?? '', text);
-      const outcome = await session.run(turnId, loop, input as Json);
-      return resultOf(identity, outcome, entries, clock.now());
+      await this.prepare(attended, session, request);
+      const outcome = await session.run(turnId, loop, request.input as Json);
+      return resultOf(identity, outcome, attended.entries, clock.now());
     } catch (thrown) {
-      return resultOf(identity, mismatch(thrown), entries, clock.now());
+      return resultOf(identity, mismatch(thrown), attended.entries, clock.now());
     } finally {
       this.running.delete(turnId);
       await session.close();
+      live.end();
+      await watching?.leave();
+      this.forget(sessionId, live);
+    }
+  }
+
+  /** What must be known before a turn goes on: who answers for it, and that nobody answered in time. */
+  private async prepare(
+    { governed, turnId }: Attendance,
+    session: Session,
+    { principal, approvers }: Principals,
+  ): Promise<void> {
+    if (governed === undefined) return;
+    if (principal !== undefined || approvers !== undefined) {
+      const principals = {
+        ...(principal !== undefined && { principal }),
+        ...(approvers !== undefined && { approvers }),
+      };
+      await session.note(OPENED, turnId, principals);
+    }
+    const now = this.options.clock.now();
+    for (const { id, expiresAt } of governed.approvals.pending()) {
+      if (now > Date.parse(expiresAt)) await session.signal(expiry(id, expiresAt, now));
     }
   }
 
@@ -266,17 +379,6 @@ export class Host {
   }
 }
 
-/** Who only listens must not harm the run: what a listener throws stays with it. */
-function unharmed(onEvent: (event: TraceEvent) => void): (event: TraceEvent) => void {
-  return (event) => {
-    try {
-      onEvent(event);
-    } catch {
-      // The event is in the journal all the same.
-    }
-  };
-}
-
 /** A replay that does not match is told as a result: the turn stands where it stood. */
 function mismatch(thrown: unknown): Outcome {
   if (!(thrown instanceof Fault) || thrown.code !== 'REPLAY_MISMATCH') throw thrown;
@@ -284,26 +386,9 @@ function mismatch(thrown: unknown): Outcome {
   return { status: 'error', error: data === undefined ? { code, message } : { code, message, data } };
 }
 
-function conflict({ turn }: Known, { input, key }: TurnRequest, { loopId }: Identity): LoopError | undefined {
-  const { name, value } = turn.started;
-  if (name === loopId && same(value, snapshot(input, 'the input'))) return undefined;
-  const message = `The key "${key}" belongs to a turn of "${name}" with ${name === loopId ? 'another input' : 'another loop'}.`;
-  return new LoopError('KEY_CONFLICT', message, { key: key ?? '' });
-}
-
-function notFound({ loop, version }: TurnRequest): LoopError {
-  const id = typeof loop === 'string' ? loop : loop.name;
-  const wanted = version === undefined || version === '' ? `"${id}"` : `"${id}" ${version}`;
-  return new LoopError('LOOP_NOT_FOUND', `There is no loop ${wanted}.`, { loopId: id });
-}
-
-function assertRequest(request: TurnRequest): void {
-  for (const key in request) {
-    if (!REQUEST.has(key)) throw new TypeError(`A turn has no "${key}"; it has ${[...REQUEST].join(', ')}.`);
-  }
-  const { sessionId, key } = request;
-  if (sessionId !== undefined && !NAME.test(sessionId))
-    throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - ; not ${JSON.stringify(sessionId)}.`);
-  if (key !== undefined && (key === '' || key.length > 1000))
-    throw new TypeError('A key is text of 1 to 1,000 characters.');
+/** Whether agents or approvals have a part in a loop. */
+function isGoverned({ parts }: Pinned): boolean {
+  return parts.some(
+    ({ definition: { composite, policy } }) => composite?.agent !== undefined || policy?.approval !== undefined,
+  );
 }

@@ -8,7 +8,7 @@ import { Fault } from '../journal/errors.js';
 import type { Batch, Store } from '../journal/store.js';
 import { same } from '../journal/value.js';
 import type { Loop } from '../kernel/call.js';
-import { Session } from '../kernel/session.js';
+import { Session, type SessionOptions } from '../kernel/session.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
@@ -32,13 +32,15 @@ interface Parts {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly context: unknown;
+  /** What stood around effects: one that is not settled must meet them again. */
+  readonly layers: SessionOptions['layers'];
   readonly maxDepth: number | undefined;
 }
 
 const isEnd = ({ type }: Entry): boolean => type === 'call.completed' || type === 'call.errored';
 
 export async function replayTurn(parts: Parts): Promise<Replay> {
-  const { session: name, turn, loop, input, entries, clock, ids, context, maxDepth } = parts;
+  const { session: name, turn, loop, input, entries, clock, ids, context, layers = [], maxDepth } = parts;
   // A cancel stops bodies where they happen to be: what came before it is held against them, what it caused is not.
   const isCancel = ({ type, key }: Entry): boolean => type === 'cancel.requested' && key === turn;
   const cancelled = entries.find(isCancel)?.seq ?? Number.POSITIVE_INFINITY;
@@ -55,7 +57,7 @@ export async function replayTurn(parts: Parts): Promise<Replay> {
   };
   const store = glassCase(entries.filter((entry) => !isEnd(entry) && !isCancel(entry)));
   const depth = maxDepth === undefined ? {} : { maxDepth };
-  const session = await Session.open(name, { store, clock, ids, context, heard, idle: true, ...depth });
+  const session = await Session.open(name, { store, clock, ids, context, layers, heard, idle: true, ...depth });
   try {
     const outcome = await session.run(turn, loop, input, { timers: 'pause' });
     const stoppedAt = outcome.status === 'paused' ? outcome.pending[0]?.key : undefined;

@@ -4,6 +4,7 @@ import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { PendingItem, ResultError, TraceEvent, TurnResult } from '../protocol/trace.js';
 import { iso } from '../views/time.js';
 import { traceOf } from '../views/trace.js';
+import { signalOf, stopOf } from '../views/turns.js';
 
 /** Which turn a result is of. */
 export interface Identity {
@@ -46,9 +47,16 @@ export function resultOf(identity: Identity, outcome: Outcome, entries: readonly
     [EVENTS]: undefined,
   };
   if (outcome.status === 'ok') result.output = outcome.output ?? null;
-  else if (outcome.status === 'error') result.error = errorOf(outcome.error);
+  else if (outcome.status === 'error') tellError(result, outcome.error);
   else result.pending = outcome.pending.map(pendingOf);
   return Object.defineProperty(result, 'trace', folded) as Draft & TurnResult;
+}
+
+/** A stop that was reached is no failure: it is told by its reason. */
+function tellError(result: Draft, error: ErrorRecord): void {
+  const reason = stopOf(error);
+  if (reason === undefined) result.error = errorOf(error);
+  else Object.assign(result, { status: 'stopped', reason });
 }
 
 /** The trace, of the entries that lie beside it. One getter for all: one of its own for each costs more than the run. */
@@ -69,6 +77,7 @@ function endOf(entries: readonly Entry[], turnId: string): Entry | undefined {
 }
 
 function pendingOf(item: Extract<Outcome, { status: 'paused' }>['pending'][number]): PendingItem {
-  if (item.kind !== 'timer') return item;
+  if (item.kind === 'signal') return signalOf(item.key, item.name);
+  if (item.kind === 'doubt') return item;
   return { kind: 'timer', key: item.key, until: iso(item.until) };
 }

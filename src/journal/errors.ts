@@ -38,6 +38,7 @@ export const codes = {
   TEMPLATE_FAILED: outcome(422, false, 'A prompt asks for a variable that the input does not have.'),
   BACKEND_FAILED: outcome(502, true, 'A model did not answer.'),
   TOOL_FAILED: outcome(502, false, 'A tool did not do its work.'),
+  TOOL_NOT_FOUND: outcome(404, false, 'A model asked for a tool that its agent does not have.'),
   TOOL_NOT_ADMITTED: outcome(403, false, 'A tool may not run here.'),
   APPROVAL_DENIED: outcome(403, false, 'An approval was asked for and not given.'),
   BUDGET_EXHAUSTED: outcome(402, false, 'A limit on what the turn may use was reached.'),

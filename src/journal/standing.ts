@@ -47,6 +47,15 @@ export class Standing {
     return this.intended ?? NONE;
   }
 
+  /** `once` effects that wait for a decision; one that is being performed, as `flying` tells, does not. */
+  doubts(flying: { has(key: string): boolean }): readonly { readonly key: string; readonly name: string }[] {
+    const doubts: { key: string; name: string }[] = [];
+    for (const [key, { name, safety, begun, decided }] of this.intents) {
+      if (safety === 'once' && begun === decided && !flying.has(key)) doubts.push({ key, name });
+    }
+    return doubts;
+  }
+
   /** Whether a snapshot taken now would need nothing of the entries before it. */
   get quiet(): boolean {
     return this.intents.size === 0 && this.open === 0;

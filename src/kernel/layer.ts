@@ -20,7 +20,7 @@ export type Layer = (effect: Effect, scope: Scope, next: (effect?: Effect) => Pr
 export async function runEffect(run: Run, site: Site, effect: Effect): Promise<unknown> {
   const { key, seen } = site;
   assertEffect(effect, key);
-  const layers = run.parts.layersOf(effect);
+  const layers = run.parts.layersOf(effect, key);
   const layered = seen?.open === undefined ? layers.length > 0 : seen.open.type === 'effect.asked';
   if (!layered) return attemptEffect(run, site, effect, key);
   const asked = effectEntry('effect.asked', key, effect);

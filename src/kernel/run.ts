@@ -33,7 +33,7 @@ export interface RunParts {
   readonly blobs: Blobs;
   readonly clock: Clock;
   readonly ids: Ids;
-  layersOf(effect: Effect): readonly Layer[];
+  layersOf(effect: Effect, key: string): readonly Layer[];
   readonly maxDepth: number;
   readonly idle: boolean;
   readonly context: unknown;

@@ -29,11 +29,11 @@ const PATIENCE = 100;
 /** Types that the kernel writes itself. */
 const RESERVED = /^(session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
 
-function reserved(type: string, key: string): LoopError {
-  return new LoopError('VALUE_INVALID', `Cannot record ${type} at ${key}: the kernel writes this type itself.`, {
-    key,
-    type,
-  });
+/** Refuses a type that only the kernel may write. */
+export function assertOwn(type: string, key: string): void {
+  if (!RESERVED.test(type)) return;
+  const message = `Cannot record ${type} at ${key}: the kernel writes this type itself.`;
+  throw new LoopError('VALUE_INVALID', message, { key, type });
 }
 
 /** What was made, or how making it failed: either is recorded. */
@@ -106,7 +106,7 @@ export class Scope implements Site {
   /** Records a fact of a type of one's own, made once: a body that runs again gets what was recorded. */
   record<V extends Json>(type: string, make: () => V): Promise<V> {
     return this.step(async ({ key, life, seen }) => {
-      if (RESERVED.test(type)) throw reserved(type, key);
+      assertOwn(type, key);
       const refused = seen?.close?.type === 'step.refused' && seen.close.name === type;
       if (seen !== undefined && seen.close?.type !== type && !refused)
         return this.run.mismatch(key, seen.witness, { type });

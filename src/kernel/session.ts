@@ -22,14 +22,14 @@ import { type Loop, runCall } from './call.js';
 import type { Effect } from './effect.js';
 import type { Layer } from './layer.js';
 import { Run, type RunParts, type Waiters } from './run.js';
-import { Scope } from './scope.js';
+import { assertOwn, Scope } from './scope.js';
 
 export interface SessionOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly ids: Ids;
   /** What stands around every effect, or a function that picks it for each: an effect with none pays for none. */
-  readonly layers?: readonly Layer[] | ((effect: Effect) => readonly Layer[]);
+  readonly layers?: readonly Layer[] | ((effect: Effect, key: string) => readonly Layer[]);
   readonly views?: readonly View<never>[];
   readonly invariants?: readonly Invariant<never>[];
   readonly upcasts?: Upcasts;
@@ -129,11 +129,7 @@ export class Session {
 
   /** Effects whose intent is recorded, whose result is not, and which nobody here performs: what a decision is needed for. */
   get doubts(): readonly { readonly key: string; readonly name: string }[] {
-    const doubts: { key: string; name: string }[] = [];
-    for (const [key, { name, safety, begun, decided }] of this.standing.intents) {
-      if (safety === 'once' && begun === decided && !this.inFlight.has(key)) doubts.push({ key, name });
-    }
-    return doubts;
+    return this.standing.doubts(this.inFlight);
   }
 
   /** Runs a loop as a root of this session, or goes on with it, or returns how it ended. */
@@ -152,8 +148,7 @@ export class Session {
       if (known?.cancelled !== undefined) attempt.life.end(cancelledBecause(root, known.cancelled), false);
       const run = new Run(this.parts, attempt);
       const scope = new Scope(run, root, attempt.life, seen, 0);
-      const call = runCall(run, scope, loop, input);
-      const outcome = await attempt.outcome(call, (error) => this.failed(root, error));
+      const outcome = await attempt.outcome(runCall(run, scope, loop, input), (error) => this.failed(root, error));
       await this.writer.durable();
       if (this.recollection.due) await this.recollection.save();
       return outcome as Outcome<O>;
@@ -197,6 +192,14 @@ export class Session {
     const decided = this.writer.propose(entry);
     this.standing.apply(decided);
     for (const waiter of this.waiters.get(`decision ${redo}`) ?? []) waiter(decided);
+    await this.writer.durable();
+  }
+
+  /** Writes a fact that no body made. Its key is told apart from every step's, so no replay takes it for one. */
+  async note(type: string, id: string, value: Json): Promise<void> {
+    this.usable();
+    assertOwn(type, id);
+    this.writer.propose({ seq: 0, at: 0, type, key: `#${id}`, value });
     await this.writer.durable();
   }
 

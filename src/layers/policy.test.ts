@@ -10,10 +10,18 @@ import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec } from '../protocol/loop.js';
 import { crashingStore } from '../testing/crashing-journal.js';
+import type { Gate } from './approval.js';
 import type { AnswerCache } from './cache.js';
 import { memoryCache } from './memory-cache.js';
 import { type GovernedEffect, type PolicyParts, policyLayers } from './policy.js';
 import { RateLimits } from './rate-limit.js';
+
+/** Nobody watches: what holds is what the effect's own policy says. */
+const gate: Gate = {
+  rule: ({ policy }: GovernedEffect) => (policy?.approval === undefined ? undefined : { policy: policy.approval }),
+  authority: () => ({ expiresAt: 1e12 }),
+  granted: () => undefined,
+};
 
 /** Every key of a policy at once. */
 const FULL: PolicySpec = {
@@ -77,7 +85,7 @@ const REPLY = { text: 'the [redacted] is 42', model: 'g', finish: 'stop' };
 
 verifies('policy.order', 'layers stand in another order than the policy promises', async () => {
   const k = kit();
-  const layers = policyLayers(() => partsOf(k));
+  const layers = policyLayers(() => partsOf(k), gate);
   const body = (scope: Scope) => scope.effect(asking(k));
   expect(await finish(k, { layers }, body)).toEqual({ status: 'ok', output: REPLY });
   const entries = await k.entries();
@@ -98,7 +106,7 @@ verifies('policy.order', 'layers stand in another order than the policy promises
 
 verifies('policy.order', 'a kept answer passes unfiltered, waits for the limit, or asks somebody', async () => {
   const k = kit();
-  const layers = policyLayers(() => partsOf(k));
+  const layers = policyLayers(() => partsOf(k), gate);
   await finish(k, { layers }, (scope) => scope.effect(asking(k)));
   const [performed, now] = [k.performed.length, k.clock.now()];
   const again = await finish(k, { layers }, (scope) => scope.effect(asking(k, 'use sk-456')), 't2');
@@ -112,7 +120,7 @@ verifies('policy.order', 'a kept answer passes unfiltered, waits for the limit, 
 
 verifies('policy.order', 'what is refused takes a place, looks into the cache or waits', async () => {
   const k = kit();
-  const outcome = await finish(k, { layers: policyLayers(() => partsOf(k)) }, (scope) =>
+  const outcome = await finish(k, { layers: policyLayers(() => partsOf(k), gate) }, (scope) =>
     scope.effect(asking(k, 'forbidden')),
   );
   expect(outcome).toMatchObject({ status: 'error', error: { code: 'CONTENT_REFUSED' } });
@@ -122,20 +130,21 @@ verifies('policy.order', 'what is refused takes a place, looks into the cache or
 
 verifies('policy.order', 'an effect without a policy pays for layers', async () => {
   const k = kit();
-  const layers = policyLayers(() => partsOf(k));
+  const layers = policyLayers(() => partsOf(k), gate);
   const plain = k.effect('plain', 'pure');
-  expect(layers(plain)).toBe(layers({ ...plain }));
-  expect([layers(plain).length, Object.isFrozen(layers(plain))]).toEqual([0, true]);
-  expect(layers(Object.create({ policy: FULL }, Object.getOwnPropertyDescriptors(plain)) as Effect)).toHaveLength(0);
+  expect(layers(plain, 't1/0')).toBe(layers({ ...plain }, 't1/0'));
+  expect([layers(plain, 't1/0').length, Object.isFrozen(layers(plain, 't1/0'))]).toEqual([0, true]);
+  const inherited = Object.create({ policy: FULL }, Object.getOwnPropertyDescriptors(plain)) as Effect;
+  expect(layers(inherited, 't1/0')).toHaveLength(0);
   await finish(k, { layers }, (scope) => scope.effect(plain));
   expect((await k.entries()).map(({ type }) => type)).not.toContain('effect.asked');
 });
 
 verifies('policy.order', 'a layer stands around an effect that it may not touch', () => {
   const k = kit();
-  const layers = policyLayers(() => partsOf(k));
+  const layers = policyLayers(() => partsOf(k), gate);
   const count = (kind: string, safety: Safety, policy: PolicySpec): number =>
-    layers({ ...k.effect('x', safety), kind, policy } as GovernedEffect).length;
+    layers({ ...k.effect('x', safety), kind, policy } as GovernedEffect, 't1/0').length;
   expect(count('model', 'idempotent', FULL)).toBe(6);
   expect(count('tool', 'idempotent', FULL)).toBe(5);
   expect(count('tool', 'once', FULL)).toBe(3);
@@ -148,15 +157,13 @@ verifies('policy.approval', 'a blocked tool runs, or one that must be asked for 
     const k = kit();
     const effect = { ...k.effect('rm', 'once'), kind: 'tool', policy: { ...FULL, approval } } as GovernedEffect;
     return [
-      await finish(k, { layers: policyLayers(() => partsOf(k)) }, (scope) => scope.effect(effect)),
+      await finish(k, { layers: policyLayers(() => partsOf(k), gate) }, (scope) => scope.effect(effect)),
       k.performed.length,
     ];
   };
   expect(await told('blocked')).toMatchObject([{ error: { code: 'TOOL_NOT_ADMITTED' } }, 0]);
-  const [asked, performed] = await told('ask');
-  expect([asked, performed]).toMatchObject([{ error: { code: 'APPROVAL_DENIED' } }, 0]);
-  expect(JSON.stringify(asked)).toContain('not available in this version');
-  expect(await told('sometimes' as 'ask')).toMatchObject([{ error: { code: 'APPROVAL_DENIED' } }, 0]);
+  expect(await told('ask')).toMatchObject([{ status: 'paused', pending: [{ kind: 'signal' }] }, 0]);
+  expect(await told('sometimes' as 'ask')).toMatchObject([{ error: { code: 'TOOL_NOT_ADMITTED' } }, 0]);
   expect(await told('always_allow')).toMatchObject([{ status: 'ok' }, 1]);
 });
 
@@ -175,14 +182,14 @@ const OUTPUT = [REPLY, { said: 'a [redacted]' }];
 /** Goes on with what a kit's store holds, in a new process; what was recorded must stand, and nothing of it is done again. */
 async function goOn(k: Kit, place: string): Promise<void> {
   const [recorded, performed] = [endsIn(await k.entries()), k.performed.length];
-  const outcome = await finish(k, { layers: policyLayers(() => partsOf(k)) }, bodyOf(k));
+  const outcome = await finish(k, { layers: policyLayers(() => partsOf(k), gate) }, bodyOf(k));
   const entries = await k.entries();
   expect(outcome, place).toEqual({ status: 'ok', output: OUTPUT });
   expect(attemptsIn(entries), place).toEqual(ATTEMPTS);
   expect(k.performed.length - performed, place).toBe(endsIn(entries) - recorded);
   expect(duplicates(entries), place).toEqual([]);
   const known = k.performed.length;
-  expect(await finish(k, { layers: policyLayers(() => partsOf(k)) }, bodyOf(k)), place).toEqual(outcome);
+  expect(await finish(k, { layers: policyLayers(() => partsOf(k), gate) }, bodyOf(k)), place).toEqual(outcome);
   expect(k.performed, place).toHaveLength(known);
 }
 
@@ -191,7 +198,7 @@ verifies('policy.replay', 'a crash under all layers changes the outcome, or repe
     for (const when of ['before', 'after'] as const) {
       const k = kit();
       const store = crashingStore(k.store, { append, when });
-      const code = await codeOf(finish(k, { store, layers: policyLayers(() => partsOf(k)) }, bodyOf(k)));
+      const code = await codeOf(finish(k, { store, layers: policyLayers(() => partsOf(k), gate) }, bodyOf(k)));
       if (!store.crashed) {
         expect([code, k.performed.length]).toEqual(['nothing', ATTEMPTS.length]);
         expect(append).toBeGreaterThan(10);
@@ -208,7 +215,7 @@ verifies(
   'a journal that ends at any entry of a run under all layers cannot be gone on with',
   async () => {
     const whole = kit();
-    await finish(whole, { layers: policyLayers(() => partsOf(whole)) }, bodyOf(whole));
+    await finish(whole, { layers: policyLayers(() => partsOf(whole), gate) }, bodyOf(whole));
     const entries = await whole.entries();
     for (let count = 1; count < entries.length; count++) {
       const k = kit();

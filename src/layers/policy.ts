@@ -7,7 +7,7 @@ import type { Clock } from '../journal/clock.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import type { PolicySpec } from '../protocol/loop.js';
-import { approvalLayer } from './approval.js';
+import { type AskableEffect, approvalLayer, type Gate } from './approval.js';
 import { type AnswerCache, cacheLayer } from './cache.js';
 import { fallbackLayer } from './fallback.js';
 import { filterLayer } from './filter.js';
@@ -23,32 +23,36 @@ export interface PolicyParts {
 }
 
 /** An effect that carries the policy of the loop that makes it; the backends in it name their models. */
-export interface GovernedEffect extends Effect {
-  readonly policy?: PolicySpec;
-  /** Tells two definitions of one id apart. */
-  readonly definition?: string;
+export interface GovernedEffect extends AskableEffect {
+  readonly policy?: PolicySpec | undefined;
 }
 
 const NONE: readonly Layer[] = Object.freeze([]);
+const FREE: PolicySpec = {};
 
-/** Picks the layers that an effect's policy asks for; an effect without a policy has none, and needs no parts. */
-export function policyLayers(make: () => PolicyParts): (effect: GovernedEffect) => readonly Layer[] {
+/** Picks the layers for an effect at its place: of its own policy, and of whoever watches over it. With none it pays for none. */
+export function policyLayers(
+  make: () => PolicyParts,
+  gate: Gate,
+): (effect: GovernedEffect, key: string) => readonly Layer[] {
   let parts: PolicyParts | undefined;
-  return (effect) => {
+  return (effect, key) => {
     const policy = Object.hasOwn(effect, 'policy') ? effect.policy : undefined;
-    if (policy === undefined) return NONE;
+    const rule = gate.rule(effect, key);
+    if (policy === undefined && rule === undefined) return NONE;
     parts ??= make();
-    return layersOf(policy, effect, parts);
+    const asked = rule === undefined || rule.policy === 'always_allow' ? NONE : [approvalLayer(rule, gate)];
+    return [...asked, ...layersOf(policy ?? FREE, rule?.timeoutMs, effect, parts)];
   };
 }
 
 function layersOf(
   policy: PolicySpec,
+  within: number | undefined,
   { kind, safety }: Effect,
   { clock, cache, limits }: PolicyParts,
 ): readonly Layer[] {
-  const { approval = 'always_allow', filters, fallback = [], retry, rateLimit, timeoutMs } = policy;
-  if (approval !== 'always_allow') return [approvalLayer(approval)];
+  const { filters, fallback = [], retry, rateLimit, timeoutMs = within } = policy;
   const repeatable = safety !== 'once';
   const layers: Layer[] = [];
   if (filters !== undefined) layers.push(filterLayer(filters, clock));
@@ -56,6 +60,6 @@ function layersOf(
   if (fallback.length > 0 && kind === 'model') layers.push(fallbackLayer(fallback));
   if (retry !== undefined && repeatable) layers.push(retryLayer(retry));
   if (rateLimit !== undefined) layers.push(rateLimitLayer(rateLimit, limits, clock));
-  if (timeoutMs !== undefined) layers.push(timeoutLayer(timeoutMs, clock));
+  if (timeoutMs !== undefined) layers.push(timeoutLayer(Math.min(timeoutMs, within ?? timeoutMs), clock));
   return layers;
 }

@@ -1,33 +1,77 @@
-/** What bodies work with beside their scope: the backends and the tools of the host that runs them. */
+/** What bodies work with beside their scope: the backends and the tools of the host that runs them, and the turn's occasion. */
 import { LoopError } from '../journal/errors.js';
 import type { Scope } from '../kernel/scope.js';
+import type { LiveDelta } from '../protocol/live.js';
 import type { BackendRef } from '../protocol/loop.js';
+import type { ModelMessage } from '../protocol/model.js';
+import { Watches } from './agent/watch.js';
 import type { Implementation } from './implementation.js';
 import type { Backend } from './model.js';
 
-export class Bench {
+/** What is known of a turn beside its own steps, while it runs. */
+export interface Occasion {
+  /** Answers of a model that the turn has already recorded, or all turns of its session together. */
+  answered(ref: NamedModel, by: 'turn' | 'session'): number;
+  /** What earlier turns of the session said. */
+  history(): readonly ModelMessage[];
+  /** Messages that came while it runs and that nobody has taken. */
+  waiting(): { readonly steer: number; readonly queue: number };
+  /** Hears what is seen and not kept; undefined when nobody does. */
+  readonly live: ((delta: LiveDelta) => void) | undefined;
+  readonly watches: Watches;
+}
+
+/** Of a turn that nobody attends to. */
+const ALONE: Occasion = {
+  answered: () => 0,
+  history: () => [],
+  waiting: () => ({ steer: 0, queue: 0 }),
+  live: undefined,
+  get watches() {
+    return new Watches();
+  },
+};
+
+export interface BenchParts {
   readonly backends: ReadonlyMap<string, Backend>;
   readonly implementations: ReadonlyMap<string, Implementation>;
-  /** Answers of a model that a turn has already recorded. */
-  readonly answered: (turn: string, ref: NamedModel) => number;
+  readonly occasion: (turn: string) => Occasion | undefined;
+  readonly now: () => number;
+}
 
-  constructor(parts: Pick<Bench, 'backends' | 'implementations' | 'answered'>) {
-    this.backends = parts.backends;
+export class Bench {
+  readonly implementations: ReadonlyMap<string, Implementation>;
+  readonly now: () => number;
+  private readonly parts: BenchParts;
+
+  constructor(parts: BenchParts) {
+    this.parts = parts;
     this.implementations = parts.implementations;
-    this.answered = parts.answered;
+    this.now = parts.now;
+  }
+
+  /** The same bench, for a turn that is only looked at. */
+  attending(occasion: Occasion): Bench {
+    return new Bench({ ...this.parts, occasion: () => occasion });
   }
 
   /** The backend that a reference means. */
   backend(id: string): Backend {
-    const backend = this.backends.get(id);
+    const { backends } = this.parts;
+    const backend = backends.get(id);
     if (backend !== undefined) return backend;
-    const known = [...this.backends.keys()].join(', ');
+    const known = [...backends.keys()].join(', ');
     throw new LoopError('BACKEND_FAILED', `There is no backend "${id}"; there are ${known}.`, { backend: id });
   }
 
   /** A reference that says which model answers, by name. */
   named(ref: BackendRef): NamedModel {
     return { ...ref, model: ref.model ?? this.backend(ref.id).defaultModel };
+  }
+
+  /** What is known of a turn that runs. */
+  occasion(turn: string): Occasion {
+    return this.parts.occasion(turn) ?? ALONE;
   }
 }
 
@@ -38,4 +82,10 @@ export function benchOf(scope: Scope): Bench {
   if (scope.context instanceof Bench) return scope.context;
   const message = 'This loop needs models or tools: run it through a host, which brings them.';
   throw new LoopError('EXECUTION_FAILED', message);
+}
+
+/** The turn that a scope is part of: the root of its path. */
+export function turnOf({ key }: Scope): string {
+  const end = key.indexOf('/');
+  return end === -1 ? key : key.slice(0, end);
 }

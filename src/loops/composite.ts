@@ -6,7 +6,7 @@ import { LoopError, outcomeOf } from '../journal/errors.js';
 import type { Loop } from '../kernel/call.js';
 import type { Scope } from '../kernel/scope.js';
 import type { Json } from '../protocol/json.js';
-import type { CompositeSpec } from '../protocol/loop.js';
+import type { StepsSpec } from '../protocol/loop.js';
 import { lifespans } from './lifespan.js';
 import { compileMapping, type Known, type Maker } from './mapping.js';
 
@@ -21,7 +21,7 @@ export interface LinkedStep {
   loop: Loop | undefined;
 }
 
-export function compileSteps(id: string, spec: CompositeSpec): LinkedStep[] {
+export function compileSteps(id: string, spec: StepsSpec): LinkedStep[] {
   const { ends, kept } = lifespans(id, spec);
   return spec.steps.map(({ loopId, inputMapping, outputBinding }, index) => ({
     loopId,
@@ -35,7 +35,7 @@ export function compileSteps(id: string, spec: CompositeSpec): LinkedStep[] {
 
 export function compositeBody(
   id: string,
-  spec: CompositeSpec,
+  spec: StepsSpec,
   steps: readonly LinkedStep[],
 ): (input: Json, scope: Scope) => Promise<Json> {
   const { outputMapping } = spec;

@@ -1,6 +1,7 @@
 /** What a loop made in code is to the rest: the registry and the host know it by this, and need not know how it is made. */
 import type { Loop } from '../kernel/call.js';
 import type { LoopDef } from '../protocol/loop.js';
+import type { Model } from '../protocol/model.js';
 import type { Validator } from './schema.js';
 
 /** A loop made in code: what the kernel runs, its definition, and its two ends. */
@@ -9,6 +10,10 @@ export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {
   readonly ends: { readonly input: Validator; readonly output: Validator };
   /** What tells two states of the same code apart. */
   readonly source: string;
+  /** Loops that it was given and that are registered with it. */
+  readonly parts?: readonly DefinedLoop[];
+  /** The model that it was given, in place of a backend by id. */
+  readonly model?: Model | undefined;
 }
 
 export function isDefinedLoop(value: unknown): value is DefinedLoop {

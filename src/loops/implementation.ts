@@ -12,6 +12,10 @@ export interface ToolCall {
   readonly config: { readonly [name: string]: Json };
   /** Writes a line for people into the trace. */
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string): void;
+  /** Streams a piece of what the tool puts out to whoever watches; the whole of it is kept with the result, in bounds. */
+  delta(text: string): void;
+  /** The model's id of the call that this is part of, when an agent makes it. */
+  readonly toolCallId?: string | undefined;
   /** Adds an event of a type in a namespace of one's own to the trace. */
   emit(type: string, value?: Json): void;
 }

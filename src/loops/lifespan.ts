@@ -2,13 +2,13 @@
  * How long a composite has to keep the results of its steps: until the last mapping that may read them. A composite of
  * ten thousand steps that each read the one before holds one result at a time, not ten thousand.
  */
-import type { CompositeSpec } from '../protocol/loop.js';
+import type { StepsSpec } from '../protocol/loop.js';
 import { type Read, readsOf } from './mapping.js';
 
 /** For each step, the steps whose results nobody reads once it has ended; a result that nobody reads is never kept. */
 export function lifespans(
   id: string,
-  { steps, outputMapping }: CompositeSpec,
+  { steps, outputMapping }: StepsSpec,
 ): {
   readonly ends: readonly (readonly number[])[];
   readonly kept: readonly boolean[];

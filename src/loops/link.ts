@@ -4,8 +4,12 @@
  */
 import type { Loop } from '../kernel/call.js';
 import type { Json } from '../protocol/json.js';
-import type { LoopDef } from '../protocol/loop.js';
-import { compileSteps, compositeBody, type LinkedStep } from './composite.js';
+import type { AgentSpec, LoopDef, StepsSpec } from '../protocol/loop.js';
+import { agentBody } from './agent/agent.js';
+import { type LinkedTool, shownTool } from './agent/tools.js';
+import { Bench, turnOf } from './bench.js';
+import { compileSteps, compositeBody } from './composite.js';
+import type { DefinedLoop } from './defined.js';
 import { promptBody } from './prompt.js';
 import type { Registered, Registry } from './registry.js';
 import { checked } from './schema.js';
@@ -35,56 +39,103 @@ export function linkedIn(registry: Registry, root: Registered): Linked {
   return by;
 }
 
+/** A loop that was made before what it calls; told of each thing that it calls by id, and given it. */
+interface Waiting {
+  readonly loopId: string;
+  readonly version: string | undefined;
+  take(loop: Loop, registered: Registered): void;
+}
+
 function link(root: Registered, find: Find): Linked {
   const made = new Map<Registered, Loop<Json, Json>>();
-  const queue: Registered[] = [];
+  const waiting: Waiting[] = [];
   const loopOf = (registered: Registered): Loop<Json, Json> => {
     const known = made.get(registered);
     if (known !== undefined) return known;
-    const loop = loopFor(registered, (steps) => waiting.push({ registered, steps }));
+    const loop = loopFor(registered, waiting);
     made.set(registered, loop);
-    queue.push(registered);
     return loop;
   };
-  const waiting: { registered: Registered; steps: LinkedStep[] }[] = [];
   const loop = loopOf(root);
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-    const { composite } = next.registered.definition;
-    for (const [index, step] of next.steps.entries()) {
-      const child = find(step.loopId, composite?.steps[index]?.loopVersion);
-      step.loop = child === undefined ? undefined : (loopOf(child) as unknown as Loop);
-    }
+    const child = find(next.loopId, next.version);
+    if (child !== undefined) next.take(loopOf(child) as unknown as Loop, child);
   }
-  return { loop, root, parts: queue };
+  return { loop, root, parts: [...made.keys()] };
 }
 
-function loopFor(registered: Registered, waits: (steps: LinkedStep[]) => void): Loop<Json, Json> {
+function loopFor(registered: Registered, waiting: Waiting[]): Loop<Json, Json> {
   const { definition, input, output, code } = registered;
-  if (code !== undefined) return code as unknown as Loop<Json, Json>;
-  const { id, version } = definition;
+  const { id, version, composite } = definition;
+  // An agent in code is linked like any other: what it calls is found by id.
+  if (code !== undefined && composite?.agent === undefined)
+    return (composite === undefined ? code : admitted(code, registered.digest)) as unknown as Loop<Json, Json>;
   return {
     name: id,
     version,
-    input: checked(input, 'INPUT_VALIDATION_FAILED', id) as (value: unknown) => Json,
-    output: checked(output, 'OUTPUT_VALIDATION_FAILED', id) as (value: unknown) => Json,
-    quick: true,
-    body: bodyOf(registered, definition, waits),
-  };
+    input: code?.input ?? checked(input, 'INPUT_VALIDATION_FAILED', id),
+    output: code?.output ?? checked(output, 'OUTPUT_VALIDATION_FAILED', id),
+    quick: code === undefined || code.quick === true,
+    body: bodyOf(registered, definition, waiting),
+  } as Loop<Json, Json>;
 }
 
-function bodyOf(
-  { output, origin, digest: own }: Registered,
-  definition: LoopDef,
-  waits: (steps: LinkedStep[]) => void,
-): Loop<Json, Json>['body'] {
-  const { id, prompt, tool, composite, backend, policy } = definition;
+/**
+ * What code does cannot be seen from outside, so an agent that asks about tools asks about the code itself, before any
+ * of it runs. Definitions need no such thing: all that they do is done by the tools at their ends.
+ */
+function admitted(code: DefinedLoop, definition: string): DefinedLoop {
+  const { name } = code;
+  const body: DefinedLoop['body'] = async (input, scope) => {
+    const watches = scope.context instanceof Bench ? scope.context.occasion(turnOf(scope)).watches : undefined;
+    if (watches !== undefined && watches.policy(scope.key, name) !== 'always_allow') {
+      const effect = {
+        kind: 'tool',
+        name,
+        input,
+        safety: 'pure' as const,
+        definition,
+        perform: () => ({ output: null }),
+      };
+      await scope.effect(effect);
+    }
+    return code.body(input, scope);
+  };
+  return { ...code, body };
+}
+
+function bodyOf(registered: Registered, definition: LoopDef, waiting: Waiting[]): Loop<Json, Json>['body'] {
+  const { output, origin, digest: own, code } = registered;
+  const { id, prompt, tool, composite = { steps: [] }, backend, policy } = definition;
   if (prompt !== undefined) return promptBody({ id, spec: prompt, output, backend, policy, origin, definition: own });
   if (tool !== undefined) {
     const { safety = 'once', config = {} } = tool;
     return toolBody({ id, safety, config, policy, definition: own, open: implementedTool(tool, origin) });
   }
-  const spec = composite ?? { steps: [] };
+  if (composite.agent === undefined) return stepsBody(id, composite, waiting);
+  const tools = toolsOf(composite.agent, waiting);
+  return agentBody({ id, spec: composite.agent, output, policy, origin, definition: own, model: code?.model }, tools);
+}
+
+function stepsBody(id: string, spec: StepsSpec, waiting: Waiting[]): Loop<Json, Json>['body'] {
   const steps = compileSteps(id, spec);
-  waits(steps);
+  for (const [index, step] of steps.entries()) {
+    const take: Waiting['take'] = (loop) => {
+      step.loop = loop;
+    };
+    waiting.push({ loopId: step.loopId, version: spec.steps[index]?.loopVersion, take });
+  }
   return compositeBody(id, spec, steps);
+}
+
+function toolsOf({ tools, handoffs = [] }: AgentSpec, waiting: Waiting[]): readonly LinkedTool[] {
+  return [...tools, ...handoffs].map((name, index) => {
+    const tool: LinkedTool = { name, handoff: index >= tools.length, shown: undefined, loop: undefined };
+    const take: Waiting['take'] = (loop, { definition }) => {
+      tool.loop = loop;
+      tool.shown = shownTool(definition);
+    };
+    waiting.push({ loopId: name, version: undefined, take });
+    return tool;
+  });
 }

@@ -1,7 +1,8 @@
 /** The port to models: a backend by id, which opens models that speak the provider interface of the AI SDK (V3). */
 import type { Json } from '../protocol/json.js';
-import type { BackendRef } from '../protocol/loop.js';
-import type { Model } from '../protocol/model.js';
+import type { BackendRef, JsonSchema } from '../protocol/loop.js';
+import type { Model, ModelMessage, ModelTool } from '../protocol/model.js';
+import type { AskedCall } from '../views/messages.js';
 import type { Origin } from './origin.js';
 
 /** Where a model is asked from. */
@@ -31,7 +32,11 @@ export interface ModelRequest {
   /** Characters of the rendered prompt, the system prompt included. */
   readonly promptLength: number;
   readonly system?: string;
-  readonly prompt: string;
+  /** What is asked, when it is one question. */
+  readonly prompt?: string;
+  /** Of a conversation: how many messages it has by now, and a digest over all of them. They are journaled where they arose. */
+  readonly messages?: number;
+  readonly history?: string;
   readonly maxTokens?: number;
   readonly temperature?: number;
   /** The schema of the answer, when it is more than text. */
@@ -46,5 +51,17 @@ export interface ModelReply {
   readonly inputTokens?: number;
   readonly outputTokens?: number;
   readonly reasoning?: string;
-  readonly toolCalls?: readonly { readonly id: string; readonly name: string; readonly input: string }[];
+  /** How long the thinking took, in milliseconds. */
+  readonly reasoningMs?: number;
+  /** Each under an id of its own, whatever the model called it. */
+  readonly toolCalls?: readonly AskedCall[];
+}
+
+/** What a conversation shows a model beside what is journaled of the request. */
+export interface ConversationParts {
+  readonly system?: string | undefined;
+  readonly messages: readonly ModelMessage[];
+  readonly tools: readonly ModelTool[];
+  /** The schema of the final answer, when it is more than text. */
+  readonly schema?: JsonSchema | undefined;
 }

@@ -7,8 +7,8 @@ import type { Effect } from '../kernel/effect.js';
 import type { Scope } from '../kernel/scope.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, PolicySpec, PromptSpec, RouteSpec } from '../protocol/loop.js';
-import { ask } from './ask.js';
-import { type Bench, benchOf, type NamedModel } from './bench.js';
+import { modelEffect, resolved } from './ask/effect.js';
+import { benchOf, type NamedModel } from './bench.js';
 import type { ModelReply, ModelRequest } from './model.js';
 import type { Origin } from './origin.js';
 import { compilePath } from './path.js';
@@ -32,14 +32,15 @@ export interface PromptParts {
 const DEFAULT_BACKEND: BackendRef = { id: 'mock' };
 
 export function promptBody(parts: PromptParts): (input: Json, scope: Scope) => Promise<Json> {
-  const { id, spec, output } = parts;
+  const { id, spec, output, origin, definition } = parts;
   const render = compileTemplate(spec.template, id);
   const route = compileRoutes(parts);
   return async (input, scope) => {
     const bench = benchOf(scope);
     const prompt = render(input);
     const request = requestOf(parts, bench.named(route(input, prompt)), prompt);
-    const effect = modelEffect(request, { parts, bench, scope, policy: resolved(parts.policy, bench) });
+    const policy = resolved(parts.policy, bench);
+    const effect = modelEffect(request, { bench, scope, origin, policy, definition, counts: 'turn' });
     const reply = (await scope.effect(effect)) as ModelReply;
     const first = readReply(reply.text, output);
     if (first.fits) return first.value;
@@ -65,28 +66,6 @@ function requestOf({ spec, output }: PromptParts, named: NamedModel, prompt: str
   };
 }
 
-interface Setting {
-  readonly parts: PromptParts;
-  readonly bench: Bench;
-  readonly scope: Scope;
-  readonly policy: PolicySpec | undefined;
-}
-
-/** Asks whatever backend the request names: a layer may have named another. */
-function modelEffect(request: ModelRequest, { parts, bench, scope, policy }: Setting): Effect {
-  const { origin, definition } = parts;
-  const turn = turnOf(scope);
-  const perform: Effect['perform'] = async (input, { signal }) => {
-    const asked = input as unknown as ModelRequest;
-    const { backendId: id, model, options } = asked;
-    const ref = options === undefined ? { id, model } : { id, model, options };
-    const opened = await bench.backend(id).open(ref, { origin, turn, answered: bench.answered(turn, ref) });
-    return ask(opened, asked, { signal });
-  };
-  const effect: Effect = { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform };
-  return policy === undefined ? effect : Object.assign(effect, { policy, definition });
-}
-
 /** The second and last answer, if it fits. Where even asking fails, the first answer is what counts. */
 async function repaired(
   scope: Scope,
@@ -97,10 +76,11 @@ async function repaired(
 ): Promise<Json | undefined> {
   const value = readReply(answer, output).value;
   const flaws = output.flaws(value).map(({ path, message }) => `${path || '/'} ${message}`);
+  const { prompt: asked = '' } = request;
   const prompt =
-    `${request.prompt}\n\nYour last answer was:\n${answer.slice(0, 4000)}\n\n` +
+    `${asked}\n\nYour last answer was:\n${answer.slice(0, 4000)}\n\n` +
     `It does not fit: ${flaws.join('; ').slice(0, 2000)}. Answer again with a JSON value that fits the schema, and nothing else.`;
-  const promptLength = request.promptLength + prompt.length - request.prompt.length;
+  const promptLength = request.promptLength + prompt.length - asked.length;
   try {
     const reply = (await scope.effect({ ...effect, input: { ...request, prompt, promptLength } })) as ModelReply;
     const second = readReply(reply.text, output);
@@ -127,16 +107,4 @@ function compileWhen({ when }: RouteSpec, id: string): (input: Json, prompt: str
   const over = when.promptLengthOver ?? -1;
   return (input, prompt) =>
     prompt.length > over && paths.every(({ path, wanted }) => JSON.stringify(path.one(input)) === wanted);
-}
-
-/** The policy with every backend's model by name: a layer knows no backends. */
-function resolved(policy: PolicySpec | undefined, bench: Bench): PolicySpec | undefined {
-  if (policy?.fallback === undefined) return policy;
-  return { ...policy, fallback: policy.fallback.map((ref) => bench.named(ref)) };
-}
-
-/** The root of the scope's path. */
-export function turnOf({ key }: Scope): string {
-  const end = key.indexOf('/');
-  return end === -1 ? key : key.slice(0, end);
 }

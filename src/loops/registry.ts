@@ -6,7 +6,7 @@ import { canonical } from '../journal/canonical.js';
 import { LoopError } from '../journal/errors.js';
 import { digest } from '../journal/record.js';
 import type { Json } from '../protocol/json.js';
-import type { CompositeStep, LoopDef } from '../protocol/loop.js';
+import type { CompositeSpec, CompositeStep, LoopDef } from '../protocol/loop.js';
 import { compileSteps } from './composite.js';
 import { type DefinedLoop, isDefinedLoop } from './defined.js';
 import { parseDefinition } from './definition/definition.js';
@@ -34,6 +34,9 @@ export interface Dangling {
   readonly missing: string;
 }
 
+/** A loop that another calls. */
+type Callee = Pick<CompositeStep, 'loopId' | 'loopVersion'>;
+
 const NOWHERE: Origin = { directory: undefined, trusted: false };
 
 export class Registry {
@@ -49,6 +52,7 @@ export class Registry {
 
   /** Takes a definition, as a document or made with defineLoop; a LoopError says what is wrong and where. */
   add(definition: unknown, origin: Origin = NOWHERE): Registered {
+    if (isDefinedLoop(definition)) for (const part of definition.parts ?? []) this.add(part, origin);
     const registered = isDefinedLoop(definition)
       ? registeredCode(definition, origin)
       : this.registeredDocument(definition, origin);
@@ -87,7 +91,7 @@ export class Registry {
   /** Steps that call what is not here. */
   dangling(): readonly Dangling[] {
     return this.list().flatMap(({ definition: { id, version, composite } }) =>
-      (composite?.steps ?? []).flatMap((step, stepIndex) =>
+      callsOf(composite).flatMap((step, stepIndex) =>
         this.find(step.loopId, step.loopVersion) === undefined
           ? [{ loop: `${id}@${version}`, stepIndex, missing: nameOf(step) }]
           : [],
@@ -102,7 +106,7 @@ export class Registry {
     const input = compileSchema(definition.inputSchema, `${where}: /inputSchema`);
     const output = compileSchema(definition.outputSchema, `${where}: /outputSchema`);
     if (prompt !== undefined) compileTemplate(prompt.template, id);
-    if (composite !== undefined) compileSteps(id, composite);
+    if (composite?.steps !== undefined) compileSteps(id, composite);
     if (tool !== undefined) this.assertRunnable(definition, origin, where);
     const text = canonical(definition as unknown as Json);
     return { definition, digest: digest(text), origin, input, output, code: undefined };
@@ -123,7 +127,14 @@ export class Registry {
   }
 }
 
-function nameOf({ loopId, loopVersion }: CompositeStep): string {
+/** What a composite calls: its steps, or the tools of its agent. */
+export function callsOf(composite: CompositeSpec | undefined): readonly Callee[] {
+  if (composite?.agent === undefined) return composite?.steps ?? [];
+  const { tools, handoffs = [] } = composite.agent;
+  return [...tools, ...handoffs].map((loopId) => ({ loopId }));
+}
+
+function nameOf({ loopId, loopVersion }: Callee): string {
   return loopVersion === undefined ? loopId : `${loopId}@${loopVersion}`;
 }
 

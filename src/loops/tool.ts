@@ -9,7 +9,7 @@ import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec, ToolSpec } from '../protocol/loop.js';
 import { isVendorType, LOG, type Note } from '../views/trace.js';
-import { benchOf } from './bench.js';
+import { Bench, benchOf, type Occasion, turnOf } from './bench.js';
 import { splitImplementation, type ToolCall, type ToolFunction } from './implementation.js';
 import type { Origin } from './origin.js';
 
@@ -20,25 +20,33 @@ export interface ToolParts {
   readonly policy: PolicySpec | undefined;
   /** Tells this definition from others of its id. */
   readonly definition: string;
+  /** What a person is asked before it runs, or null when nobody need be asked; for a tool that has a say in it. */
+  readonly describe?: Describe | undefined;
   /** The function, found when the tool is first called. */
   open(scope: Scope): Promise<ToolFunction> | ToolFunction;
 }
 
+/** Words for the person who is asked, made of the arguments. */
+export type Describe = (input: Json, context: { readonly mode?: string }) => Described | Promise<Described>;
+type Described = string | null | undefined;
+
 interface ToolOutcome {
   readonly output: Json;
   readonly notes?: readonly Note[];
+  /** What the tool streamed. */
+  readonly said?: string;
 }
 
 const MOST_NOTES = 1000;
+/** How much of what a tool streams is kept, in characters. */
+const MOST_SAID = 64 * 1024;
 
 export function toolBody(parts: ToolParts): (input: Json, scope: Scope) => Promise<Json> {
-  const { id, safety, policy, definition } = parts;
+  const { id, safety, policy, definition, describe } = parts;
   return async (input, scope) => {
     const perform: Effect['perform'] = (given, performance) => performTool(parts, scope, given, performance);
-    const effect: Effect = { kind: 'tool', name: id, input, safety, perform };
-    const { output } = (await scope.effect(
-      policy === undefined ? effect : Object.assign(effect, { policy, definition }),
-    )) as ToolOutcome;
+    const effect = { kind: 'tool', name: id, input, safety, perform, policy, definition, describe };
+    const { output } = (await scope.effect(effect as Effect)) as ToolOutcome;
     return output;
   };
 }
@@ -64,26 +72,63 @@ async function performTool(
   input: Json,
   performance: Performance,
 ): Promise<ToolOutcome> {
-  const notes: Note[] = [];
-  const say = (note: Note): void => {
-    if (notes.length < MOST_NOTES) notes.push(note);
-  };
-  const told: ToolCall = {
-    callId: scope.key,
-    idempotencyKey: performance.idempotencyKey,
-    get signal() {
-      return performance.signal;
-    },
-    config: parts.config,
-    log: (level, message) => say({ type: LOG, value: { level: String(level), message: String(message) } }),
-    emit: (type, value) => say(value === undefined ? { type: vendor(type) } : { type: vendor(type), value }),
-  };
+  const telling = new Telling(parts, scope, performance);
+  const { notes } = telling;
   try {
     const tool = await parts.open(scope);
-    const output = ((await tool(input, told)) ?? null) as Json;
-    return notes.length === 0 ? { output } : { output, notes };
+    const output = ((await tool(input, telling)) ?? null) as Json;
+    const { said } = telling;
+    return said === '' ? (notes.length === 0 ? { output } : { output, notes }) : { output, notes, said };
   } catch (thrown) {
     throw failure(parts.id, thrown, notes);
+  }
+}
+
+/** What a tool is told, and what it tells while it works. */
+class Telling implements ToolCall {
+  readonly callId: string;
+  readonly idempotencyKey: string;
+  readonly config: ToolCall['config'];
+  readonly notes: Note[] = [];
+  said = '';
+  private readonly performance: Performance;
+  private readonly occasion: Occasion | undefined;
+
+  constructor({ config }: ToolParts, scope: Scope, performance: Performance) {
+    this.callId = scope.key;
+    this.idempotencyKey = performance.idempotencyKey;
+    this.config = config;
+    this.performance = performance;
+    this.occasion = scope.context instanceof Bench ? scope.context.occasion(turnOf(scope)) : undefined;
+  }
+
+  get signal(): AbortSignal {
+    return this.performance.signal;
+  }
+
+  get toolCallId(): string | undefined {
+    return this.occasion?.watches.errand(this.callId)?.toolCallId;
+  }
+
+  log(level: 'debug' | 'info' | 'warn' | 'error', message: string): void {
+    this.note({ type: LOG, value: { level: String(level), message: String(message) } });
+  }
+
+  emit(type: string, value?: Json): void {
+    this.note(value === undefined ? { type: vendor(type) } : { type: vendor(type), value });
+  }
+
+  delta(text: string): void {
+    const piece = String(text);
+    if (this.said.length < MOST_SAID) this.said += piece.slice(0, MOST_SAID - this.said.length);
+    const errand = this.occasion?.watches.errand(this.callId);
+    if (errand === undefined) return;
+    const { agent: generationId, toolCallId, tool: toolName } = errand;
+    this.occasion?.live?.({ kind: 'tool-output', text: piece, generationId, toolCallId, toolName });
+  }
+
+  private note(note: Note): void {
+    if (this.notes.length < MOST_NOTES) this.notes.push(note);
   }
 }
 

@@ -1,6 +1,31 @@
+export type { Approval, ApprovalAnswer } from './approval.js';
 export type { Decision, Draft, Entry, ErrorRecord, KernelEntry, KernelFacts, KernelType, Safety } from './entry.js';
-export type { Json } from './json.js';
 export type {
+  ApprovalStatus,
+  AssistantMessageContent,
+  ChildGenerationContent,
+  EventContents,
+  EventEnvelope,
+  EventEnvelopeOf,
+  EventType,
+  GenerationFailureContent,
+  LoopTriggeredContent,
+  OtherAgentMessageContent,
+  ReasoningContent,
+  ToolCallContent,
+  ToolErrorContent,
+  ToolResultContent,
+  TriggerContent,
+  UserAbortContent,
+  UserMessageContent,
+} from './events.js';
+export { EVENT_TYPES } from './events.js';
+export type { Json } from './json.js';
+export type { LiveDelta } from './live.js';
+export type {
+  AgentComposite,
+  AgentSpec,
+  ApprovalPolicy,
   BackendRef,
   CacheSpec,
   CompositeSpec,
@@ -15,8 +40,37 @@ export type {
   RateLimitSpec,
   RetrySpec,
   RouteSpec,
+  StepsSpec,
+  StopSpec,
   ToolSpec,
 } from './loop.js';
+export type {
+  AssistantMessageDeltaInfo,
+  AssistantMessageInfo,
+  ReasoningDeltaInfo,
+  ReasoningStartInfo,
+  StreamHandlers,
+  StreamResult,
+  ToolApprovalRequiredInfo,
+  ToolCallInfo,
+  ToolErrorInfo,
+  ToolNotFoundInfo,
+  ToolOutputDeltaInfo,
+  ToolResultInfo,
+} from './streaming.js';
+export type {
+  LoopsTool,
+  LoopsToolDefinition,
+  LoopsToolOptions,
+  LoopsToolSet,
+  ToolCallOptions,
+  ToolContext,
+  ToolMessage,
+  ToolModelOutput,
+  ToolSchema,
+  TurnTool,
+} from './tool.js';
+export { ApprovalRequiredError, loopsTool } from './tool.js';
 export type {
   CoreEvent,
   CoreEventType,

@@ -46,10 +46,54 @@ export interface CompositeStep {
   readonly outputBinding?: string;
 }
 
-export interface CompositeSpec {
+/** Steps, one after another. */
+export interface StepsSpec {
   readonly steps: readonly CompositeStep[];
   readonly outputMapping?: { readonly [member: string]: Mapping } | Mapping;
+  readonly agent?: never;
 }
+
+/** Whether a tool runs, is asked about, or may not run at all. */
+export type ApprovalPolicy = 'always_allow' | 'ask' | 'blocked';
+
+/** Where an agent stops short, with a reason: none of these is a failure of anything. */
+export interface StopSpec {
+  /** Tokens that its model may read and write, all rounds together. */
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  /** How long after its start it may still begin something, in milliseconds; waiting for people counts too. */
+  readonly deadlineMs?: number;
+}
+
+/** Repeat until done: ask the model, run the tools that it chose. */
+export interface AgentSpec {
+  readonly backend: BackendRef;
+  readonly instructions?: string;
+  /** Loops that the model may call, by id: tools, other agents, anything. */
+  readonly tools: readonly string[];
+  /** Agents that may take over: what they answer is the answer. */
+  readonly handoffs?: readonly string[];
+  /** How often the model may be asked; 20 unless told. */
+  readonly maxRounds?: number;
+  readonly stop?: StopSpec;
+  /** What tools are told of how they are watched, as in `unsupervised`. */
+  readonly mode?: string;
+  /** By the tool's name; `*` is for all others. Holds for everything below this agent too, and only narrows. */
+  readonly approvals?: { readonly [tool: string]: ApprovalPolicy };
+  readonly maxTokens?: number;
+  readonly temperature?: number;
+  /** How long one tool may take, in milliseconds; ten minutes unless told. */
+  readonly toolTimeoutMs?: number;
+}
+
+/** A composite that is an agent. */
+export interface AgentComposite {
+  readonly agent: AgentSpec;
+  readonly steps?: never;
+  readonly outputMapping?: never;
+}
+
+export type CompositeSpec = StepsSpec | AgentComposite;
 
 /** Repeats what failed in a way that may pass: `attempts` counts the first one too. */
 export interface RetrySpec {
@@ -92,7 +136,7 @@ export interface PolicySpec {
   readonly rateLimit?: RateLimitSpec;
   readonly cache?: CacheSpec;
   readonly filters?: { readonly before?: readonly FilterSpec[]; readonly after?: readonly FilterSpec[] };
-  readonly approval?: 'always_allow' | 'ask' | 'blocked';
+  readonly approval?: ApprovalPolicy;
 }
 
 export interface LoopDef {

@@ -65,9 +65,11 @@ export interface LoopResult<O = unknown> {
 
 /** What a paused turn waits for. */
 export interface PendingItem {
-  readonly kind: 'signal' | 'doubt' | 'timer';
+  readonly kind: 'signal' | 'doubt' | 'timer' | 'approval';
   readonly key: string;
   readonly name?: string;
+  /** Of an approval: what an answer is given to. */
+  readonly id?: string;
   readonly input?: Json;
   readonly until?: string;
 }
@@ -88,10 +90,12 @@ export interface TurnStatus {
   readonly loopId: string;
   readonly loopVersion: string;
   /** `running`: in a live process; `interrupted`: begun, not ended, and nobody is at it. */
-  readonly status: 'ok' | 'error' | 'paused' | 'running' | 'interrupted';
+  readonly status: 'ok' | 'error' | 'stopped' | 'paused' | 'running' | 'interrupted';
   readonly startedAt: string;
   readonly endedAt?: string;
   readonly durationMs?: number;
   readonly error?: ResultError;
+  /** Why it stopped short. */
+  readonly reason?: string;
   readonly pending?: readonly PendingItem[];
 }

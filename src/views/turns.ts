@@ -1,5 +1,5 @@
 /** The turns of a session: what each was begun with, how it ended, or what it waits for. */
-import type { Entry } from '../protocol/entry.js';
+import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { PendingItem, TurnStatus } from '../protocol/trace.js';
 import { iso } from './time.js';
 
@@ -53,13 +53,28 @@ function opened(started: Entry): Standing {
 
 /** What an entry adds to, or takes from, what a turn waits for. */
 function wait(pending: Map<string, PendingItem>, { key, type, name, until = 0, safety, value, winner }: Entry): void {
-  if (type === 'wait.opened') pending.set(key, { kind: 'signal', key, name: name ?? '' });
+  if (type === 'wait.opened') pending.set(key, signalOf(key, name ?? ''));
   else if (type === 'timer.set') pending.set(key, { kind: 'timer', key, until: iso(until) });
   else if (type === 'effect.requested' && safety === 'once') pending.set(plain(key), doubt(plain(key), name, value));
   else if (type === 'race.won') {
     for (const other of pending.keys())
       if (other.startsWith(`${key}/`) && !other.startsWith(`${key}/${winner}/`)) pending.delete(other);
   } else if (/^(?:wait\.settled|timer\.fired|effect\.(?:returned|failed))$/.test(type)) pending.delete(key);
+}
+
+const APPROVAL = 'approval ';
+
+/** A wait for a signal; what waits for an approval says for which. */
+export function signalOf(key: string, name: string): PendingItem {
+  if (!name.startsWith(APPROVAL)) return { kind: 'signal', key, name };
+  return { kind: 'approval', key, id: name.slice(APPROVAL.length) };
+}
+
+/** Why a turn stopped short, if that is how it ended: of an error that says so. */
+export function stopOf({ code, message, data }: ErrorRecord): string | undefined {
+  if (code !== 'BUDGET_EXHAUSTED') return undefined;
+  const { reason } = (data ?? {}) as { readonly reason?: unknown };
+  return typeof reason === 'string' ? `${reason}: ${message}` : message;
 }
 
 function doubt(key: string, name: string | undefined, input: PendingItem['input']): PendingItem {
@@ -77,17 +92,9 @@ function plain(key: string): string {
 export function statusOf(sessionId: string, turnId: string, turn: Turn, running: boolean): TurnStatus {
   const { started, ended, pending } = turn;
   const begun = started.at - (started.took ?? 0);
-  const status =
-    ended === undefined
-      ? running
-        ? 'running'
-        : pending.length > 0
-          ? 'paused'
-          : 'interrupted'
-      : ended.type === 'call.completed'
-        ? 'ok'
-        : 'error';
-  const { code, message, data } = ended?.error ?? {};
+  const status = ended === undefined ? openStatus(pending, running) : endStatus(ended);
+  const reason = status === 'stopped' && ended?.error !== undefined ? stopOf(ended.error) : undefined;
+  const { code, message, data } = reason === undefined ? (ended?.error ?? {}) : {};
   return {
     turnId,
     sessionId,
@@ -99,6 +106,17 @@ export function statusOf(sessionId: string, turnId: string, turn: Turn, running:
     ...(code !== undefined && {
       error: { code, message: message ?? '', ...(data !== undefined && { details: data }) },
     }),
+    ...(reason !== undefined && { reason }),
     ...(status === 'paused' && { pending }),
   };
+}
+
+function openStatus(pending: readonly PendingItem[], running: boolean): TurnStatus['status'] {
+  if (running) return 'running';
+  return pending.length > 0 ? 'paused' : 'interrupted';
+}
+
+function endStatus({ type, error }: Entry): TurnStatus['status'] {
+  if (type === 'call.completed') return 'ok';
+  return error === undefined || stopOf(error) === undefined ? 'error' : 'stopped';
 }

@@ -3,6 +3,7 @@
  * first segments of a path are looked at, and only where they are plain; whether a path is well-formed is not asked.
  */
 import type { Json } from '../../protocol/json.js';
+import { agent } from './agent.js';
 import { loopId, version } from './identity.js';
 import { nearest } from './nearest.js';
 import { type Check, type Fields, type Flaws, fields, isFields, pointer, quote, suggest } from './shape.js';
@@ -86,8 +87,6 @@ function checkSteps(steps: readonly Json[], path: string, flaws: Flaws): Readonl
   return bindings;
 }
 
-const later = (what: string): string => `is not known in this version; write ${what} as "steps"`;
-
 function checkParts({ steps, outputMapping }: Fields, path: string, flaws: Flaws): void {
   const place = pointer(path, 'steps');
   if (steps === undefined) return;
@@ -102,13 +101,19 @@ function checkParts({ steps, outputMapping }: Fields, path: string, flaws: Flaws
 
 const anything: Check = () => undefined;
 
-const members = fields({
+const stepsShape = fields({
   required: { steps: anything },
   optional: { outputMapping: anything },
-  refused: { plan: later('the plan'), agent: later('the agent') },
+  refused: { plan: 'is not known in this version; write the plan as "steps"' },
+});
+
+const agentShape = fields({
+  required: { agent },
+  refused: { steps: 'may not stand beside "agent"', outputMapping: 'is for "steps"; an agent has an output schema' },
 });
 
 export const composite: Check = (value, path, flaws) => {
-  members(value, path, flaws);
+  if (isFields(value) && Object.hasOwn(value, 'agent')) return agentShape(value, path, flaws);
+  stepsShape(value, path, flaws);
   if (isFields(value)) checkParts(value, path, flaws);
 };

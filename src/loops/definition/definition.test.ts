@@ -103,7 +103,7 @@ verifies('lsem.4.shape', 'whoever keeps the document changes the loop behind our
   const read = parseDefinition(mine, 'here');
   expect(JSON.stringify(mine)).toBe(before);
   mine.composite.steps[0] = { loopId: 'other', inputMapping: { text: '$' } };
-  expect(read.composite?.steps[0]?.loopId).toBe('echo');
+  expect(read.composite?.steps?.[0]?.loopId).toBe('echo');
   expect(parseDefinition(Object.freeze(structuredClone(prompt)), 'here')).toEqual(prompt);
 });
 

@@ -1,6 +1,6 @@
 /** `show`: one definition, with what it is known by and who calls it. */
 import { LoopError } from '../../../journal/errors.js';
-import type { Registered, Registry } from '../../../loops/registry.js';
+import { callsOf, type Registered, type Registry } from '../../../loops/registry.js';
 import { loadLoops, settingsOf } from '../../compose.js';
 import { fileOf, loopOf, missing, wantedOf, warnBad } from '../definitions.js';
 import { plain } from '../paint.js';
@@ -29,7 +29,7 @@ export const show: Act = async ({ args, options, asked, terminal, json }) => {
 function shownOf({ definition, digest, origin: { file }, code }: Registered, registry: Registry) {
   const { id } = definition;
   const all = registry.list().map((registered) => registered.definition);
-  const calls = (definition.composite?.steps ?? []).map(({ loopId }) => loopId);
+  const calls = callsOf(definition.composite).map(({ loopId }) => loopId);
   return {
     definition,
     digest,
@@ -38,7 +38,7 @@ function shownOf({ definition, digest, origin: { file }, code }: Registered, reg
     versions: all.filter((other) => other.id === id).map(({ version }) => version),
     calls: [...new Set(calls)],
     calledBy: all
-      .filter(({ composite }) => composite?.steps.some(({ loopId }) => loopId === id))
+      .filter(({ composite }) => callsOf(composite).some(({ loopId }) => loopId === id))
       .map((other) => `${other.id}@${other.version}`),
   };
 }

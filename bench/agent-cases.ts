@@ -1,0 +1,137 @@
+/**
+ * The cases of the agent loop and of the AI SDK's own, by name: one mock model and one tool for both. Started with a
+ * name, this file measures that case and prints its microseconds per step.
+ */
+import { fileURLToPath } from 'node:url';
+import type { LanguageModelV3Prompt, LanguageModelV3ToolCall } from '@ai-sdk/provider';
+import { generateText, stepCountIs, streamText } from 'ai';
+import type { MockLanguageModelV3 } from 'ai/test';
+import { z } from 'zod';
+import { defineAgent, Host, memoryStore, Registry, type Store, systemClock, systemIds } from '../src/index.js';
+import { loopsTool } from '../src/protocol/tool.js';
+import { answersInPieces, callsAtOnce, callsInRounds, DONE, PIECE } from './agent-models.js';
+import type { Case } from './measure.js';
+
+const count = z.object({ n: z.number() });
+const addOne = async ({ n }: { readonly n: number }) => ({ n: n + 1 });
+const increment = loopsTool({ name: 'increment', description: 'Adds one.', inputSchema: count, execute: addOne });
+const tools = { increment };
+
+function insist(holds: boolean, what: unknown): void {
+  if (!holds) throw new Error(`It ended as ${JSON.stringify(what)?.slice(0, 500)}.`);
+}
+
+/** Asks the model so many times with the AI SDK's loop, which does not stream. */
+const sdk = (model: MockLanguageModelV3, asked: number) => async (): Promise<void> => {
+  const result = await generateText({ model, prompt: 'go', tools, stopWhen: stepCountIs(asked + 1), maxRetries: 0 });
+  insist(result.text === DONE && result.steps.length === asked, result.steps);
+};
+
+const sdkStreamed = (model: MockLanguageModelV3, asked: number) => async (): Promise<void> => {
+  const result = streamText({ model, prompt: 'go', tools, stopWhen: stepCountIs(asked + 1), maxRetries: 0 });
+  await result.consumeStream();
+  const steps = await result.steps;
+  insist((await result.text) === DONE && steps.length === asked, steps);
+};
+
+const sdkPieces = (model: MockLanguageModelV3, pieces: number) => async (): Promise<void> => {
+  const { fullStream } = streamText({ model, prompt: 'go', maxRetries: 0 });
+  let heard = 0;
+  let text = '';
+  for await (const part of fullStream) {
+    if (part.type !== 'text-delta') continue;
+    heard += 1;
+    text += part.text;
+  }
+  insist(heard === pieces && text === PIECE.repeat(pieces), { heard, text });
+};
+
+/** An agent with the tool, ready to run turns. */
+export function agentOf(model: MockLanguageModelV3) {
+  const registry = new Registry();
+  const loop = defineAgent({ id: 'bench', model, tools: [increment], maxRounds: 1000 });
+  return (prompt: string, store: Store, more: { sessionId?: string; onDelta?: (text: string) => void } = {}) => {
+    const { sessionId, onDelta } = more;
+    const host = new Host({ store, clock: systemClock, ids: systemIds, registry });
+    const request = { loop, input: { prompt }, ...(sessionId !== undefined && { sessionId }) };
+    return host.run(request, onDelta === undefined ? {} : { onDelta: ({ text }) => onDelta(text) });
+  };
+}
+
+/** Each turn on a host and a store of its own, all entries kept; its trace is folded only if it is read. */
+const ours = (model: MockLanguageModelV3, trace: 'kept' | 'read' = 'kept') => {
+  const turn = agentOf(model);
+  return async (): Promise<void> => {
+    const result = await turn('go', memoryStore());
+    insist(result.status === 'ok' && result.output?.text === DONE, result);
+    insist(trace === 'kept' || result.trace.length > 4, result.trace);
+  };
+};
+
+const ourPieces = (model: MockLanguageModelV3, pieces: number) => {
+  const turn = agentOf(model);
+  return async (): Promise<void> => {
+    let heard = 0;
+    let text = '';
+    const onDelta = (piece: string): void => {
+      heard += 1;
+      text += piece;
+    };
+    const { output } = await turn('go', memoryStore(), { onDelta });
+    insist(heard === pieces && text === PIECE.repeat(pieces) && output?.text === text, { heard, text });
+  };
+};
+
+/** A loop by hand over the same streams: what the model, its stream and the tool cost by themselves. */
+const byHand = (model: MockLanguageModelV3) => async (): Promise<void> => {
+  const prompt: LanguageModelV3Prompt = [{ role: 'user', content: [{ type: 'text', text: 'go' }] }];
+  for (;;) {
+    const { stream } = await model.doStream({ prompt });
+    const calls: LanguageModelV3ToolCall[] = [];
+    let text = '';
+    for await (const part of stream) {
+      if (part.type === 'text-delta') text += part.delta;
+      else if (part.type === 'tool-call') calls.push(part);
+    }
+    if (calls.length === 0) return insist(text === DONE, text);
+    prompt.push({ role: 'assistant', content: calls.map((call) => ({ ...call, input: JSON.parse(call.input) })) });
+    const content = calls.map(async ({ toolCallId, toolName, input }) => {
+      const value = await addOne(count.parse(JSON.parse(input)));
+      return { type: 'tool-result', toolCallId, toolName, output: { type: 'json', value } } as const;
+    });
+    prompt.push({ role: 'tool', content: await Promise.all(content) });
+  }
+};
+
+export const agentCases = {
+  '20 rounds': () => ({ steps: 20, run: ours(callsInRounds(20)) }),
+  'AI SDK, 20 rounds': () => ({ steps: 20, run: sdk(callsInRounds(20), 21) }),
+  'by hand, 20 rounds': () => ({ steps: 20, run: byHand(callsInRounds(20)) }),
+  '100 rounds': () => ({ steps: 100, run: ours(callsInRounds(100)) }),
+  'AI SDK, 100 rounds': () => ({ steps: 100, run: sdk(callsInRounds(100), 101) }),
+  '20 rounds, trace read': () => ({ steps: 20, run: ours(callsInRounds(20), 'read') }),
+  'AI SDK, 20 rounds, streamed': () => ({ steps: 20, run: sdkStreamed(callsInRounds(20), 21) }),
+  '10,000 deltas': () => ({ steps: 10_000, run: ourPieces(answersInPieces(10_000), 10_000) }),
+  'AI SDK, 10,000 deltas': () => ({ steps: 10_000, run: sdkPieces(answersInPieces(10_000), 10_000) }),
+  '1,000 calls': () => ({ steps: 1_000, run: ours(callsAtOnce(1_000)) }),
+  'AI SDK, 1,000 calls': () => ({ steps: 1_000, run: sdk(callsAtOnce(1_000), 2) }),
+} as const satisfies Record<string, () => Case>;
+
+export type AgentCase = keyof typeof agentCases;
+
+const PASS = 1_000_000_000n;
+
+/** Runs for about a second, whatever the case costs. */
+async function pass({ steps, run }: Case): Promise<number> {
+  const start = process.hrtime.bigint();
+  let runs = 0;
+  for (; process.hrtime.bigint() - start < PASS; runs++) await run();
+  return Number(process.hrtime.bigint() - start) / 1000 / (runs * steps);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const one = agentCases[process.argv[2] as AgentCase]();
+  await pass(one);
+  console.log(Math.min(await pass(one), await pass(one), await pass(one)));
+  process.exit();
+}

@@ -1,0 +1,98 @@
+/** The agent loop beside the AI SDK's own, both with the same mock model in the same run; what a session costs on disk. */
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { openSqlite } from '../src/adapters/sqlite/index.js';
+import { type AgentCase, agentCases, agentOf } from './agent-cases.js';
+import { answersWith } from './agent-models.js';
+import { median, ratio } from './measure.js';
+import { atMost, note, section } from './table.js';
+
+const ROUNDS = 5;
+const STARTS = 15;
+const MB = 1024 * 1024;
+
+const program = fileURLToPath(new URL('agent-cases.js', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Microseconds per step of each case, one number a round, each in a process of its own. */
+function measureCases(): Record<AgentCase, number[]> {
+  const names = Object.keys(agentCases) as AgentCase[];
+  const seen = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<AgentCase, number[]>;
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const name of names)
+      seen[name].push(Number(execFileSync(process.execPath, [program, name], { encoding: 'utf8' })));
+  }
+  return seen;
+}
+
+function benchSpeed(): void {
+  section('Agents beside the AI SDK, one mock model for both; ours journals every round and streams every answer');
+  const seen = measureCases();
+  const of = (ours: AgentCase, theirs: AgentCase): number => ratio(seen[ours], seen[theirs]);
+  const sdk = 'x AI SDK';
+  atMost('a tool round, 20 of them', of('20 rounds', 'AI SDK, 20 rounds'), 0.1, sdk);
+  atMost('100 rounds against 20, per round', of('100 rounds', '20 rounds'), 1.3, 'x');
+  atMost('a delta, 10,000 of them, none lost', of('10,000 deltas', 'AI SDK, 10,000 deltas'), 0.2, sdk);
+  atMost('a tool call, 1,000 in one reply', of('1,000 calls', 'AI SDK, 1,000 calls'), 0.5, sdk);
+  for (const name of Object.keys(seen) as AgentCase[]) note(`${name}: ${median(seen[name]).toFixed(2)} us each`);
+  const streamed = of('20 rounds, trace read', 'AI SDK, 20 rounds, streamed');
+  note(`a round with its trace read, against streamText, which streams too: ${streamed.toFixed(3)} ${sdk}`);
+}
+
+const TURNS = 100;
+/** Characters that a turn adds on either side; random, so that nothing can be saved on them. */
+const SAID = 25_000;
+const randomText = (): string => randomBytes((SAID / 4) * 3).toString('base64url');
+
+/** Runs so many turns of one session, closes the store, and says how many bytes its files have. */
+async function bytesAfter(folder: string, turns: number): Promise<number> {
+  const store = await openSqlite(join(folder, 'session.db'));
+  for (let n = 0; n < turns; n++) {
+    const answer = randomText();
+    const { output } = await agentOf(answersWith(answer))(randomText(), store, { sessionId: 'long' });
+    if (output?.text !== answer) throw new Error('A turn did not end with its answer.');
+  }
+  await store.close();
+  return readdirSync(folder).reduce((sum, file) => sum + statSync(join(folder, file)).size, 0);
+}
+
+async function benchBytes(): Promise<void> {
+  section(`A session of ${TURNS} turns with 50 KB of new text each, on SQLite`);
+  const folder = mkdtempSync(join(tmpdir(), 'rondo-bench-'));
+  try {
+    const half = await bytesAfter(folder, TURNS / 2);
+    const all = await bytesAfter(folder, TURNS / 2);
+    atMost('all files, the store closed', all / MB, 6, 'MB');
+    atMost('bytes of the second half against the first', (all - half) / half, 1.2, 'x');
+    note(`new text alone: ${((TURNS * 2 * SAID) / MB).toFixed(2)} MB`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function startOf(text: string): number {
+  const start = process.hrtime.bigint();
+  execFileSync(process.execPath, ['--input-type=module', '-e', text], { cwd: root });
+  return Number(process.hrtime.bigint() - start) / 1e6;
+}
+
+/** Both starts in turn, the bare one on either side, so that a slow moment does not look like an import. */
+function benchImport(): void {
+  section('Start');
+  const extra = Array.from({ length: STARTS }, () => {
+    const before = startOf('0');
+    const loaded = startOf("import './lib/protocol/events.js'");
+    return loaded - (before + startOf('0')) / 2;
+  });
+  atMost("import 'rondo/events' over a bare node", median(extra), 3, 'ms');
+}
+
+export async function benchAgents(): Promise<void> {
+  benchSpeed();
+  await benchBytes();
+  benchImport();
+}

@@ -1,0 +1,134 @@
+/** `run_command`: a command line, confined, in bounds, with its exit code as a result: that a test fails is no failure of ours. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { StringDecoder } from 'node:string_decoder';
+import { type Answer, actingTool, type BoxTool } from './box.js';
+import { type Ending, type Program, run } from './child.js';
+import { inputOf } from './input.js';
+import type { CommandOptions } from './options.js';
+import { refusal } from './refusal.js';
+import type { Roots } from './roots.js';
+import { HOME, PATH, sandboxed, usable } from './sandbox.js';
+
+interface Running {
+  readonly command: string;
+  readonly directory?: string;
+  readonly timeoutSeconds?: number;
+}
+
+const TIMEOUT = 120_000;
+const OUTPUT = 64 * 1024;
+
+const inputSchema = inputOf({
+  command: { type: 'string', min: 1, max: 20_000, description: 'What /bin/sh is to run.' },
+  directory: { type: 'string', optional: true, description: 'Where it runs; the first root unless told.' },
+  timeoutSeconds: {
+    type: 'integer',
+    optional: true,
+    min: 1,
+    max: 3600,
+    description: 'When it is killed, if sooner than usual.',
+  },
+});
+
+export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<Running> {
+  return actingTool<Running>({
+    name: 'run_command',
+    description:
+      'Runs a command line with /bin/sh and answers with its exit code and what it printed. ' +
+      'It sees the system’s programs and the roots, nothing is on its stdin, and nothing that it starts outlives it.',
+    inputSchema,
+    safety: 'once',
+    ask: async ({ command, directory = '.' }) => {
+      const bubblewrap = await sandboxOf(options);
+      const network = options.network ? 'with network' : 'without network';
+      const how = bubblewrap === undefined ? 'WITHOUT a sandbox' : `in a sandbox ${network}`;
+      return `Run in ${roots.shown(await realDirectory(roots, directory))}, ${how}:\n${command}`;
+    },
+    execute: async (input, { abortSignal, onToolOutputDelta }) => {
+      if (input.command.includes('\0')) throw refusal('command has a NUL character in it, which no command line has.');
+      const directory = await realDirectory(roots, input.directory ?? '.');
+      const bubblewrap = await sandboxOf(options);
+      const limit = options.timeoutMs ?? TIMEOUT;
+      const bounds = {
+        timeoutMs: Math.min(limit, (input.timeoutSeconds ?? Number.POSITIVE_INFINITY) * 1000),
+        maxOutputBytes: options.maxOutputBytes ?? OUTPUT,
+        heard: streamed(onToolOutputDelta, options.maxOutputBytes ?? OUTPUT),
+      };
+      const { command } = input;
+      if (bubblewrap === undefined) return bare(command, { ...bounds, directory }, options, abortSignal);
+      const argv = sandboxed(bubblewrap, { roots: roots.all, directory, network: options.network ?? false }, command);
+      const program = { ...bounds, argv, directory: '/', env: environment(HOME, options) };
+      return answerOf(await run(program, abortSignal), program, true);
+    },
+  });
+}
+
+/** The program to confine with; undefined to run without, which only an option can ask for. */
+async function sandboxOf({ sandbox = 'required', bubblewrap }: CommandOptions): Promise<string | undefined> {
+  if (sandbox === 'off') return undefined;
+  const found = await usable(bubblewrap);
+  if ('bubblewrap' in found) return found.bubblewrap;
+  if (sandbox === 'preferred') return undefined;
+  throw refusal(
+    `Nothing was run: commands need the sandbox bubblewrap, and ${found.flaw}. ` +
+      'Install it, or let the operator set commands.sandbox to "preferred" or "off".',
+  );
+}
+
+/** Without a sandbox: the same bounds, and a home that is gone afterwards, but all that this user may do. */
+async function bare(
+  command: string,
+  bounds: Omit<Program, 'argv' | 'env'>,
+  options: CommandOptions,
+  abort: AbortSignal | undefined,
+): Promise<Answer> {
+  const home = await mkdtemp(join(tmpdir(), 'rondo-home-'));
+  try {
+    const program = { ...bounds, argv: ['/bin/sh', '-c', command], env: environment(home, options) };
+    return answerOf(await run(program, abort), program, false);
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+/** Nothing of ours: it may be secret. */
+function environment(home: string, { env = {} }: CommandOptions): { readonly [name: string]: string } {
+  const path = [...new Set([dirname(process.execPath), ...PATH])].join(':');
+  return { PATH: path, LANG: 'C.UTF-8', HOME: home, ...env };
+}
+
+async function realDirectory(roots: Roots, path: string): Promise<string> {
+  return roots.open(path, 'directory', async ({ real }) => real);
+}
+
+/** Hands on what is printed as text, as much of it as is kept. */
+function streamed(onToolOutputDelta: (delta: string) => void, most: number): (piece: Buffer) => void {
+  const decoder = new StringDecoder('utf8');
+  let left = most;
+  return (piece) => {
+    if (left <= 0) return;
+    const text = decoder.write(piece.subarray(0, left));
+    left -= piece.length;
+    if (text !== '') onToolOutputDelta(text);
+    if (left <= 0) onToolOutputDelta('\n… the rest is not streamed …\n');
+  };
+}
+
+function answerOf({ exitCode, signal, output, stopped }: Ending, { timeoutMs }: Program, inSandbox: boolean): Answer {
+  const note =
+    stopped === 'time'
+      ? `It was killed after ${timeoutMs} ms.`
+      : stopped === 'flood'
+        ? `It was killed: it printed more than anybody can read (${output.total} bytes).`
+        : undefined;
+  return {
+    exitCode,
+    ...(signal === null ? {} : { signal }),
+    output: output.text(),
+    ...(output.cut === 0 ? {} : { cutBytes: output.cut }),
+    sandboxed: inSandbox,
+    ...(note === undefined ? {} : { note }),
+  };
+}

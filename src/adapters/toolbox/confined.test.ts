@@ -1,0 +1,247 @@
+/** No path leads out of the roots: not by its spelling, not through links, not when they are swapped under it. */
+import { execFileSync, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFile, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import { editFile } from './edit.js';
+import { cleanUp, failure, SECRET, snapshot, stage, use } from './fixtures/stage.mjs';
+import { toolbox } from './index.js';
+import { listFiles } from './list.js';
+import { byComparison, Roots } from './roots.js';
+import { searchFiles } from './search.js';
+import { viewFile } from './view.js';
+import { writeFile } from './write.js';
+
+afterAll(cleanUp);
+
+type Stage = ReturnType<typeof stage>;
+
+/** A root full of links that lead out of it, one way or another. */
+function trapped(): Stage {
+  const place = stage({ 'a/b/c.txt': 'inside\n', 'file.txt': 'inside\n' });
+  const { root, outside, evil } = place;
+  const links = {
+    out: outside,
+    relative: '../outside',
+    evil,
+    up: '..',
+    deep: 'a/../../outside',
+    chain: 'out',
+    'a/back': '../../outside',
+    'secret.lnk': join(outside, 'secret.txt'),
+    'secret.rel': '../outside/secret.txt',
+    dangling: join(outside, 'new.txt'),
+    slash: '/',
+    self: '/proc/self/root',
+    loop: 'loop',
+  };
+  for (const [name, target] of Object.entries(links)) symlinkSync(target, join(root, name));
+  return place;
+}
+
+function payloads({ root, outside, evil }: Stage): readonly string[] {
+  const dots = ['../', '..//', './../', '%2e%2e/', '%2e%2e%2f', '..%2f', '%252e%252e%252f', '..%c0%af', '..\\', '..%5c', '..;/'];
+  const wide = ['\uff0e\uff0e/', '..\u2215', '.\u200b./', '..\0/', '.%00./', '....//', '..../', '.../'];
+  const spelled = [...dots, ...wide].flatMap((up) => [
+    `${up}outside/secret.txt`,
+    `a/${up}${up}outside/secret.txt`,
+    `a/b/${up}${up}${up}outside/secret.txt`,
+    `${up.repeat(40)}${outside.slice(1)}/secret.txt`,
+    `${root}/${up}outside/secret.txt`,
+    `${up}root-evil/secret.txt`,
+  ]);
+  const absolute = [outside, evil].flatMap((directory) => [
+    `${directory}/secret.txt`,
+    `/${directory}/secret.txt`,
+    `//${directory}/secret.txt`,
+    `/.${directory}/secret.txt`,
+    `file://${directory}/secret.txt`,
+    `/proc/self/root${directory}/secret.txt`,
+    `/proc/self/cwd/../../../../../..${directory}/secret.txt`,
+    `/dev/fd/../../proc/self/root${directory}/secret.txt`,
+    `${root}/../..${directory}/secret.txt`,
+    `~${directory}/secret.txt`,
+    `$HOME/..${directory}/secret.txt`,
+    `${directory}/secret.txt\0.txt`,
+  ]);
+  const links = ['out', 'relative', 'evil', 'up/outside', 'deep', 'chain', 'a/back', 'a/../out', 'out/../out', './/out/.'];
+  const through = [...links, `slash${outside}`, `self${outside}`, `up/up/..${outside}`, 'loop', 'chain/../chain'].flatMap((link) => [
+    `${link}/secret.txt`,
+    `${link}/./secret.txt`,
+    `${link}//secret.txt`,
+    `${root}/${link}/secret.txt`,
+    `${link}/new.txt`,
+    `${link}/new/deep.txt`,
+    `${link}`,
+    `${link}/`,
+  ]);
+  const files = ['secret.lnk', 'secret.rel', 'dangling', './secret.lnk', 'a/../secret.rel', `${root}/dangling`].flatMap((file) => [
+    file,
+    `${file}/`,
+    `${file}/.`,
+  ]);
+  return [...new Set([...spelled, ...absolute, ...through, ...files, '..', '../', '/', '', '.', '\0', `${root}-evil`, `${root}/..`])];
+}
+
+verifies('toolbox.confined', 'one of 300 paths leads out of the root', async () => {
+  const place = trapped();
+  const box = toolbox({ roots: [place.root] });
+  const before = [snapshot(place.outside), snapshot(place.evil)];
+  const paths = payloads(place);
+  expect(paths.length).toBeGreaterThanOrEqual(300);
+  const said: string[] = [];
+  for (const path of paths) {
+    said.push(await failure(use(box.view_file, { path })));
+    said.push(await failure(use(box.search_files, { path, query: SECRET })));
+    said.push(await failure(use(box.list_files, { path, depth: 2 })));
+    said.push(await failure(use(box.edit_file, { path, old: SECRET, new: 'overwritten' })));
+    said.push(await failure(use(box.write_file, { path, content: 'overwritten' })));
+    said.push(await failure(Promise.resolve(box.write_file.requestApproval?.({ path, content: 'x' }, {}))));
+  }
+  expect(said.filter((text) => text.includes(SECRET))).toEqual([]);
+  expect(said.filter((text) => text.includes('new.txt') && text.includes('"entries"'))).toEqual([]);
+  expect([snapshot(place.outside), snapshot(place.evil)]).toEqual(before);
+  expect(readdirSync(join(place.root, '..')).sort()).toEqual(['outside', 'root', 'root-evil']);
+  expect(said.filter((text) => text.includes('is outside of the directories')).length).toBeGreaterThan(300);
+});
+
+verifies('toolbox.confined', 'a path inside is refused because it looks odd', async () => {
+  const { root } = stage({ 'a/b.txt': 'inside\n', '..c': 'inside\n', '%2e%2e': 'inside\n', 'a b': 'inside\n' });
+  symlinkSync(join(root, 'a'), join(root, 'inner'));
+  const { view_file } = toolbox({ roots: [root] });
+  for (const path of ['a/b.txt', './a//b.txt', 'a/../a/b.txt', `${root}/a/b.txt`, 'inner/b.txt', '..c', '%2e%2e', 'a b', '../root/a/b.txt']) {
+    expect(await use(view_file, { path })).toMatchObject({ text: '1\tinside' });
+  }
+});
+
+verifies('toolbox.confined', 'a pipe, a socket or a device is read, or waited for', async () => {
+  const { root } = stage();
+  execFileSync('mkfifo', [join(root, 'pipe')]);
+  const { view_file, edit_file, write_file, search_files, list_files } = toolbox({ roots: [root] });
+  for (const work of [
+    use(view_file, { path: 'pipe' }),
+    use(edit_file, { path: 'pipe', old: 'a', new: 'b' }),
+    use(write_file, { path: 'pipe', content: 'a' }),
+  ]) {
+    expect(await failure(work)).toBe('"pipe" is not a regular file (a pipe, a socket or a device), and is not touched.');
+  }
+  expect(await use(search_files, { query: 'a' })).toMatchObject({ matches: [], files: 0 });
+  expect(await use(list_files, {})).toMatchObject({ entries: ['pipe|'] });
+  const devices = toolbox({ roots: ['/dev'] });
+  expect(await failure(use(devices.view_file, { path: 'null' }))).toMatch(/is not a regular file/);
+});
+
+verifies('toolbox.confined', 'roots that cannot be used are taken', () => {
+  const { root } = stage({ file: '' });
+  const made = (roots: readonly string[]): (() => unknown) => () => toolbox({ roots });
+  expect(made([])).toThrow('options.roots must be a list of directories with at least one in it.');
+  expect(made([join(root, 'none')])).toThrow(/cannot be used \(ENOENT\); make it first/);
+  expect(made([join(root, 'file')])).toThrow(/is not a directory/);
+  expect(made(['/'])).toThrow(/is the whole file system/);
+});
+
+verifies('toolbox.confined', 'the second of two roots cannot be reached, or one leads into a third', async () => {
+  const [one, two] = [stage({ a: 'one\n' }), stage({ b: 'two\n' })];
+  const { view_file, list_files } = toolbox({ roots: [one.root, two.root] });
+  expect(await use(view_file, { path: join(two.root, 'b') })).toMatchObject({ path: join(two.root, 'b'), text: '1\ttwo' });
+  expect(await use(list_files, { path: two.root })).toMatchObject({ entries: [join(two.root, 'b')] });
+  expect(await failure(use(view_file, { path: 'b' }))).toMatch(/does not exist/);
+  expect(await failure(use(view_file, { path: join(two.outside, 'secret.txt') }))).toMatch(/is outside/);
+});
+
+interface Race {
+  readonly done: number;
+  readonly refused: number;
+  readonly leaks: readonly string[];
+  readonly outside: string;
+}
+
+/** Uses the tools while a directory and a file are swapped for links that lead out. */
+async function race(rootsOf: (root: string) => Roots, rounds: number): Promise<Race> {
+  const place = stage({ 'dir/secret.txt': 'harmless\n', 'file.txt': 'harmless\n' });
+  const roots = rootsOf(place.root);
+  const tools = [viewFile(roots), searchFiles(roots), listFiles(roots), writeFile(roots), editFile(roots)] as const;
+  const [view, search, list, write, edit] = tools;
+  const swapper = fork(new URL('fixtures/swapper.mjs', import.meta.url), [place.root, place.outside], { execArgv: [] });
+  try {
+    await once(swapper, 'message');
+    const said: string[] = [];
+    for (let i = 0; i < rounds; i++) {
+      const works = [
+        use(view, { path: i % 2 === 0 ? 'dir/secret.txt' : 'file.txt' }),
+        use(search, { query: 'e', path: i % 2 === 0 ? 'dir' : '.' }),
+        use(list, { path: 'dir', depth: 2 }),
+        use(write, { path: `dir/new-${i % 5}.txt`, content: 'overwritten\n' }),
+        use(write, { path: 'dir/secret.txt', content: 'harmless\n' }),
+        use(edit, { path: 'file.txt', old: SECRET.slice(0, 5), new: 'overwritten' }),
+        use(write, { path: `dir/made/${i}.txt`, content: 'overwritten\n' }),
+      ];
+      said.push(...(await Promise.all(works.map((work) => failure(work)))));
+    }
+    const returned = said.filter((text) => text.startsWith('It returned'));
+    const leaks = said.filter((text) => text.includes(SECRET));
+    return { done: returned.length, refused: said.length - returned.length, leaks, outside: snapshot(place.outside) };
+  } finally {
+    const gone = once(swapper, 'exit');
+    swapper.kill('SIGKILL');
+    await gone;
+  }
+}
+
+verifies('toolbox.confined', 'a link that is swapped in after the check leads out', async (context) => {
+  const found = existsSync('/proc/self/fd');
+  context.skip(!found, 'needs /proc');
+  const { done, refused, leaks, outside } = await race((root) => new Roots([root]), 300);
+  expect(leaks).toEqual([]);
+  expect(outside).toBe(`secret.txt: ${SECRET}\n`);
+  // Both ends of the race were seen.
+  expect(done).toBeGreaterThan(50);
+  expect(refused).toBeGreaterThan(50);
+});
+
+verifies('toolbox.confined', 'where the system does not tell what is open, a swapped link leads out', async () => {
+  const { done, refused, leaks, outside } = await race((root) => new Roots([root], byComparison), 150);
+  expect(leaks).toEqual([]);
+  // A file without a byte in it may be left where the directory was swapped in the middle of its making.
+  expect(outside.split('\n').filter((line) => line !== '' && !/^\.rondo-[0-9a-f]+: $/.test(line))).toEqual([`secret.txt: ${SECRET}`]);
+  expect(done).toBeGreaterThan(20);
+  expect(refused).toBeGreaterThan(20);
+});
+
+verifies('toolbox.confined', 'the swapping of links proves nothing, as it would catch nobody', async () => {
+  const place = stage({ 'dir/secret.txt': 'harmless\n', 'file.txt': 'harmless\n' });
+  const swapper = fork(new URL('fixtures/swapper.mjs', import.meta.url), [place.root, place.outside], { execArgv: [] });
+  let leaked = false;
+  try {
+    await once(swapper, 'message');
+    const file = join(place.root, 'dir/secret.txt');
+    // What most tools do: look where it leads, then read it.
+    for (let i = 0; i < 50_000 && !leaked; i++) {
+      const inside = await realpath(file).then((real) => real.startsWith(place.root)).catch(() => false);
+      if (inside) leaked = (await readFile(file, 'utf8').catch(() => '')).includes(SECRET);
+    }
+  } finally {
+    const gone = once(swapper, 'exit');
+    swapper.kill('SIGKILL');
+    await gone;
+  }
+  expect(leaked).toBe(true);
+});
+
+verifies('toolbox.confined', 'a root that is replaced by a link takes the tools elsewhere', async () => {
+  const place = stage({ 'secret.txt': 'harmless\n' });
+  const box = toolbox({ roots: [place.root] });
+  execFileSync('mv', [place.root, `${place.root}-moved`]);
+  symlinkSync(place.outside, place.root);
+  expect(realpathSync(join(place.root, 'secret.txt'))).toBe(join(place.outside, 'secret.txt'));
+  expect(await failure(use(box.view_file, { path: 'secret.txt' }))).toMatch(/is outside/);
+  expect(await failure(use(box.write_file, { path: 'secret.txt', content: 'x' }))).toMatch(/is outside/);
+  expect(await failure(use(box.write_file, { path: 'new.txt', content: 'x' }))).toMatch(/is outside/);
+  expect(readFileSync(join(place.outside, 'secret.txt'), 'utf8')).toBe(`${SECRET}\n`);
+  mkdirSync(join(place.outside, 'sub'));
+  writeFileSync(join(place.outside, 'sub', 'x'), SECRET);
+  expect(await failure(use(box.list_files, { path: 'sub' }))).toMatch(/is outside/);
+});

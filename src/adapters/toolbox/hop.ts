@@ -1,0 +1,159 @@
+/**
+ * One GET to one URL. The name is resolved here, every address that it has is judged, and the connection is opened to one of
+ * exactly those addresses, as numbers: nobody resolves the name again. Nothing is kept between requests.
+ */
+import { lookup } from 'node:dns/promises';
+import { type IncomingMessage, request } from 'node:http';
+import { isIP, connect as netConnect, type Socket } from 'node:net';
+import { connect as tlsConnect } from 'node:tls';
+import { isPublic } from './address.js';
+import type { FetchOptions } from './options.js';
+import { refusal } from './refusal.js';
+import { cut } from './text.js';
+
+export interface Page {
+  readonly status: number;
+  /** Where it leads instead. */
+  readonly location: string | undefined;
+  readonly contentType: string;
+  readonly encoding: string | undefined;
+  readonly body: Buffer;
+  /** Whether it went on beyond what was read. */
+  readonly more: boolean;
+}
+
+const BYTES = 1024 * 1024;
+const PORTS = ['80', '443', '8080', '8443'];
+const LONGEST = 4096;
+/** Addresses that are tried, one after another. */
+const TRIED = 3;
+
+/** The URL, if it is one that may be asked at all. Nothing is sent or looked up to tell. */
+export function admitted(text: string, base: URL | undefined, options: FetchOptions): URL {
+  const named = JSON.stringify(cut(text, 200));
+  if (text.length > LONGEST || !URL.canParse(text, base?.href)) throw refusal(`${named} is not a URL.`);
+  const url = new URL(text, base?.href);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw refusal(`${named} is refused: only http and https can be fetched.`);
+  }
+  if (url.username !== '' || url.password !== '') throw refusal(`${named} is refused: it has a user name in it.`);
+  const port = url.port || (url.protocol === 'https:' ? '443' : '80');
+  if (!options.allowPrivate && !PORTS.includes(port)) {
+    throw refusal(`${named} is refused: port ${port} is not one of ${PORTS.join(', ')}.`);
+  }
+  const host = bareHost(url);
+  if (options.allow !== undefined && !options.allow.some((pattern) => fits(pattern, host))) {
+    throw refusal(`${named} is refused: of hosts only ${options.allow.join(', ')} may be fetched.`);
+  }
+  return url;
+}
+
+/** Without brackets, and without the dot that ends a full name. */
+function bareHost({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+}
+
+function fits(pattern: string, host: string): boolean {
+  return pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern;
+}
+
+/** The addresses of the host, if all of them may be reached: one that may not is enough to refuse. */
+async function addressesOf(url: URL, options: FetchOptions): Promise<readonly string[]> {
+  const host = bareHost(url);
+  const resolve = options.resolve ?? systemResolve;
+  const addresses = isIP(host) === 0 ? await resolve(host) : [host];
+  const bad = addresses.find((address) => isIP(address) === 0 || !(options.allowPrivate || isPublic(address)));
+  if (bad !== undefined) throw refusal(`${url.host} is refused: it is not on the public internet.`);
+  if (addresses.length === 0) throw refusal(`${url.host} has no address.`);
+  // The older kind first: where the newer does not work, nothing says so for a long time.
+  return [...addresses].sort((a, b) => isIP(a) - isIP(b)).slice(0, TRIED);
+}
+
+async function systemResolve(hostname: string): Promise<readonly string[]> {
+  return (await lookup(hostname, { all: true, verbatim: true })).map(({ address }) => address);
+}
+
+/** Asks for the page. The signal ends it at any point, and rejects with its reason. */
+export async function hop(url: URL, options: FetchOptions, signal: AbortSignal): Promise<Page> {
+  const addresses = await until(signal, addressesOf(url, options));
+  let failure: unknown;
+  for (const address of addresses) {
+    try {
+      return await get(url, address, options, signal);
+    } catch (error) {
+      failure = error;
+    }
+    signal.throwIfAborted();
+  }
+  throw failure;
+}
+
+async function get(url: URL, address: string, options: FetchOptions, signal: AbortSignal): Promise<Page> {
+  const headers = {
+    host: url.host,
+    accept: 'text/html, text/*;q=0.9, application/json;q=0.9, application/xml;q=0.9, */*;q=0.1',
+    'accept-encoding': 'identity',
+    'user-agent': 'rondo',
+  };
+  const createConnection = (): Socket => socketTo(url, address, options);
+  const sent = request({ method: 'GET', path: `${url.pathname}${url.search}`, headers, createConnection });
+  const stop = (): void => void sent.destroy();
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    const incoming = await new Promise<IncomingMessage>((answered, reject) => {
+      sent.on('response', answered).on('error', reject);
+      sent.on('close', () => reject(new Error('the connection was closed without an answer')));
+      sent.end();
+    });
+    const read = await bodyOf(incoming, options.maxBytes ?? BYTES);
+    signal.throwIfAborted();
+    const { statusCode: status = 0, headers: answered } = incoming;
+    const { location, 'content-type': contentType = '', 'content-encoding': encoding } = answered;
+    return { status, location, contentType, encoding, ...read };
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    signal.removeEventListener('abort', stop);
+    sent.destroy();
+  }
+}
+
+/** Opened to the number; the name is only for the certificate. */
+function socketTo(url: URL, address: string, { connect = netSocket }: FetchOptions): Socket {
+  const secure = url.protocol === 'https:';
+  const socket = connect(address, Number(url.port || (secure ? 443 : 80)));
+  if (!secure) return socket;
+  const host = bareHost(url);
+  return tlsConnect({ socket, host, ALPNProtocols: ['http/1.1'], ...(isIP(host) === 0 && { servername: host }) });
+}
+
+function netSocket(host: string, port: number): Socket {
+  return netConnect({ host, port, autoSelectFamily: false });
+}
+
+async function bodyOf(incoming: IncomingMessage, most: number): Promise<Pick<Page, 'body' | 'more'>> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  incoming.on('error', () => undefined);
+  for await (const piece of incoming as AsyncIterable<Buffer>) {
+    pieces.push(piece);
+    size += piece.length;
+    if (size > most) return { body: Buffer.concat(pieces).subarray(0, most), more: true };
+  }
+  return { body: Buffer.concat(pieces), more: false };
+}
+
+/** Work that cannot be stopped, no longer waited for than the signal allows. */
+async function until<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  let abort = (): void => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    abort = () => reject(signal.reason);
+  });
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * `toolbox:NAME`: a tool of the toolbox in a JSON or TOML definition. Paths of its roots start at the definition and, unless
+ * the operator trusts that directory, stay inside it; from elsewhere than a trusted directory nothing can be changed or run.
+ * What the operator has set for commands and fetches holds, whatever a definition says.
+ */
+import { realpath } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { LoopError } from '../../journal/errors.js';
+import type { Implementation, ToolFunction } from '../../loops/implementation.js';
+import type { Origin } from '../../loops/origin.js';
+import type { Json } from '../../protocol/json.js';
+import type { LoopsTool } from '../../protocol/tool.js';
+import { type CommandOptions, type FetchOptions, optionsFlaw, type ToolboxOptions } from './options.js';
+import { contains, Roots } from './roots.js';
+import { makers, platformFlaw, type Toolbox } from './toolbox.js';
+
+/** What the operator sets for all definitions. */
+export interface ToolboxToolsOptions {
+  readonly commands?: CommandOptions;
+  readonly fetch?: FetchOptions;
+}
+
+type Config = { readonly [name: string]: Json };
+
+const CHANGING: readonly string[] = ['write_file', 'edit_file', 'run_command'] satisfies (keyof Toolbox)[];
+const TRUST = 'If you trust it, start with --trust or list it under [trust] in the config.';
+
+/** What stands behind `toolbox:NAME`; a LoopError says what is wrong with the operator's options. */
+export function toolboxTools(options: ToolboxToolsOptions = {}): Implementation {
+  const wrong = 'roots' in options ? 'Roots are set by definitions, not here.' : optionsFlaw(options, 'options');
+  if (wrong !== undefined) throw new LoopError('CONFIG_INVALID', wrong);
+  return {
+    scheme: 'toolbox',
+    flaw,
+    open: async (target, origin, config) => {
+      const wrong = flaw(target, origin, config);
+      if (wrong !== undefined) throw new LoopError('DEFINITION_INVALID', wrong);
+      const roots = target === 'fetch_url' ? undefined : await rootsOf(origin, config);
+      const told = { ...config, roots: [] } as ToolboxOptions;
+      const merged = {
+        ...told,
+        commands: { ...told.commands, ...options.commands },
+        fetch: { ...told.fetch, ...options.fetch },
+      };
+      return functionOf(makers[target as keyof Toolbox](merged, () => roots as Roots));
+    },
+  };
+}
+
+/** What the definition names, as far as text can tell. */
+function flaw(target: string, origin: Origin, config: Config): string | undefined {
+  if (!Object.hasOwn(makers, target)) {
+    return `toolbox:${target} is not known; known are ${Object.keys(makers).join(', ')}.`;
+  }
+  return platformFlaw() ?? optionsFlaw(config, 'config') ?? placeFlaw(target, origin, config);
+}
+
+function placeFlaw(target: string, { directory, trusted }: Origin, config: Config): string | undefined {
+  const { fetch } = config as Partial<ToolboxOptions>;
+  if (fetch?.allowPrivate && !trusted) {
+    return `config.fetch.allowPrivate opens this machine's network, and where this definition comes from is not trusted. ${TRUST}`;
+  }
+  if (target === 'fetch_url') return undefined;
+  if (directory === undefined) {
+    return `toolbox:${target} needs a definition that comes from a file: the paths of its roots start at it.`;
+  }
+  if (trusted) return undefined;
+  if (CHANGING.includes(target)) return `toolbox:${target} changes things, and ${directory} is not trusted. ${TRUST}`;
+  const base = resolve(directory);
+  const leaving = rootsIn(config).find((root) => !contains(base, resolve(base, root)));
+  if (leaving === undefined) return undefined;
+  return `config.roots: ${leaving} leaves the directory of its definition (${directory}), which is not trusted. ${TRUST}`;
+}
+
+/** The definition's own directory unless told. */
+function rootsIn(config: Config): readonly string[] {
+  return (config as Partial<ToolboxOptions>).roots ?? ['.'];
+}
+
+/** The roots as they are on the disk now, links followed. */
+async function rootsOf({ directory = '', trusted }: Origin, config: Config): Promise<Roots> {
+  const roots = new Roots(rootsIn(config).map((root) => resolve(directory, root)));
+  const base = await realpath(directory);
+  const leaving = trusted ? undefined : roots.all.find((root) => !contains(base, root));
+  if (leaving === undefined) return roots;
+  throw new LoopError(
+    'DEFINITION_INVALID',
+    `A root of the definition in ${directory} is a link that leaves it. ${TRUST}`,
+  );
+}
+
+/** Approvals are the definition's policy here, so the tool itself asks nobody. */
+function functionOf(tool: Toolbox[keyof Toolbox]): ToolFunction {
+  const run = tool.withApproval('always_allow') as unknown as LoopsTool<Json, unknown>;
+  return async (input, call) => {
+    const { callId, toolCallId = callId, signal: abortSignal } = call;
+    return run.execute(input, {
+      toolCallId,
+      messages: [],
+      abortSignal,
+      onToolOutputDelta: (delta) => call.delta(delta),
+    });
+  };
+}

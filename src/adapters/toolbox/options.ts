@@ -1,0 +1,126 @@
+/** What a toolbox is told, and what is wrong with it. The same rules hold for options in code and in a definition. */
+import type { Socket } from 'node:net';
+
+/** How commands run. */
+export interface CommandOptions {
+  /** `required` (the default) runs nothing where bubblewrap does not work; `preferred` then runs without; `off` never uses it. */
+  readonly sandbox?: 'required' | 'preferred' | 'off';
+  /** Whether a sandboxed command reaches the network, loopback included; false unless told. */
+  readonly network?: boolean;
+  /** The longest that a command may take; two minutes unless told. */
+  readonly timeoutMs?: number;
+  /** How much of the output is kept, half of it from the beginning and half from the end; 64 KiB unless told. */
+  readonly maxOutputBytes?: number;
+  /** All that a command finds in its environment beside PATH, LANG and HOME. */
+  readonly env?: { readonly [name: string]: string };
+  /** Where the program bwrap is; looked for in the usual places unless told. */
+  readonly bubblewrap?: string;
+}
+
+/** What may be fetched. */
+export interface FetchOptions {
+  /** Hosts, as `example.com` or `*.example.com`; every public one unless told. */
+  readonly allow?: readonly string[];
+  /** Whether addresses and ports that are not public may be reached; false unless told. */
+  readonly allowPrivate?: boolean;
+  /** Over all redirects; 30 seconds unless told. */
+  readonly timeoutMs?: number;
+  /** How much of a page is read; 1 MiB unless told. */
+  readonly maxBytes?: number;
+  /** 5 unless told. */
+  readonly maxRedirects?: number;
+  /** All addresses of a name; the system's own resolver unless told. */
+  readonly resolve?: (hostname: string) => Promise<readonly string[]>;
+  /** Opens the connection to an address that was checked. */
+  readonly connect?: (address: string, port: number) => Socket;
+}
+
+/** What the tools may do, and where. */
+export interface ToolboxOptions {
+  /** Directories, at least one; relative paths of the model start at the first. */
+  readonly roots: readonly string[];
+  readonly commands?: CommandOptions;
+  readonly fetch?: FetchOptions;
+}
+
+/** What a key must hold, in words and in code. */
+type Rule = readonly [must: string, fits: (value: unknown) => boolean];
+type Rules<T> = { readonly [K in keyof T]-?: Rule };
+
+const yesOrNo: Rule = ['true or false', (value) => typeof value === 'boolean'];
+const callable: Rule = ['a function', (value) => typeof value === 'function'];
+const isText = (value: unknown): boolean => typeof value === 'string' && value !== '' && !value.includes('\0');
+
+function whole(least: number, most: number): Rule {
+  const fits = (value: unknown): boolean =>
+    Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most;
+  return [`a whole number from ${least} to ${most}`, fits];
+}
+
+const commandRules: Rules<CommandOptions> = {
+  sandbox: [
+    '"required", "preferred" or "off"',
+    (value) => value === 'required' || value === 'preferred' || value === 'off',
+  ],
+  network: yesOrNo,
+  timeoutMs: whole(1, 3_600_000),
+  maxOutputBytes: whole(1000, 1_000_000),
+  env: ['an object of texts, with names as NAME_1', isEnvironment],
+  bubblewrap: ['the absolute path of a program', (value) => isText(value) && String(value).startsWith('/')],
+};
+
+const fetchRules: Rules<FetchOptions> = {
+  allow: [
+    'a list of hosts like "example.com" or "*.example.com"',
+    (value) =>
+      Array.isArray(value) && value.every((host) => /^(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/.test(String(host))),
+  ],
+  allowPrivate: yesOrNo,
+  timeoutMs: whole(1, 600_000),
+  maxBytes: whole(1, 16 * 1024 * 1024),
+  maxRedirects: whole(0, 20),
+  resolve: callable,
+  connect: callable,
+};
+
+const toolboxRules: Rules<ToolboxOptions> = {
+  roots: [
+    'a list of directories with at least one in it',
+    (value) => Array.isArray(value) && value.length > 0 && value.length <= 100 && value.every(isText),
+  ],
+  commands: ['an object', isRecord],
+  fetch: ['an object', isRecord],
+};
+
+/** What is wrong with the options, or undefined; `where` is how they are called. */
+export function optionsFlaw(options: unknown, where: string): string | undefined {
+  if (!isRecord(options)) return `${where} must be an object.`;
+  return (
+    flawIn(options, toolboxRules, where) ??
+    flawIn(options.commands ?? {}, commandRules, `${where}.commands`) ??
+    flawIn(options.fetch ?? {}, fetchRules, `${where}.fetch`)
+  );
+}
+
+function flawIn<T>(given: unknown, rules: Rules<T>, where: string): string | undefined {
+  const known = Object.keys(rules) as (keyof T & string)[];
+  for (const [key, value] of Object.entries(given as object)) {
+    const name = known.find((candidate) => candidate === key);
+    if (name === undefined) return `${where}.${key} is not known; known are ${known.join(', ')}.`;
+    const [must, fits] = rules[name];
+    if (value !== undefined && !fits(value)) return `${where}.${key} must be ${must}.`;
+  }
+  return undefined;
+}
+
+function isRecord(value: unknown): value is { readonly [name: string]: unknown } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isEnvironment(value: unknown): boolean {
+  const named = /^[A-Za-z_][A-Za-z0-9_]{0,255}$/;
+  if (!isRecord(value)) return false;
+  return Object.entries(value).every(
+    ([name, text]) => named.test(name) && typeof text === 'string' && !text.includes('\0'),
+  );
+}

@@ -1,0 +1,51 @@
+/** What a command prints, as far as it is kept: the beginning and the end. */
+import { StringDecoder } from 'node:string_decoder';
+
+export class Output {
+  /** All that was printed, in bytes. */
+  total = 0;
+  private readonly half: number;
+  private readonly head: Buffer[] = [];
+  private headBytes = 0;
+  private tail: Buffer[] = [];
+  private tailBytes = 0;
+
+  constructor(maxBytes: number) {
+    this.half = Math.floor(maxBytes / 2);
+  }
+
+  add(piece: Buffer): void {
+    this.total += piece.length;
+    const room = this.half - this.headBytes;
+    // Copied: a piece is a part of a larger buffer, which would be kept whole.
+    if (room > 0) this.head.push(Buffer.from(piece.subarray(0, room)));
+    this.headBytes += Math.min(room, piece.length);
+    if (piece.length <= room) return;
+    this.tail.push(Buffer.from(piece.subarray(Math.max(room, piece.length - this.half))));
+    this.tailBytes += this.tail.at(-1)?.length ?? 0;
+    if (this.tailBytes > 2 * this.half) this.trim();
+  }
+
+  /** How many bytes are left out. */
+  get cut(): number {
+    return Math.max(0, this.total - this.headBytes - Math.min(this.tailBytes, this.half));
+  }
+
+  text(): string {
+    const cut = this.cut;
+    this.trim();
+    if (cut === 0) return Buffer.concat([...this.head, ...this.tail]).toString();
+    // Neither half may begin or end within a character.
+    const head = new StringDecoder('utf8').write(Buffer.concat(this.head));
+    const tail = Buffer.concat(this.tail);
+    let from = 0;
+    while (from < 3 && ((tail[from] ?? 0) & 0xc0) === 0x80) from++;
+    return `${head}\n… ${cut} bytes are left out …\n${tail.subarray(from).toString()}`;
+  }
+
+  private trim(): void {
+    const kept = Buffer.concat(this.tail).subarray(-this.half);
+    this.tail = kept.length === 0 ? [] : [kept];
+    this.tailBytes = kept.length;
+  }
+}

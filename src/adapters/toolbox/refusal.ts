@@ -1,0 +1,36 @@
+/** How the tools of the toolbox say no: what is wrong, where, and what to do. */
+import { LoopError } from '../../journal/errors.js';
+import type { Json } from '../../protocol/json.js';
+import { cut } from './text.js';
+
+/** A failure that the model is shown. */
+export function refusal(message: string, data?: { readonly [name: string]: Json }, cause?: unknown): LoopError {
+  return new LoopError('TOOL_FAILED', message, data, cause);
+}
+
+/** A path as it was asked for: never what stands behind it, which may be outside. */
+export function named(path: string): string {
+  return JSON.stringify(cut(path, 200));
+}
+
+/** What the system says when a path cannot be used, by its code. */
+const reasons: { readonly [code: string]: string } = {
+  ENOENT: 'does not exist; look with list_files',
+  ENOTDIR: 'leads through something that is not a directory; look with list_files',
+  EISDIR: 'is a directory, not a file',
+  ELOOP: 'is or leads through a link that is not followed',
+  EACCES: 'may not be used: the system denies it',
+  EPERM: 'may not be used: the system denies it',
+  EROFS: 'is on a file system that cannot be written',
+  ENXIO: 'is not a regular file',
+  ENAMETOOLONG: 'has a name that is too long',
+  ENOSPC: 'cannot be written: there is no room left',
+};
+
+/** Any failure about a path as one that can be shown; what is one already stays itself. */
+export function unusable(path: string, error: unknown): LoopError {
+  if (error instanceof LoopError) return error;
+  const { code = 'unknown' } = error as NodeJS.ErrnoException;
+  const reason = Object.hasOwn(reasons, code) ? reasons[code] : `cannot be used (${code})`;
+  return refusal(`${named(path)} ${reason}.`, undefined, error);
+}

@@ -1,0 +1,202 @@
+/**
+ * The directories that the tools may touch. A path is checked three times: as text, as the real path on the disk, and,
+ * which is what counts, as the place of what was opened, before a byte is read or written. What is swapped in between
+ * is found out: the descriptor is judged, not the name. Node has no openat, but /proc/self/fd/N/name is as good.
+ */
+import { constants, realpathSync, type Stats, statSync } from 'node:fs';
+import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { LoopError } from '../../journal/errors.js';
+import { named, refusal, unusable } from './refusal.js';
+
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY, O_DIRECTORY } = constants;
+/** Without following a link, and without waiting for whoever writes into a pipe. */
+const READ = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+const LONGEST = 4096;
+
+/** Something that was opened and lies inside. */
+export interface Opened {
+  readonly handle: FileHandle;
+  /** Where it is, links followed. */
+  readonly real: string;
+  readonly stats: Stats;
+}
+
+/** A place for a file: a directory that is open, and a name in it. */
+export interface Spot {
+  readonly directory: Opened;
+  readonly name: string;
+  readonly real: string;
+}
+
+type Kind = 'file' | 'directory' | 'either';
+
+/** How the place of a descriptor is told; only Linux has a way that nothing can be swapped under. */
+export type Locate = (handle: FileHandle, path: string) => Promise<string>;
+
+const byDescriptor: Locate = (handle) => readlink(`/proc/self/fd/${handle.fd}`);
+
+/** What is open must still be what the path leads to. */
+export const byComparison: Locate = async (handle, path) => {
+  const real = await realpath(path);
+  const [there, here] = await Promise.all([lstat(real, { bigint: true }), handle.stat({ bigint: true })]);
+  if (there.dev === here.dev && there.ino === here.ino) return real;
+  throw refusal('The file was replaced while it was opened; try again.');
+};
+
+export class Roots {
+  /** Links followed; the first is where relative paths start. */
+  readonly all: readonly string[];
+  private readonly given: readonly string[];
+  private readonly linux: boolean;
+  private readonly locate: Locate;
+
+  constructor(roots: readonly string[], locate: Locate = process.platform === 'linux' ? byDescriptor : byComparison) {
+    this.given = roots.map((root) => resolve(root));
+    this.all = this.given.map(realRoot);
+    this.locate = locate;
+    this.linux = locate === byDescriptor;
+  }
+
+  /** A path for people and models: relative in the first root, absolute in the others. */
+  shown(real: string): string {
+    const first = this.all[0] as string;
+    return contains(first, real) ? relative(first, real) || '.' : real;
+  }
+
+  /** Opens a file or a directory for reading. */
+  async open<T>(path: string, kind: Kind, use: (opened: Opened) => Promise<T>): Promise<T> {
+    return this.using(path, await this.settled(path), kind, use);
+  }
+
+  /** Opens what a directory holds under this name, links not followed. */
+  async within<T>(directory: Opened, name: string, kind: Kind, use: (opened: Opened) => Promise<T>): Promise<T> {
+    return this.using(this.shown(join(directory.real, name)), this.at(directory, name), kind, use);
+  }
+
+  /** The place for a file that may not be there yet; directories that lead to it are made. */
+  async spot<T>(path: string, use: (spot: Spot) => Promise<T>): Promise<T> {
+    const { real, missing } = await this.nearest(path);
+    const [directory, names] = missing.length === 0 ? [dirname(real), [basename(real)]] : [real, missing];
+    if (!this.holds(directory)) throw refusal(`${named(path)} is a directory, not a file.`);
+    return this.using(path, directory, 'directory', (opened) => this.descend(path, opened, names, use));
+  }
+
+  /** The real path of the part that is there, and the names of the part that is not. */
+  async nearest(path: string): Promise<{ readonly real: string; readonly missing: readonly string[] }> {
+    const missing: string[] = [];
+    for (let at = this.asked(path); ; at = dirname(at)) {
+      const real = await realpath(at).catch((error) => {
+        if (error.code !== 'ENOENT' || this.given.includes(at) || this.all.includes(at)) throw unusable(path, error);
+        return undefined;
+      });
+      if (real === undefined) missing.unshift(basename(at));
+      else if (this.holds(real)) return { real, missing };
+      else throw outside(path, this.all);
+    }
+  }
+
+  /** A name in an open directory: on Linux that directory and no other, whatever its path leads to by now. */
+  at(directory: Opened, name: string): string {
+    return join(this.linux ? `/proc/self/fd/${directory.handle.fd}` : directory.real, name);
+  }
+
+  /** The open directory itself, as a path. */
+  self(directory: Opened): string {
+    return this.linux ? `/proc/self/fd/${directory.handle.fd}` : directory.real;
+  }
+
+  /** Refuses what has left the roots since it was opened. */
+  async still({ handle, real }: Opened, path: string): Promise<void> {
+    if (!this.holds(await this.locate(handle, real))) throw outside(path, this.all);
+  }
+
+  private async descend<T>(
+    path: string,
+    directory: Opened,
+    names: readonly string[],
+    use: (spot: Spot) => Promise<T>,
+  ): Promise<T> {
+    const [name = '', ...rest] = names;
+    if (rest.length === 0) return use({ directory, name, real: join(directory.real, name) });
+    const next = this.at(directory, name);
+    await mkdir(next).catch((error) => {
+      if (error.code !== 'EEXIST') throw unusable(path, error);
+    });
+    return this.using(path, next, 'directory', (opened) => this.descend(path, opened, rest, use));
+  }
+
+  /** Opens, looks where it is, and only then hands it out. */
+  private async using<T>(path: string, file: string, kind: Kind, use: (opened: Opened) => Promise<T>): Promise<T> {
+    const handle = await open(file, kind === 'directory' ? READ | O_DIRECTORY : READ).catch((error) => {
+      throw unusable(path, error);
+    });
+    try {
+      const real = await this.locate(handle, file).catch((error) => {
+        throw error instanceof LoopError ? error : refusal(`Where ${named(path)} is cannot be told; is /proc there?`);
+      });
+      if (!this.holds(real)) throw outside(path, this.all);
+      const stats = await handle.stat();
+      if (!stats.isFile() && (kind === 'file' || !stats.isDirectory())) throw notAFile(path, stats);
+      return await use({ handle, real, stats });
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** The real path, which is inside at least now. */
+  private async settled(path: string): Promise<string> {
+    const real = await realpath(this.asked(path)).catch((error) => {
+      throw unusable(path, error);
+    });
+    if (this.holds(real)) return real;
+    throw outside(path, this.all);
+  }
+
+  /** The path as text, dots resolved: what is outside already is not looked for on the disk. */
+  private asked(path: string): string {
+    if (path.includes('\0')) throw refusal(`${named(path)} has a NUL character in it, which no path has.`);
+    if (path.length > LONGEST) throw refusal(`The path is longer than ${LONGEST} characters.`);
+    const target = resolve(this.all[0] as string, path);
+    if ([...this.given, ...this.all].some((root) => contains(root, target))) return target;
+    throw outside(path, this.all);
+  }
+
+  private holds(real: string): boolean {
+    return this.all.some((root) => contains(root, real));
+  }
+}
+
+/** Whether a path is a directory or lies in it, as text. */
+export function contains(directory: string, path: string): boolean {
+  const way = relative(directory, path);
+  return isAbsolute(path) && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+function realRoot(root: string): string {
+  let real: string;
+  try {
+    real = realpathSync(root);
+    if (!statSync(real).isDirectory()) throw new LoopError('CONFIG_INVALID', `The root ${root} is not a directory.`);
+  } catch (error) {
+    if (error instanceof LoopError) throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    throw new LoopError(
+      'CONFIG_INVALID',
+      `The root ${root} cannot be used (${code}); make it first.`,
+      undefined,
+      error,
+    );
+  }
+  if (real !== dirname(real)) return real;
+  throw new LoopError('CONFIG_INVALID', `The root ${root} is the whole file system; name a directory in it.`);
+}
+
+function outside(path: string, roots: readonly string[]): LoopError {
+  return refusal(`${named(path)} is outside of the directories that may be used: ${roots.join(', ')}.`);
+}
+
+function notAFile(path: string, stats: Stats): LoopError {
+  if (stats.isDirectory()) return refusal(`${named(path)} is a directory; look into it with list_files.`);
+  return refusal(`${named(path)} is not a regular file (a pipe, a socket or a device), and is not touched.`);
+}

@@ -1,0 +1,100 @@
+/**
+ * What a command sees of this machine, by bubblewrap: the system's programs and the Node that runs us, to read; the roots,
+ * to write; an empty /tmp; no network, no other process, nothing of anybody's home. Root keeps no power in it: without
+ * capabilities, and with a /proc that cannot be written, as the settings of the kernel there belong to root.
+ */
+import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { run } from './child.js';
+import { contains } from './roots.js';
+import { cut } from './text.js';
+
+export interface Confinement {
+  readonly roots: readonly string[];
+  readonly directory: string;
+  readonly network: boolean;
+}
+
+const USUAL = ['/usr/bin/bwrap', '/usr/local/bin/bwrap', '/bin/bwrap', '/run/current-system/sw/bin/bwrap'];
+const PROGRAMS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store'];
+/** What programs need to start and to find out who they are: all of it is public. */
+const SETTINGS = ['alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'localtime', 'nsswitch.conf'].concat([
+  'passwd',
+  'group',
+  'ssl/certs',
+  'pki',
+  'ca-certificates',
+  'mime.types',
+  'protocols',
+  'services',
+]);
+const NETWORK = ['resolv.conf', 'hosts', 'host.conf', 'gai.conf'];
+const PROBE_MS = 10_000;
+
+/** Where programs are looked for, in and out of the sandbox. */
+export const PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+
+/** The home of a command: in the sandbox, an empty directory that is gone afterwards. */
+export const HOME = '/tmp';
+
+/** The arguments that run a command line in the sandbox. */
+export function sandboxed(bubblewrap: string, confinement: Confinement, commandLine: string): readonly string[] {
+  const { roots, directory, network } = confinement;
+  const settings = network ? [...SETTINGS, ...NETWORK] : SETTINGS;
+  return [
+    bubblewrap,
+    '--unshare-all',
+    ...(network ? ['--share-net'] : []),
+    ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL', '--hostname', 'sandbox'],
+    ...PROGRAMS.flatMap(visible),
+    ...settings.map((name) => join('/etc', name)).flatMap((path) => ['--ro-bind-try', path, path]),
+    ...['--proc', '/proc', '--remount-ro', '/proc', '--dev', '/dev', '--tmpfs', '/tmp'],
+    ...nodeBinds(process.execPath),
+    ...roots.flatMap((root) => ['--bind', root, root]),
+    ...['--remount-ro', '/', '--chdir', directory, '--', '/bin/sh', '-c', commandLine],
+  ];
+}
+
+/** A link of the system as a link, a directory as itself. */
+function visible(path: string): readonly string[] {
+  if (!existsSync(path)) return [];
+  return lstatSync(path).isSymbolicLink() ? ['--symlink', readlinkSync(path), path] : ['--ro-bind', path, path];
+}
+
+/** Node and npm, where they are not among the system's programs: those files and no others, as they may be in a home. */
+export function nodeBinds(execPath: string): readonly string[] {
+  const node = realpathSync(execPath);
+  if (PROGRAMS.some((directory) => contains(directory, node))) return [];
+  const bin = dirname(node);
+  const npm = join(dirname(bin), 'lib/node_modules/npm');
+  const binds = ['--ro-bind', node, node];
+  if (basename(bin) !== 'bin' || !existsSync(npm)) return binds;
+  const links = ['npm', 'npx'].flatMap((name) => [
+    '--symlink',
+    `../lib/node_modules/npm/bin/${name}-cli.js`,
+    join(bin, name),
+  ]);
+  return [...binds, '--ro-bind', npm, npm, ...links];
+}
+
+/** Whether bubblewrap works here: the program, or why not. */
+export type Usable = { readonly bubblewrap: string } | { readonly flaw: string };
+
+const probed = new Map<string, Promise<Usable>>();
+
+/** Tries it once for each program: it may be there and still not be allowed to do anything. */
+export function usable(bubblewrap?: string): Promise<Usable> {
+  const file = bubblewrap ?? USUAL.find((path) => existsSync(path)) ?? 'bwrap';
+  const known = probed.get(file) ?? probe(file);
+  probed.set(file, known);
+  return known;
+}
+
+async function probe(file: string): Promise<Usable> {
+  if (!existsSync(file)) return { flaw: `${file} is not installed` };
+  const argv = sandboxed(file, { roots: [], directory: '/', network: false }, 'echo works');
+  const program = { argv, directory: '/', env: {}, timeoutMs: PROBE_MS, maxOutputBytes: 4000, heard: () => undefined };
+  const { output } = await run(program, undefined);
+  const said = output.text().trim();
+  return said === 'works' ? { bubblewrap: file } : { flaw: `${file} does not work here (${cut(said, 200)})` };
+}

@@ -1,0 +1,121 @@
+/**
+ * Answers to approvals. An answer only points at what the runtime holds: whatever it says beside that must agree, and
+ * what does not is refused, runs nothing, and is journaled with its reason. The first answer that is taken is the answer.
+ */
+import type { Ids } from '../journal/clock.js';
+import { LoopError } from '../journal/errors.js';
+import type { Session, Signal } from '../kernel/session.js';
+import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
+import type { Json } from '../protocol/json.js';
+import type { Approvals } from '../views/approvals.js';
+import { fits } from './gate.js';
+
+/** The session in which answers are journaled that belong to no session there is. */
+export const NOBODY = 'rondo:refusals';
+const REFUSED = 'rondo.approval.refused';
+const GRANTED = 'rondo.grant.given';
+const LONGEST = 4000;
+
+/** Keywords of a schema that tell arguments apart. */
+const TELLS: ReadonlySet<string> = new Set('properties const enum allOf anyOf oneOf not'.split(' '));
+
+const MEMBERS: ReadonlySet<string> = new Set(
+  'id approved by reason sessionId callId tool argumentsDigest standing'.split(' '),
+);
+
+/** Where an answer is given: a session that is open, and what is known of its approvals. */
+export interface Place {
+  readonly session: Session;
+  readonly approvals: Approvals | undefined;
+  readonly now: number;
+  readonly ids: Ids;
+}
+
+/** The turn that an approval's id names. */
+export function turnOfApproval(id: string): string {
+  return id.slice(0, Math.max(0, id.lastIndexOf(':')));
+}
+
+/** Refuses what is no answer at all, before anything is looked up. */
+export function assertAnswer(answer: ApprovalAnswer): void {
+  const unknown = Object.keys(answer).find((key) => !MEMBERS.has(key));
+  if (unknown !== undefined) throw new TypeError(`An answer has no "${unknown}"; it has ${[...MEMBERS].join(', ')}.`);
+  const { id, approved, by } = answer;
+  const texts = [id, by, ...[answer.reason, answer.sessionId, answer.callId, answer.tool, answer.argumentsDigest]];
+  if (texts.some((text) => text !== undefined && (typeof text !== 'string' || text.length > LONGEST)))
+    throw new TypeError(`The parts of an answer are text of at most ${LONGEST} characters.`);
+  if (id === '' || by.trim() === '' || typeof approved !== 'boolean')
+    throw new TypeError('An answer needs an id, whether it approves (true or false), and who gives it.');
+}
+
+/** Takes an answer, or refuses and journals it. */
+export async function decide(answer: ApprovalAnswer, place: Place): Promise<Approval> {
+  const { id, approved, by, reason, standing } = answer;
+  const { session, approvals, now } = place;
+  const why = refusalOf(answer, approvals, now);
+  const approval = approvals?.get(id)?.approval;
+  if (why !== undefined || approval === undefined)
+    throw await refuse(answer, place, why ?? 'there is no such approval');
+  const value = { approved, by, at: now, ...(reason !== undefined && { reason }) };
+  // One delivery for each approval: a second answer, given in the same moment, conflicts with the first.
+  const signal = { id: `approval ${id}`, name: `approval ${id}`, value };
+  const taken = await session.signal(signal).catch((thrown: unknown) => {
+    if (thrown instanceof LoopError && thrown.code === 'SIGNAL_CONFLICT') return false;
+    throw thrown;
+  });
+  if (!taken) throw await refuse(answer, place, 'it was answered before');
+  if (standing !== undefined) await session.note(GRANTED, id, grantOf(approval, answer, now));
+  return approval;
+}
+
+/** Journals why an answer was not taken; the error to throw. */
+export async function refuse(answer: ApprovalAnswer, { session, ids }: Place, why: string): Promise<LoopError> {
+  const { id, approved, by } = answer;
+  const message = `The answer of ${by} to ${id} was not taken: ${why}.`;
+  await session.note(REFUSED, ids.id(), { id, approved, by, code: 'DECISION_REFUSED', message });
+  return new LoopError('DECISION_REFUSED', message, { id, reason: why });
+}
+
+function grantOf(approval: Approval, { by, standing = null }: ApprovalAnswer, at: number): Json {
+  const { id, tool, definitionDigest } = approval;
+  return { tool, definition: definitionDigest, schema: standing, by, approval: id, at };
+}
+
+/** Why an answer cannot be taken; undefined if it can. */
+function refusalOf(answer: ApprovalAnswer, approvals: Approvals | undefined, now: number): string | undefined {
+  const known = approvals?.get(answer.id);
+  if (known === undefined) return 'there is no such approval';
+  if (known.answered !== undefined) return 'it was answered before';
+  const { approval } = known;
+  if (known.over || approval === undefined) return 'nobody waits for it any more';
+  const other = (['sessionId', 'callId', 'tool', 'argumentsDigest'] as const).find(
+    (name) => answer[name] !== undefined && answer[name] !== approval[name],
+  );
+  if (other !== undefined) return `its ${other} is another`;
+  if (isAgent(answer.by, approval)) return 'an agent may not answer for itself';
+  if (approval.approvers !== undefined && !approval.approvers.includes(answer.by))
+    return `${answer.by} may not answer it`;
+  if (now > Date.parse(approval.expiresAt)) return `it expired at ${approval.expiresAt}`;
+  return answer.standing === undefined ? undefined : predicateFlaw(answer, approval);
+}
+
+/** Whoever is part of the call, or says to be an agent, is none of those who are asked. */
+function isAgent(by: string, { path }: Approval): boolean {
+  return by.startsWith('agent:') || path.includes(by);
+}
+
+/** A grant for everything is no predicate. */
+function predicateFlaw({ approved, standing }: ApprovalAnswer, approval: Approval): string | undefined {
+  if (!approved) return 'a denial cannot stand for further calls';
+  const written = Object.keys((standing ?? {}) as object).some((keyword) => TELLS.has(keyword));
+  if (!written) return 'a standing grant needs a written predicate: a JSON Schema that says which arguments it is for';
+  return fits(standing ?? null, approval.arguments)
+    ? undefined
+    : 'its predicate does not hold for this very call, or cannot be used';
+}
+
+/** What ends an approval that nobody answered in time. */
+export function expiry(id: string, expiresAt: string, at: number): Signal {
+  const value = { approved: false, by: 'rondo', at, expired: true, reason: `nobody answered before ${expiresAt}` };
+  return { id: `approval ${id}`, name: `approval ${id}`, value };
+}

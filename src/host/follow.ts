@@ -1,0 +1,44 @@
+/** Following a session: what it holds, then what happens, with nothing lost and nothing twice in between. */
+import type { Entry } from '../protocol/entry.js';
+import type { EventEnvelope } from '../protocol/events.js';
+import { conversationOf, type Refusal } from '../views/conversation.js';
+import { type Live, unharmed, type Watcher } from './live.js';
+
+interface From {
+  entries(): Promise<readonly Entry[]>;
+  /** The id of the last envelope that the watcher has. */
+  readonly after: string | undefined;
+}
+
+/** Tells the watcher what it missed, then keeps telling; returns how to stop. */
+export async function follow(sessionId: string, live: Live, watcher: Watcher, from: From): Promise<() => void> {
+  const late: (() => void)[] = [];
+  let caught = false;
+  const seen = new Map<string, string>();
+  const tell = (envelope: EventEnvelope, refusal?: Refusal): void => {
+    const text = JSON.stringify(envelope.content);
+    if (seen.get(envelope.id) === text) return;
+    seen.set(envelope.id, text);
+    unharmed(() => watcher.envelope?.(envelope, refusal));
+  };
+  const leave = live.watch({
+    envelope: (envelope, refusal) =>
+      caught ? watcher.envelope?.(envelope, refusal) : void late.push(() => tell(envelope, refusal)),
+    // Until then, what is being said is told as a whole.
+    delta: (delta) => (caught ? watcher.delta?.(delta) : undefined),
+  });
+  const entries = await from.entries();
+  for (const envelope of conversationOf(sessionId, entries)) if (isAfter(envelope.id, from.after)) tell(envelope);
+  for (const again of late) again();
+  for (const delta of live.unfinished()) unharmed(() => watcher.delta?.(delta));
+  caught = true;
+  seen.clear();
+  return leave;
+}
+
+function isAfter(id: string, after: string | undefined): boolean {
+  if (after === undefined) return true;
+  const [seq = 0, nth = 0] = id.split('.').map(Number);
+  const [lastSeq = 0, lastNth = 0] = after.split('.').map(Number);
+  return seq === lastSeq ? nth > lastNth : seq > lastSeq;
+}

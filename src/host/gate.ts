@@ -1,0 +1,71 @@
+/**
+ * The one gate of a host: which rule holds for an effect at its place, what its approval is bound to, and which standing
+ * grants there are. Every effect of every turn is asked about here, whoever makes it.
+ */
+import type { Authority, Gate, Rule } from '../layers/approval.js';
+import type { GovernedEffect } from '../layers/policy.js';
+import { stricter } from '../loops/agent/watch.js';
+import { compileSchema } from '../loops/schema.js';
+import type { Json } from '../protocol/json.js';
+import type { JsonSchema } from '../protocol/loop.js';
+import type { Attendance } from './attendance.js';
+
+interface Held {
+  readonly now: () => number;
+  /** The turn that runs, by its id. */
+  readonly turn: (turnId: string) => Attendance | undefined;
+  /** How long an approval may wait, in milliseconds. */
+  readonly approvalMs: number;
+}
+
+/** The id of the turn that a key is part of. */
+function turnOf(key: string): string {
+  const end = key.indexOf('/');
+  return end === -1 ? key : key.slice(0, end);
+}
+
+export class HostGate implements Gate {
+  private readonly held: Held;
+
+  constructor(held: Held) {
+    this.held = held;
+  }
+
+  rule(effect: GovernedEffect, key: string): Rule | undefined {
+    const own = (Object.hasOwn(effect, 'policy') ? effect.policy?.approval : undefined) ?? 'always_allow';
+    const watches = this.held.turn(turnOf(key))?.governed?.watches;
+    const watched = watches !== undefined && !watches.none;
+    if (!watched) return own === 'always_allow' ? undefined : { policy: own };
+    // What judges a call is no action of its own.
+    if (effect.kind === 'gate') return undefined;
+    const above = watches.above(key);
+    const policy = effect.kind === 'tool' ? stricter(own, watches.policy(key, effect.name)) : own;
+    const limits = above.flatMap(({ deadline }) => (deadline === undefined ? [] : [deadline - this.held.now()]));
+    if (effect.kind === 'tool') limits.push(...above.map(({ toolTimeoutMs }) => toolTimeoutMs));
+    const timeoutMs = limits.length === 0 ? undefined : Math.max(1, Math.min(...limits));
+    if (policy === 'always_allow' && timeoutMs === undefined) return undefined;
+    return { policy, timeoutMs, mode: above.find(({ mode }) => mode !== undefined)?.mode };
+  }
+
+  authority(key: string): Authority {
+    const principals = this.held.turn(turnOf(key))?.governed?.principals ?? {};
+    return { ...principals, expiresAt: this.held.now() + this.held.approvalMs };
+  }
+
+  granted(tool: string, definition: string, input: Json, key: string): string | undefined {
+    const grants = this.held.turn(turnOf(key))?.governed?.approvals.grants() ?? [];
+    const grant = grants.find(
+      (given) => given.tool === tool && given.definition === definition && fits(given.schema, input),
+    );
+    return grant?.approval;
+  }
+}
+
+/** Whether a written predicate holds for arguments. One that cannot be used holds for nothing. */
+export function fits(schema: Json, input: Json): boolean {
+  try {
+    return compileSchema(schema as JsonSchema, 'the standing grant').check(input);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * What is seen of a session while it happens: envelopes as they arise, and pieces that are never kept. Whoever comes
+ * late gets the pieces of what is still being said, so nothing is missing when the rest follows.
+ */
+import type { EventEnvelope } from '../protocol/events.js';
+import type { LiveDelta } from '../protocol/live.js';
+import type { StreamHandlers } from '../protocol/streaming.js';
+import type { Refusal } from '../views/conversation.js';
+import { Streaming } from '../views/streaming.js';
+
+/** Somebody who watches. What it throws stays with it. */
+export interface Watcher {
+  envelope?(envelope: EventEnvelope, refusal?: Refusal): void;
+  delta?(delta: LiveDelta): void;
+}
+
+/** Pieces of one message or one tool's output, joined. */
+type Open = LiveDelta & { text: string };
+
+const MOST_KEPT = 1024 * 1024;
+
+export class Live {
+  private readonly watchers = new Set<Watcher>();
+  /** What has begun and is not finished, by what it is part of. */
+  private readonly open = new Map<string, Open>();
+
+  watch(watcher: Watcher): () => void {
+    this.watchers.add(watcher);
+    return () => this.watchers.delete(watcher);
+  }
+
+  get watched(): boolean {
+    return this.watchers.size > 0;
+  }
+
+  delta(delta: LiveDelta): void {
+    const name = nameOf(delta);
+    const known = this.open.get(name);
+    if (known === undefined) this.open.set(name, { ...delta });
+    else if (known.text.length < MOST_KEPT) known.text += delta.text;
+    for (const watcher of this.watchers) unharmed(() => watcher.delta?.(delta));
+  }
+
+  /** A finished message, or result, holds what its pieces were. */
+  envelope(envelope: EventEnvelope, refusal?: Refusal): void {
+    this.finish(envelope);
+    for (const watcher of this.watchers) unharmed(() => watcher.envelope?.(envelope, refusal));
+  }
+
+  /** Everything that is being said right now, in one piece each. */
+  unfinished(): readonly LiveDelta[] {
+    return [...this.open.values()];
+  }
+
+  /** Nobody says anything any more. */
+  end(): void {
+    this.open.clear();
+  }
+
+  private finish({ type, generationId, content }: EventEnvelope): void {
+    if (this.open.size === 0) return;
+    if (type === 'tool-result' || type === 'tool-error')
+      this.open.delete(`tool-output ${generationId} ${content.toolCallId}`);
+    else if (type === 'tool-call') this.open.delete(`tool-input ${generationId} ${content.toolCallId}`);
+    else if (type === 'reasoning') this.open.delete(`reasoning ${generationId} `);
+    else if (type === 'assistant-message' || type === 'other-agent-message') this.open.delete(`text ${generationId} `);
+  }
+}
+
+function nameOf({ kind, generationId, toolCallId = '' }: LiveDelta): string {
+  return `${kind} ${generationId} ${toolCallId}`;
+}
+
+/** Who only listens must not harm the run. */
+export function unharmed(tell: () => void): void {
+  try {
+    tell();
+  } catch {
+    // What was told is in the journal all the same.
+  }
+}
+
+/** Whoever asked for a turn watches it, until it ends; leaving waits for handlers that are still at work. */
+export function watched(live: Live, options: Watching): { leave(): Promise<void> } | undefined {
+  const { onEnvelope, onDelta, stream } = options;
+  if (onEnvelope === undefined && onDelta === undefined && stream === undefined) return undefined;
+  const streaming = stream && new Streaming(stream, () => {});
+  const leave = live.watch({
+    envelope: (envelope, refusal) => {
+      onEnvelope?.(envelope);
+      streaming?.envelope(envelope, refusal);
+    },
+    delta: (delta) => {
+      onDelta?.(delta);
+      streaming?.delta(delta);
+    },
+  });
+  return {
+    leave: async () => {
+      leave();
+      await streaming?.settled();
+    },
+  };
+}
+
+interface Watching {
+  readonly onEnvelope?: (envelope: EventEnvelope) => void;
+  readonly onDelta?: (delta: LiveDelta) => void;
+  readonly stream?: StreamHandlers;
+}

@@ -1,0 +1,64 @@
+/** What is asked of a host: a turn of a loop, or a message to one that runs; and why it cannot be. */
+import { LoopError } from '../journal/errors.js';
+import { same, snapshot } from '../journal/value.js';
+import type { DefinedLoop } from '../loops/defined.js';
+import type { MailName } from '../views/mailbox.js';
+import type { Known } from './archive.js';
+import type { Identity } from './result.js';
+
+/** What is to be run: a loop by id or as it was defined, and its input. */
+export interface TurnRequest<I = unknown, O = unknown> {
+  readonly loop: string | DefinedLoop<I, O>;
+  readonly version?: string;
+  readonly input?: I;
+  readonly sessionId?: string;
+  /** The same key attaches to the same turn. */
+  readonly key?: string;
+  /** On whose behalf the turn runs. */
+  readonly principal?: string;
+  /** Who alone may answer its approvals; anybody but its agents unless told. */
+  readonly approvers?: readonly string[];
+}
+
+/** Something said to a session while a turn of it runs. */
+export interface Message {
+  readonly sessionId: string;
+  readonly text: string;
+  /** Heard at the next round (`steer`), or once there is an answer (`queue`). */
+  readonly mode?: MailName;
+  /** The delivery's own id: the same id is taken once. */
+  readonly id?: string;
+}
+
+const NAME = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
+const REQUEST: ReadonlySet<string> = new Set('loop version input sessionId key principal approvers'.split(' '));
+
+/** The same key with another question belongs to somebody else. */
+export function conflict({ turn }: Known, { input, key }: TurnRequest, { loopId }: Identity): LoopError | undefined {
+  const { name, value } = turn.started;
+  if (name === loopId && same(value, snapshot(input, 'the input'))) return undefined;
+  const message = `The key "${key}" belongs to a turn of "${name}" with ${name === loopId ? 'another input' : 'another loop'}.`;
+  return new LoopError('KEY_CONFLICT', message, { key: key ?? '' });
+}
+
+export function idle(sessionId: string): LoopError {
+  const message = `Nothing runs in the session "${sessionId}" that could hear it: run the agent with this as its prompt.`;
+  return new LoopError('TURN_NOT_FOUND', message, { sessionId });
+}
+
+export function notFound({ loop, version }: TurnRequest): LoopError {
+  const id = typeof loop === 'string' ? loop : loop.name;
+  const wanted = version === undefined || version === '' ? `"${id}"` : `"${id}" ${version}`;
+  return new LoopError('LOOP_NOT_FOUND', `There is no loop ${wanted}.`, { loopId: id });
+}
+
+export function assertRequest(request: TurnRequest): void {
+  for (const key in request) {
+    if (!REQUEST.has(key)) throw new TypeError(`A turn has no "${key}"; it has ${[...REQUEST].join(', ')}.`);
+  }
+  const { sessionId, key } = request;
+  if (sessionId !== undefined && !NAME.test(sessionId))
+    throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - ; not ${JSON.stringify(sessionId)}.`);
+  if (key !== undefined && (key === '' || key.length > 1000))
+    throw new TypeError('A key is text of 1 to 1,000 characters.');
+}

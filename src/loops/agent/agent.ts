@@ -1,0 +1,210 @@
+/**
+ * The body of an agent: repeat until done, ask the model, run the tools that it chose. Every message is journaled where
+ * it arises (the input, a reply, a tool's result), so a request holds only how many there are and a digest over them; a
+ * body that runs again makes the same conversation of the same facts.
+ */
+import { LoopError } from '../../journal/errors.js';
+import type { Scope } from '../../kernel/scope.js';
+import type { Json } from '../../protocol/json.js';
+import type { AgentSpec, PolicySpec } from '../../protocol/loop.js';
+import type { Model } from '../../protocol/model.js';
+import { ROUND } from '../../views/history.js';
+import { assistantMessage, promptOf, toolMessage, toolResult, userMessage } from '../../views/messages.js';
+import { modelEffect, resolved } from '../ask/effect.js';
+import { type Bench, benchOf, type Occasion, turnOf } from '../bench.js';
+import type { ModelReply, ModelRequest } from '../model.js';
+import type { Origin } from '../origin.js';
+import type { Validator } from '../schema.js';
+import { answerOf, wantsJson } from './answer.js';
+import { Dialogue } from './dialogue.js';
+import { assertGoesOn, Spent } from './stop.js';
+import { type LinkedTool, runCalls } from './tools.js';
+
+/** What an agent's body is made of. */
+export interface AgentParts {
+  readonly id: string;
+  readonly spec: AgentSpec;
+  readonly output: Validator;
+  readonly policy: PolicySpec | undefined;
+  readonly origin: Origin;
+  /** Tells this definition from others of its id. */
+  readonly definition: string;
+  /** What answers, for an agent in code that was given it. */
+  readonly model: Model | undefined;
+}
+
+const MAX_ROUNDS = 20;
+const TOOL_TIMEOUT = 600_000;
+/** The type under which a root records that it looked for messages once it had an answer. */
+export const READ = 'rondo.inbox.read';
+
+export function agentBody(
+  parts: AgentParts,
+  tools: readonly LinkedTool[],
+): (input: Json, scope: Scope) => Promise<Json> {
+  return (input, scope) => {
+    const missing = tools.find(({ loop }) => loop === undefined);
+    if (missing !== undefined) throw notThere(parts.id, missing.name);
+    const bench = benchOf(scope);
+    return new Working(parts, tools, bench, bench.occasion(turnOf(scope)), scope).work(input);
+  };
+}
+
+function notThere(agent: string, name: string): LoopError {
+  return new LoopError('LOOP_NOT_FOUND', `The agent "${agent}" has a tool "${name}", which is not registered here.`, {
+    loopId: name,
+  });
+}
+
+/** One call of an agent, at work. */
+class Working {
+  private readonly parts: AgentParts;
+  private readonly tools: ReadonlyMap<string, LinkedTool>;
+  private readonly bench: Bench;
+  private readonly occasion: Occasion;
+  private readonly scope: Scope;
+  private readonly dialogue: Dialogue;
+  private readonly spent = new Spent();
+  private deadline: number | undefined;
+  private repaired = false;
+
+  constructor(parts: AgentParts, tools: readonly LinkedTool[], bench: Bench, occasion: Occasion, scope: Scope) {
+    this.parts = parts;
+    this.tools = new Map(tools.map((tool) => [tool.name, tool]));
+    this.bench = bench;
+    this.occasion = occasion;
+    this.scope = scope;
+    // Only who speaks with the user knows what was said before.
+    this.dialogue = new Dialogue(this.root ? occasion.history() : []);
+  }
+
+  private get root(): boolean {
+    return !this.scope.key.includes('/');
+  }
+
+  async work(input: Json): Promise<Json> {
+    this.dialogue.add(userMessage(promptOf(input)));
+    for (let round = 0; ; round++) {
+      await this.begin(round);
+      const reply = await this.ask();
+      this.dialogue.add(assistantMessage(reply));
+      this.spent.add(reply);
+      const done = reply.toolCalls === undefined ? await this.answered(reply) : await this.act(reply);
+      if (done !== undefined) return done.value;
+    }
+  }
+
+  /** Begins a round: what time it is, and who has said something meanwhile, are facts. */
+  private async begin(round: number): Promise<void> {
+    const { bench, occasion, parts, root } = this;
+    const { at, steer } = await this.scope.record(ROUND, () => {
+      return { round, at: bench.now(), steer: root ? occasion.waiting().steer : 0 };
+    });
+    const { maxRounds = MAX_ROUNDS, stop = {} } = parts.spec;
+    if (round === 0) this.watch(at);
+    await this.hear('steer', steer);
+    assertGoesOn(parts.id, this.spent, { maxRounds, stop, deadline: this.deadline, now: at });
+  }
+
+  /** What this agent asks of everything below it. */
+  private watch(at: number): void {
+    const { id, spec } = this.parts;
+    const { approvals = {}, mode, toolTimeoutMs = TOOL_TIMEOUT, stop } = spec;
+    this.deadline = stop?.deadlineMs === undefined ? undefined : at + stop.deadlineMs;
+    const { deadline } = this;
+    this.occasion.watches.watch(this.scope.key, { agent: id, approvals, mode, toolTimeoutMs, deadline });
+  }
+
+  private async hear(name: 'steer' | 'queue', count: number): Promise<void> {
+    for (let left = count; left > 0; left--) {
+      const said = (await this.scope.wait(name)) as { readonly text?: Json } | undefined;
+      this.dialogue.add(userMessage(String(said?.text ?? '')));
+    }
+  }
+
+  private async ask(): Promise<ModelReply> {
+    const { bench, scope, dialogue } = this;
+    const { spec, policy, origin, definition, model, output } = this.parts;
+    const { live } = this.occasion;
+    const generationId = scope.key;
+    const tools = [...this.tools.values()].flatMap(({ shown }) => (shown === undefined ? [] : [shown]));
+    const schema = wantsJson(output) ? output.schema : undefined;
+    const effect = modelEffect(this.request(), {
+      bench,
+      scope,
+      origin,
+      policy: resolved(policy, bench),
+      definition,
+      counts: 'session',
+      model,
+      conversation: { system: spec.instructions, messages: dialogue.messages, tools, schema },
+      onDelta: live === undefined ? undefined : (delta) => live({ ...delta, generationId }),
+    });
+    return (await scope.effect(effect)) as ModelReply;
+  }
+
+  private request(): ModelRequest {
+    const { spec, model } = this.parts;
+    const { messages, length, digest } = this.dialogue;
+    const named =
+      model === undefined
+        ? this.bench.named(spec.backend)
+        : { id: spec.backend.id, model: model.modelId, options: undefined };
+    const maxTokens = least(spec.maxTokens, left(spec.stop?.outputTokens, this.spent.outputTokens));
+    return {
+      backendId: named.id,
+      model: named.model,
+      ...(named.options !== undefined && { options: named.options }),
+      promptLength: length + (spec.instructions?.length ?? 0),
+      messages: messages.length,
+      history: digest,
+      ...(maxTokens !== undefined && { maxTokens }),
+      ...(spec.temperature !== undefined && { temperature: spec.temperature }),
+    };
+  }
+
+  /** Runs the tools of a reply; the answer of the agent that it handed over to, if it did. */
+  private async act({ toolCalls = [], finish }: ModelReply): Promise<{ readonly value: Json } | undefined> {
+    const { tools, occasion } = this;
+    const cut = finish === 'length' || finish === 'content-filter';
+    const refusal = cut ? `The reply was cut short (${finish}), so none of its calls was run; ask again.` : undefined;
+    const hands = { agent: this.scope.key, tools, watches: occasion.watches, refusal };
+    const ends = await runCalls(this.scope, toolCalls, hands);
+    this.dialogue.add(toolMessage(toolCalls.map((call, index) => toolResult(call, ends[index] ?? { value: null }))));
+    const taken = toolCalls.findIndex(
+      ({ name }, index) => tools.get(name)?.handoff === true && 'value' in (ends[index] ?? {}),
+    );
+    const end = ends[taken];
+    return end !== undefined && 'value' in end ? { value: end.value ?? null } : undefined;
+  }
+
+  /** A reply without calls is the answer, unless it does not fit or somebody has more to say. */
+  private async answered({ text }: ModelReply): Promise<{ readonly value: Json } | undefined> {
+    const { output } = this.parts;
+    const { value, fits } = answerOf(text, output);
+    if (!fits && !this.repaired) {
+      this.repaired = true;
+      this.dialogue.add(userMessage(repairOf(value, output)));
+      return undefined;
+    }
+    if (!this.root) return { value };
+    const { steer, queue } = await this.scope.record(READ, () => ({ ...this.occasion.waiting() }));
+    await this.hear('steer', steer);
+    await this.hear('queue', queue);
+    return steer + queue === 0 ? { value } : undefined;
+  }
+}
+
+function repairOf(value: Json, output: Validator): string {
+  const flaws = output.flaws(value).map(({ path, message }) => `${path || '/'} ${message}`);
+  const told = flaws.join('; ').slice(0, 2000);
+  return `Your answer does not fit: ${told}. Answer again with a JSON value that fits the schema, and nothing else.`;
+}
+
+function left(limit: number | undefined, used: number): number | undefined {
+  return limit === undefined ? undefined : Math.max(1, limit - used);
+}
+
+function least(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined ? b : b === undefined ? a : Math.min(a, b);
+}

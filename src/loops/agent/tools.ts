@@ -1,0 +1,84 @@
+/**
+ * The tools of an agent: loops of any kind, shown to the model and run when it asks. Whatever goes wrong with one (there
+ * is none of that name, its arguments do not fit, it throws, somebody says no) is a result that the model sees.
+ */
+import { outcomeOf } from '../../journal/errors.js';
+import { snapshot } from '../../journal/value.js';
+import type { Loop } from '../../kernel/call.js';
+import type { Scope } from '../../kernel/scope.js';
+import type { Json } from '../../protocol/json.js';
+import type { LoopDef } from '../../protocol/loop.js';
+import type { ModelTool } from '../../protocol/model.js';
+import { REFUSED } from '../../views/history.js';
+import type { AskedCall, ToolEnd } from '../../views/messages.js';
+import type { Watches } from './watch.js';
+
+/** A loop that the model may call. */
+export interface LinkedTool {
+  readonly name: string;
+  /** Whether what it answers is the answer of the agent. */
+  readonly handoff: boolean;
+  /** What the model is shown; undefined, like the loop, if there is none of that id. */
+  shown: ModelTool | undefined;
+  loop: Loop | undefined;
+}
+
+/** What the model is told of a loop. */
+export function shownTool({ id, name, description = name, inputSchema }: LoopDef): ModelTool {
+  const schema = typeof inputSchema === 'object' ? inputSchema : {};
+  // Providers take nothing but objects.
+  return { type: 'function', name: id, description, inputSchema: { type: 'object', ...schema } };
+}
+
+/** What the calls of one reply are run with. */
+export interface Hands {
+  readonly agent: string;
+  readonly tools: ReadonlyMap<string, LinkedTool>;
+  readonly watches: Watches;
+  /** Why none of the calls may run, if so. */
+  readonly refusal: string | undefined;
+}
+
+/** Runs the calls of one reply side by side; how each ended, in the order of the calls. */
+export function runCalls(scope: Scope, calls: readonly AskedCall[], hands: Hands): Promise<readonly ToolEnd[]> {
+  return scope.all(calls.map((call) => (branch: Scope) => runOne(branch, call, hands)));
+}
+
+async function runOne(branch: Scope, call: AskedCall, hands: Hands): Promise<ToolEnd> {
+  const { agent, tools, watches, refusal } = hands;
+  const loop = tools.get(call.name)?.loop;
+  if (refusal !== undefined) return refused(branch, call, 'TOOL_NOT_ADMITTED', refusal);
+  if (loop === undefined) return refused(branch, call, 'TOOL_NOT_FOUND', unknown(call.name, tools));
+  if (watches.policy(branch.key, call.name) === 'blocked')
+    return refused(branch, call, 'TOOL_NOT_ADMITTED', `"${call.name}" is blocked here.`);
+  const given = inputOf(call.input);
+  if ('flaw' in given) return refused(branch, call, 'INPUT_VALIDATION_FAILED', given.flaw);
+  watches.send(branch.key, { agent, toolCallId: call.id, tool: call.name });
+  try {
+    return { value: (await branch.call(loop, given.value)) as Json };
+  } catch (thrown) {
+    return { error: outcomeOf(thrown).record() };
+  } finally {
+    watches.done(branch.key);
+  }
+}
+
+async function refused(branch: Scope, { id, name }: AskedCall, code: string, message: string): Promise<ToolEnd> {
+  await branch.record(REFUSED, () => ({ id, name: name.slice(0, 200), code, message }));
+  return { error: { code, message } };
+}
+
+function unknown(name: string, tools: ReadonlyMap<string, LinkedTool>): string {
+  const known = [...tools.keys()].slice(0, 50).join(', ');
+  return `There is no tool ${JSON.stringify(name.slice(0, 100))}; ${known === '' ? 'there are none' : `there are ${known}`}.`;
+}
+
+/** The arguments as a value that can be journaled, or why they are none. */
+function inputOf(input: string): { readonly value: Json } | { readonly flaw: string } {
+  try {
+    return { value: snapshot(JSON.parse(input === '' ? '{}' : input), 'the arguments') ?? null };
+  } catch (thrown) {
+    const said = thrown instanceof Error ? thrown.message : '';
+    return { flaw: `The arguments are not JSON that can be used: ${said.slice(0, 300)}` };
+  }
+}

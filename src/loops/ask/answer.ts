@@ -1,0 +1,176 @@
+/** An answer in the making: the parts of a stream, of shapes that nobody has checked, become a reply in bounds. */
+import type { ModelReply } from '../model.js';
+import { failed, failureOf, MAX_MESSAGE, type Sent } from './failure.js';
+import { count, field, text } from './field.js';
+
+const MAX_BYTES = 8 * 1024 * 1024;
+/** Calls whose input is shown while it comes in; of more than that only the whole is. */
+const MOST_COMING = 10_000;
+const FINISHES: ReadonlySet<unknown> = new Set(['stop', 'length', 'content-filter', 'tool-calls', 'error']);
+
+/** A piece of an answer, for those who watch. */
+export interface ModelDelta {
+  readonly kind: 'text' | 'reasoning' | 'tool-input';
+  readonly text: string;
+  /** Of a tool's input: which call it is of. */
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+}
+
+interface AnswerOptions {
+  readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
+  readonly now?: (() => number) | undefined;
+  readonly maxBytes?: number;
+}
+
+export class Answer {
+  readonly #sent: Sent;
+  readonly #onDelta: ((delta: ModelDelta) => void) | undefined;
+  readonly #max: number;
+  #text = '';
+  #reasoning = '';
+  readonly #now: (() => number) | undefined;
+  /** When the thinking began, and how long it has taken. */
+  #began: number | undefined;
+  #thought: number | undefined;
+  readonly #toolCalls: { id: string; name: string; input: string }[] = [];
+  #ids: Set<string> | undefined;
+  /** The tools whose input is coming in, by the id of the call. */
+  #coming: Map<string, string> | undefined;
+  #model: string;
+  /** Bytes that are kept, and the cost of what is only passing: each must end somewhere. */
+  #kept = 0;
+  #passing = 0;
+  #finish: unknown;
+
+  constructor(sent: Sent, { onDelta, now, maxBytes = MAX_BYTES }: AnswerOptions) {
+    this.#sent = sent;
+    this.#now = now;
+    this.#model = sent.request.model;
+    this.#onDelta = onDelta;
+    this.#max = maxBytes;
+  }
+
+  /** Takes one part of the stream, of a shape that nobody has checked; true when it was the last. */
+  take(part: unknown): boolean {
+    const delta = field(part, 'delta');
+    switch (field(part, 'type')) {
+      case 'text-delta':
+        if (!this.#keeps(delta)) return false;
+        this.#text += delta;
+        this.#onDelta?.({ kind: 'text', text: delta });
+        return false;
+      case 'reasoning-delta':
+        if (!this.#keeps(delta)) return false;
+        this.#reasoning += delta;
+        this.#think();
+        this.#onDelta?.({ kind: 'reasoning', text: delta });
+        return false;
+      case 'tool-input-start':
+        this.#comes(part);
+        return this.#pass('');
+      case 'tool-input-delta':
+        this.#inputComes(part, delta);
+        return this.#pass(text(delta) ?? '');
+      case 'tool-call':
+        this.#call(part);
+        return false;
+      case 'response-metadata':
+        this.#model = text(field(part, 'modelId'))?.slice(0, 200) ?? this.#model;
+        return this.#pass('');
+      case 'finish':
+        this.#finish = part;
+        return true;
+      case 'error':
+        throw failureOf(this.#sent, field(part, 'error'), true);
+      default:
+        return this.#pass(text(delta) ?? '');
+    }
+  }
+
+  reply(): ModelReply {
+    const unified = field(field(this.#finish, 'finishReason'), 'unified');
+    const finish = FINISHES.has(unified) ? String(unified) : 'other';
+    if (finish === 'error') throw failed(this.#sent, 'says that it failed, and not why', { retryable: true });
+    if (this.#text === '' && this.#toolCalls.length === 0) {
+      // The same request would be cut short or filtered again.
+      const retryable = finish !== 'length' && finish !== 'content-filter';
+      throw failed(this.#sent, `answered nothing (finish reason: ${finish})`, { retryable });
+    }
+    const usage = field(this.#finish, 'usage');
+    const inputTokens = count(field(field(usage, 'inputTokens'), 'total'));
+    const outputTokens = count(field(field(usage, 'outputTokens'), 'total'));
+    return {
+      text: this.#text,
+      model: this.#model,
+      finish,
+      ...(inputTokens !== undefined && { inputTokens }),
+      ...(outputTokens !== undefined && { outputTokens }),
+      ...(this.#reasoning !== '' && { reasoning: this.#reasoning }),
+      ...(this.#thought !== undefined && { reasoningMs: this.#thought }),
+      ...(this.#toolCalls.length > 0 && { toolCalls: this.#toolCalls }),
+    };
+  }
+
+  #call(part: unknown): void {
+    const id = text(field(part, 'toolCallId'));
+    const name = text(field(part, 'toolName'));
+    const input = field(part, 'input');
+    const ours = field(part, 'providerExecuted') !== true;
+    if (id === undefined || name === undefined || typeof input !== 'string' || !ours) {
+      this.#pass('');
+      return;
+    }
+    if (this.#keeps(`${id}${name}${input}`)) this.#toolCalls.push({ id: this.#own(id), name, input });
+  }
+
+  /** Two calls under one id would be one to everybody who comes after. */
+  #own(id: string): string {
+    this.#ids ??= new Set();
+    let own = id;
+    for (let n = 2; this.#ids.has(own); n++) own = `${id}-${n}`;
+    this.#ids.add(own);
+    return own;
+  }
+
+  #think(): void {
+    const at = this.#now?.();
+    if (at === undefined) return;
+    this.#began ??= at;
+    this.#thought = Math.max(0, at - this.#began);
+  }
+
+  #comes(part: unknown): void {
+    const id = text(field(part, 'id'));
+    const name = text(field(part, 'toolName'));
+    if (id === undefined || name === undefined || this.#onDelta === undefined) return;
+    this.#coming ??= new Map();
+    if (this.#coming.size < MOST_COMING) this.#coming.set(id, name.slice(0, MAX_MESSAGE));
+  }
+
+  #inputComes(part: unknown, delta: unknown): void {
+    const id = text(field(part, 'id'));
+    const toolName = id === undefined ? undefined : this.#coming?.get(id);
+    if (id === undefined || toolName === undefined || typeof delta !== 'string') return;
+    this.#onDelta?.({ kind: 'tool-input', text: delta, toolCallId: id, toolName });
+  }
+
+  /** Counts what is kept; false for what is not text, or is none. */
+  #keeps(piece: unknown): piece is string {
+    if (typeof piece !== 'string' || piece === '') return this.#pass('');
+    this.#kept += Buffer.byteLength(piece);
+    if (this.#kept > this.#max) this.#refuse();
+    return true;
+  }
+
+  /** Counts what is not kept, so that an endless stream of nothing ends too. */
+  #pass(piece: string): false {
+    this.#passing += Math.max(1, Buffer.byteLength(piece));
+    if (this.#passing > this.#max) this.#refuse();
+    return false;
+  }
+
+  #refuse(): never {
+    throw failed(this.#sent, `answered more than ${this.#max} bytes; ask for less`, { retryable: false });
+  }
+}

@@ -1,0 +1,52 @@
+/** Asking a model as an effect: what is journaled is the request and the reply, whoever asks. */
+import type { Effect } from '../../kernel/effect.js';
+import type { Scope } from '../../kernel/scope.js';
+import type { PolicySpec } from '../../protocol/loop.js';
+import type { Model } from '../../protocol/model.js';
+import { ask, type ModelDelta } from '../ask.js';
+import { type Bench, turnOf } from '../bench.js';
+import type { ConversationParts, ModelRequest } from '../model.js';
+import type { Origin } from '../origin.js';
+
+export interface Questioning {
+  readonly bench: Bench;
+  readonly scope: Scope;
+  readonly origin: Origin;
+  readonly policy: PolicySpec | undefined;
+  /** Tells this definition from others of its id. */
+  readonly definition: string;
+  /** Whose answers tell a script where it stands: the turn's, or the whole session's for one that goes on over turns. */
+  readonly counts: 'turn' | 'session';
+  /** Answers in place of the backend; a layer that names another backend asks that. */
+  readonly model?: Model | undefined;
+  readonly conversation?: ConversationParts;
+  readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
+}
+
+/** Asks whatever backend the request names: a layer may have named another. */
+export function modelEffect(request: ModelRequest, questioning: Questioning): Effect {
+  const { policy, definition } = questioning;
+  const perform: Effect['perform'] = async (input, { signal }) => {
+    const asked = input as unknown as ModelRequest;
+    const { conversation, onDelta, bench } = questioning;
+    const model = await modelOf(asked, request, questioning);
+    return ask(model, asked, { signal, conversation, onDelta, now: bench.now });
+  };
+  const effect: Effect = { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform };
+  return policy === undefined ? effect : Object.assign(effect, { policy, definition });
+}
+
+function modelOf(asked: ModelRequest, request: ModelRequest, questioning: Questioning): Model | Promise<Model> {
+  const { bench, scope, origin, model: own, counts } = questioning;
+  const { backendId: id, model, options } = asked;
+  if (own !== undefined && id === request.backendId && model === request.model) return own;
+  const ref = options === undefined ? { id, model } : { id, model, options };
+  const turn = turnOf(scope);
+  return bench.backend(id).open(ref, { origin, turn, answered: bench.occasion(turn).answered(ref, counts) });
+}
+
+/** The policy with every backend's model by name: a layer knows no backends. */
+export function resolved(policy: PolicySpec | undefined, bench: Bench): PolicySpec | undefined {
+  if (policy?.fallback === undefined) return policy;
+  return { ...policy, fallback: policy.fallback.map((ref) => bench.named(ref)) };
+}

@@ -1,0 +1,170 @@
+/**
+ * Agents in code: `defineAgent` makes the composite that a JSON definition would be, and is linked and run like one. What
+ * code adds is types for both ends, tools as objects, and a model as an object.
+ */
+import { LoopError } from '../journal/errors.js';
+import type { Json } from '../protocol/json.js';
+import type { AgentSpec, ApprovalPolicy, BackendRef, LoopDef, PolicySpec, StopSpec } from '../protocol/loop.js';
+import type { Model } from '../protocol/model.js';
+import { type DefinedLoop, isDefinedLoop } from './defined.js';
+import { parseDefinition } from './definition/definition.js';
+import { endOf, type InputOf, type OutputOf, type Schema, type StandardSchema } from './standard.js';
+import { type AnyTool, isLoopsTool, namedTool, toolLoop } from './tool-loop.js';
+
+/** A loop by its id, a loop, or a tool. */
+export type AgentTool = string | DefinedLoop | AnyTool;
+
+/** What an agent is given when it says nothing else of its input. */
+export type AgentInput =
+  | { readonly prompt: string }
+  | { readonly trigger: { readonly name: string; readonly payload?: Json } };
+
+export interface AgentDefinition<I extends Schema, O extends Schema> {
+  readonly id: string;
+  /** Semver; 1.0.0 unless told. */
+  readonly version?: string;
+  readonly name?: string;
+  readonly description?: string;
+  /** A model of the AI SDK, or a backend by id. */
+  readonly model: Model | BackendRef | string;
+  readonly instructions?: string;
+  /** A list, or an object of tools by name as the AI SDK takes it. */
+  readonly tools?: readonly AgentTool[] | { readonly [name: string]: unknown };
+  /** Agents that may take over: what they answer is the answer. */
+  readonly handoffs?: readonly AgentTool[];
+  /** `{prompt}` unless told. */
+  readonly input?: I;
+  /** `{text}` unless told. */
+  readonly output?: O;
+  readonly maxRounds?: number;
+  readonly stop?: StopSpec;
+  readonly mode?: string;
+  readonly approvals?: { readonly [tool: string]: ApprovalPolicy };
+  readonly maxTokens?: number;
+  readonly temperature?: number;
+  readonly toolTimeoutMs?: number;
+  readonly policy?: PolicySpec;
+  readonly metadata?: { readonly [name: string]: Json };
+}
+
+type Prompted = StandardSchema<AgentInput, AgentInput>;
+type Texted = StandardSchema<{ text: string }, { text: string }>;
+
+const OWN: ReadonlySet<string> = new Set(
+  'id version name description model tools input output policy metadata'.split(' '),
+);
+const SPEC: ReadonlySet<string> = new Set(
+  'instructions handoffs maxRounds stop mode approvals maxTokens temperature toolTimeoutMs'.split(' '),
+);
+
+/** What an agent takes unless told: a prompt, or what triggered it. */
+const PROMPT = {
+  type: 'object',
+  properties: {
+    prompt: { type: 'string' },
+    trigger: {
+      type: 'object',
+      properties: { name: { type: 'string' }, payload: true },
+      required: ['name'],
+      additionalProperties: false,
+    },
+  },
+  anyOf: [{ required: ['prompt'] }, { required: ['trigger'] }],
+  additionalProperties: false,
+} as const;
+
+const TEXT = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] } as const;
+
+/** Makes an agent of code; a LoopError says what is wrong with it. */
+export function defineAgent<const I extends Schema = Prompted, const O extends Schema = Texted>(
+  spec: AgentDefinition<I, O>,
+): DefinedLoop<InputOf<I>, OutputOf<O>> {
+  const unknown = Object.keys(spec).filter((key) => !OWN.has(key) && !SPEC.has(key));
+  if (unknown.length > 0) throw invalid(spec.id, `it has no member ${unknown.map((key) => `"${key}"`).join(', ')}`);
+  const { id } = spec;
+  const input = endOf(spec.input ?? PROMPT, 'INPUT_VALIDATION_FAILED', id);
+  const output = endOf(spec.output ?? TEXT, 'OUTPUT_VALIDATION_FAILED', id);
+  const called = [...toolsOf(spec.tools ?? []), ...(spec.handoffs ?? [])];
+  const parts = called.flatMap((tool) => partOf(tool, id));
+  const ends = { input: input.validator, output: output.validator };
+  const definition = definitionOf(spec, ends);
+  return {
+    name: id,
+    version: definition.version,
+    input: input.check as DefinedLoop<InputOf<I>>['input'],
+    output: output.check as DefinedLoop<unknown, OutputOf<O>>['output'],
+    body: alone(id),
+    quick: input.quick && output.quick,
+    definition,
+    ends,
+    source: '',
+    parts,
+    model: isModel(spec.model) ? spec.model : undefined,
+  };
+}
+
+/** The definition as a document would have it. */
+function definitionOf(spec: AgentDefinition<Schema, Schema>, ends: DefinedLoop['ends']): LoopDef {
+  const { id, version = '1.0.0', name = id, description, policy, metadata, tools = [], handoffs } = spec;
+  const given = Object.entries(spec).filter(
+    ([key, value]) => SPEC.has(key) && key !== 'handoffs' && value !== undefined,
+  );
+  const agent: AgentSpec = {
+    backend: backendOf(spec.model, id),
+    tools: toolsOf(tools).map((tool) => nameOf(tool, id)),
+    ...(handoffs !== undefined && { handoffs: handoffs.map((tool) => nameOf(tool, id)) }),
+    ...Object.fromEntries(given),
+  };
+  const document = {
+    id,
+    name,
+    ...(description !== undefined && { description }),
+    version,
+    inputSchema: ends.input.schema,
+    outputSchema: ends.output.schema,
+    kind: 'composite',
+    composite: { agent },
+    ...(policy !== undefined && { policy }),
+    ...(metadata !== undefined && { metadata }),
+  };
+  return parseDefinition(document, `defineAgent("${id}")`);
+}
+
+function toolsOf(tools: NonNullable<AgentDefinition<Schema, Schema>['tools']>): readonly AgentTool[] {
+  if (Array.isArray(tools)) return tools as readonly AgentTool[];
+  return Object.entries(tools).map(([name, tool]) => (isDefinedLoop(tool) ? tool : namedTool(name, tool)));
+}
+
+function partOf(tool: AgentTool, agent: string): readonly DefinedLoop[] {
+  if (typeof tool === 'string') return [];
+  if (isLoopsTool(tool)) return [toolLoop(tool)];
+  if (isDefinedLoop(tool)) return [tool as DefinedLoop];
+  throw invalid(agent, 'a tool is the id of a loop, a loop, or made with loopsTool()');
+}
+
+function nameOf(tool: AgentTool, agent: string): string {
+  if (typeof tool === 'string') return tool;
+  return partOf(tool, agent)[0]?.name ?? '';
+}
+
+function isModel(model: unknown): model is Model {
+  return typeof (model as Partial<Model> | undefined)?.doStream === 'function';
+}
+
+function backendOf(model: Model | BackendRef | string, agent: string): BackendRef {
+  if (typeof model === 'string') return { id: model };
+  if (isModel(model)) return { id: model.provider, model: model.modelId };
+  if (typeof model === 'object' && model !== null && typeof model.id === 'string') return model;
+  throw invalid(agent, 'its model must be a model of the AI SDK, or a backend: an id, or {id, model?, options?}');
+}
+
+/** Without a host there is nobody to link it. */
+function alone(id: string): () => never {
+  return () => {
+    throw new LoopError('EXECUTION_FAILED', `The agent "${id}" needs a host: run it with host.run({ loop }).`);
+  };
+}
+
+function invalid(id: string, reason: string): LoopError {
+  return new LoopError('DEFINITION_INVALID', `defineAgent("${id}"): ${reason}.`, { reason });
+}

@@ -1,0 +1,116 @@
+/** A protocol tool as a loop: the same object that the AI SDK runs, here with journal, gate and all. */
+import { LoopError } from '../journal/errors.js';
+import type { Json } from '../protocol/json.js';
+import type { ApprovalPolicy, LoopDef } from '../protocol/loop.js';
+import { type LoopsTool, type LoopsToolOptions, loopsTool, type ToolSchema } from '../protocol/tool.js';
+import type { DefinedLoop } from './defined.js';
+import { parseDefinition } from './definition/definition.js';
+import type { ToolCall } from './implementation.js';
+import { compileSchema } from './schema.js';
+import { type End, endOf } from './standard.js';
+import { type Describe, toolBody } from './tool.js';
+
+/** Any tool of the protocol, whatever it takes and gives. */
+export interface AnyTool {
+  readonly name: string;
+  withApproval(policy: ApprovalPolicy, modeName?: string): unknown;
+  makeTool(context: object): unknown;
+}
+
+type Tool = LoopsTool<unknown, unknown>;
+
+const loops = new WeakMap<object, DefinedLoop>();
+
+/** Whether a value is a tool made with loopsTool. */
+export function isLoopsTool(value: unknown): value is AnyTool {
+  const { name, withApproval, makeTool } = (value ?? {}) as Partial<Tool>;
+  return typeof name === 'string' && typeof withApproval === 'function' && typeof makeTool === 'function';
+}
+
+/** The loop of a tool, made once for each. */
+export function toolLoop(tool: AnyTool): DefinedLoop {
+  const known = loops.get(tool);
+  if (known !== undefined) return known;
+  const loop = loopOf(tool as unknown as Tool);
+  loops.set(tool, loop);
+  return loop;
+}
+
+/** A tool of the AI SDK, which has no name of its own. */
+export function namedTool(name: string, tool: unknown): AnyTool {
+  if (isLoopsTool(tool)) return tool;
+  const { description, inputSchema, execute } = (tool ?? {}) as Partial<Tool>;
+  if (typeof execute !== 'function' || inputSchema === undefined) {
+    const message = `The tool "${name}" needs an inputSchema and a function execute; make it with loopsTool().`;
+    throw new LoopError('DEFINITION_INVALID', message, { tool: name });
+  }
+  const run = execute as (input: unknown, options: LoopsToolOptions) => unknown;
+  return loopsTool({ name, ...(description !== undefined && { description }), inputSchema, execute: run });
+}
+
+function loopOf(tool: Tool): DefinedLoop {
+  const { name: id, safety = 'once' } = tool;
+  const input = inputOf(tool.inputSchema, id);
+  const output = endOf(true, 'OUTPUT_VALIDATION_FAILED', id);
+  const definition = definitionOf(tool, input);
+  const source = `${String(tool.execute)}\n${String(tool.requestApproval ?? '')}`;
+  const state = `${JSON.stringify(definition)}\n${source}`;
+  const { policy } = definition;
+  const run = tool.withApproval('always_allow');
+  const describe = describing(tool);
+  const open = () => (given: Json, call: ToolCall) => resultOf(run, given, call);
+  return {
+    name: id,
+    version: definition.version,
+    input: input.check,
+    output: output.check,
+    quick: input.quick,
+    body: toolBody({ id, safety, config: {}, policy, definition: state, describe, open }) as DefinedLoop['body'],
+    definition,
+    ends: { input: input.validator, output: output.validator },
+    source,
+  };
+}
+
+/** Something that only shows its JSON Schema is held to it: what shows a schema must not take anything else. */
+function inputOf(schema: ToolSchema<unknown>, id: string): End {
+  const end = endOf(schema, 'INPUT_VALIDATION_FAILED', id);
+  const { validate, jsonSchema } = schema as { readonly validate?: unknown; readonly jsonSchema?: unknown };
+  if (jsonSchema === undefined || validate !== undefined) return end;
+  return endOf(compileSchema(jsonSchema, `${id}: inputSchema`).schema, 'INPUT_VALIDATION_FAILED', id);
+}
+
+function definitionOf({ name, description, readOnly, policy, safety }: Tool, input: End): LoopDef {
+  const document = {
+    id: name,
+    name,
+    version: '1.0.0',
+    ...(description !== undefined && { description }),
+    inputSchema: input.validator.schema,
+    outputSchema: true,
+    kind: 'tool',
+    tool: { implementation: 'code:tool', ...(safety !== undefined && { safety }) },
+    ...(policy !== 'always_allow' && { policy: { approval: policy } }),
+    ...(readOnly && { metadata: { readOnly } }),
+  };
+  return parseDefinition(document, `loopsTool("${name}")`);
+}
+
+/** A mode that was baked into the tool wins over the agent's. */
+function describing(tool: Tool): Describe | undefined {
+  if (tool.requestApproval === undefined) return undefined;
+  return async (input, context) => {
+    const mode = tool.mode ?? context.mode;
+    return tool.requestApproval?.(input, mode === undefined ? {} : { mode });
+  };
+}
+
+async function resultOf(tool: Tool, input: Json, call: ToolCall): Promise<unknown> {
+  const { signal: abortSignal, callId, toolCallId = callId } = call;
+  const onToolOutputDelta = (delta: string): void => call.delta(delta);
+  const produced = await tool.execute(input, { toolCallId, messages: [], abortSignal, onToolOutputDelta });
+  if (typeof produced !== 'object' || produced === null || !(Symbol.asyncIterator in produced)) return produced;
+  let last: unknown;
+  for await (const value of produced as AsyncIterable<unknown>) last = value;
+  return last;
+}

@@ -1,0 +1,361 @@
+/**
+ * Tools: `loopsTool()` makes one object that the AI SDK takes as it is and that this runtime gates and watches. The AI
+ * SDK's shapes are written out here in types of our own (src/protocol/tool.test.ts holds both to each other), so nothing
+ * is loaded. A policy is baked in by copying: no copy can be talked into another policy afterwards.
+ */
+import type { Safety } from './entry.js';
+import type { ApprovalPolicy } from './loop.js';
+import type { ModelReasoning, ModelText, PromptToolCall, ProviderJson } from './model.js';
+
+export type { ApprovalPolicy } from './loop.js';
+
+/** What a tool is told about the turn that it runs in. */
+export interface ToolContext {
+  /** How the turn is watched, as in `unsupervised`. */
+  readonly mode?: string;
+  readonly onToolOutputDelta?: (delta: string, toolCallId: string) => void;
+}
+
+interface ImagePart {
+  type: 'image';
+  image: string | Uint8Array | ArrayBuffer | URL;
+}
+
+interface FilePart {
+  type: 'file';
+  data: string | Uint8Array | ArrayBuffer | URL;
+  mediaType: string;
+}
+
+type OutputPart =
+  | ModelText
+  | { type: 'media' | 'file-data' | 'image-data'; data: string; mediaType: string }
+  | { type: 'file-url' | 'image-url'; url: string }
+  | { type: 'file-id' | 'image-file-id'; fileId: string | Record<string, string> }
+  | { type: 'custom' };
+
+/** What a model is shown of what a tool gave back. */
+export type ToolModelOutput =
+  | { type: 'text' | 'error-text'; value: string }
+  | { type: 'json' | 'error-json'; value: ProviderJson }
+  | { type: 'execution-denied'; reason?: string }
+  | { type: 'content'; value: OutputPart[] };
+
+interface ToolResultPart {
+  type: 'tool-result';
+  toolCallId: string;
+  toolName: string;
+  output: ToolModelOutput;
+}
+
+interface ApprovalRequestPart {
+  type: 'tool-approval-request';
+  approvalId: string;
+  toolCallId: string;
+}
+
+interface ApprovalResponsePart {
+  type: 'tool-approval-response';
+  approvalId: string;
+  approved: boolean;
+}
+
+type AssistantPart = ModelText | FilePart | ModelReasoning | PromptToolCall | ToolResultPart | ApprovalRequestPart;
+
+/** A message that led to the call, as the AI SDK has it. */
+export type ToolMessage =
+  | { role: 'system'; content: string }
+  | { role: 'user'; content: string | (ModelText | ImagePart | FilePart)[] }
+  | { role: 'assistant'; content: string | AssistantPart[] }
+  | { role: 'tool'; content: (ToolResultPart | ApprovalResponsePart)[] };
+
+/** What the AI SDK says of a call; a runtime that watches adds where the output goes. */
+export interface ToolCallOptions {
+  toolCallId: string;
+  messages: ToolMessage[];
+  abortSignal?: AbortSignal;
+  experimental_context?: unknown;
+  onToolOutputDelta?(delta: string): void;
+}
+
+/** What `execute` gets beside its input. */
+export interface LoopsToolOptions extends ToolCallOptions {
+  /** Streams a piece of output to whoever watches; does nothing when nobody does. */
+  onToolOutputDelta(delta: string): void;
+}
+
+type Validated<T> =
+  | { readonly value: T; readonly issues?: undefined }
+  | { readonly issues: readonly { readonly message: string }[] };
+
+/** A schema that speaks Standard Schema (zod, valibot, arktype, …). */
+export interface ToolSchema<T> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly types?: { readonly input: unknown; readonly output: T } | undefined;
+    readonly validate: (value: unknown) => Validated<T> | Promise<Validated<T>>;
+  };
+}
+
+type Judged<T> = { success: true; value: T } | { success: false; error: Error };
+
+/** What the AI SDK's `jsonSchema()` makes. */
+interface DescribedSchema<T> {
+  _type: T;
+  readonly validate?: (value: unknown) => Judged<T> | PromiseLike<Judged<T>>;
+  readonly jsonSchema: object;
+}
+
+type GivenSchema<T> = ToolSchema<T> | DescribedSchema<T> | (() => DescribedSchema<T>);
+
+type MaybeLater<T> = T | PromiseLike<T>;
+
+/** Several values, each instead of the one before; one value, now or later. */
+type Produced<OUTPUT> = AsyncIterable<OUTPUT> | PromiseLike<OUTPUT> | OUTPUT;
+
+/** What a tool is made of. */
+export interface LoopsToolDefinition<INPUT, OUTPUT> {
+  /** Safe as the id of a loop. */
+  readonly name: string;
+  readonly description?: string;
+  /** It changes nothing; false unless told. */
+  readonly readOnly?: boolean;
+  readonly inputSchema: GivenSchema<INPUT>;
+  /** Under the policy `ask`: a text asks a person with it, null lets the call run, and anything else asks plainly. */
+  requestApproval?(input: INPUT, ctx: ToolContext): MaybeLater<string | null | undefined>;
+  execute(input: INPUT, options: LoopsToolOptions): Produced<OUTPUT>;
+  /** How it may be treated after a crash. */
+  readonly safety?: Safety;
+  toModelOutput?(call: { toolCallId: string; input: INPUT; output: OUTPUT }): MaybeLater<ToolModelOutput>;
+}
+
+/** A tool for one turn: what the AI SDK calls a tool. */
+export interface TurnTool<INPUT, OUTPUT> {
+  readonly description?: string;
+  readonly inputSchema: ToolSchema<INPUT>;
+  /** Passes the gate first: what the gate throws, or rejects with, keeps the tool from running. */
+  execute(input: INPUT, options: ToolCallOptions): Produced<OUTPUT>;
+  toModelOutput?(call: { toolCallId: string; input: INPUT; output: OUTPUT }): MaybeLater<ToolModelOutput>;
+}
+
+/** A tool for the AI SDK and for this runtime. */
+export interface LoopsTool<INPUT, OUTPUT> extends TurnTool<INPUT, OUTPUT> {
+  readonly name: string;
+  readonly readOnly: boolean;
+  readonly policy: ApprovalPolicy;
+  readonly mode?: string;
+  readonly safety?: Safety;
+  requestApproval?(input: INPUT, ctx: ToolContext): MaybeLater<string | null | undefined>;
+  /** A copy with the policy baked in; the name of a mode is what `requestApproval` is told, whatever the turn says. */
+  withApproval(policy: ApprovalPolicy, modeName?: string): LoopsTool<INPUT, OUTPUT>;
+  /** The tool for one turn, with its output bound to who watches that turn. */
+  makeTool(ctx: ToolContext): TurnTool<INPUT, OUTPUT>;
+}
+
+/** Tools of any types. Members are methods, so a tool of narrower types is one of these. */
+export type LoopsToolSet = Record<string, LoopsTool<unknown, unknown>>;
+
+/** A call that a person must approve before it runs. */
+export class ApprovalRequiredError extends Error {
+  override readonly name = 'ApprovalRequiredError';
+  readonly toolName: string;
+  /** What the person is asked. */
+  readonly description: string;
+  readonly input: unknown;
+  readonly toolCallId?: string;
+
+  constructor(call: { toolName: string; description: string; input: unknown; toolCallId?: string | undefined }) {
+    super(`The tool "${call.toolName}" did not run: it needs an approval (${call.description}).`);
+    this.toolName = call.toolName;
+    this.description = call.description;
+    this.input = call.input;
+    if (call.toolCallId !== undefined) this.toolCallId = call.toolCallId;
+  }
+}
+
+const POLICIES: readonly unknown[] = ['always_allow', 'ask', 'blocked'] satisfies ApprovalPolicy[];
+const SAFETIES: readonly unknown[] = ['pure', 'idempotent', 'keyed', 'once'] satisfies Safety[];
+const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9])?$/;
+
+type Definition = LoopsToolDefinition<unknown, unknown>;
+
+const isFunction = (value: unknown): boolean => typeof value === 'function';
+
+const MEMBERS: { readonly [member in keyof Definition]-?: readonly [must: string, fits: (value: unknown) => boolean] } =
+  {
+    name: [
+      'must be 1 to 128 letters, digits, "_", "." or "-", with a letter or digit first and last',
+      (value) => typeof value === 'string' && NAME.test(value),
+    ],
+    inputSchema: [
+      'must speak Standard Schema (zod, valibot, …) or come from jsonSchema() of the AI SDK',
+      (value) => isStandard(value) || isDescribed(value) || isFunction(value),
+    ],
+    execute: ['must be a function', isFunction],
+    description: ['must be a text', (value) => value === undefined || typeof value === 'string'],
+    readOnly: ['must be true or false', (value) => value === undefined || typeof value === 'boolean'],
+    requestApproval: ['must be a function', (value) => value === undefined || isFunction(value)],
+    safety: [`must be one of ${SAFETIES.join(', ')}`, (value) => value === undefined || SAFETIES.includes(value)],
+    toModelOutput: ['must be a function', (value) => value === undefined || isFunction(value)],
+  };
+
+/** Makes a tool. It runs without a question until `withApproval` says otherwise; a TypeError says what is wrong with it. */
+export function loopsTool<INPUT, OUTPUT>(definition: LoopsToolDefinition<INPUT, OUTPUT>): LoopsTool<INPUT, OUTPUT> {
+  const given = { ...definition };
+  const where = `loopsTool(${typeof given.name === 'string' ? `"${given.name}"` : ''})`;
+  const unknown = Object.keys(given).find((key) => !Object.hasOwn(MEMBERS, key));
+  if (unknown !== undefined) {
+    throw new TypeError(`${where} has no member "${unknown}"; it has ${Object.keys(MEMBERS).join(', ')}.`);
+  }
+  for (const [member, [must, fits]] of Object.entries(MEMBERS)) {
+    if (!fits(given[member as keyof Definition])) throw new TypeError(`${where}: ${member} ${must}.`);
+  }
+  const inputSchema = standard(given.inputSchema, where);
+  return governed({ ...given, inputSchema }, 'always_allow', undefined);
+}
+
+interface Settled<INPUT, OUTPUT> extends LoopsToolDefinition<INPUT, OUTPUT> {
+  readonly inputSchema: ToolSchema<INPUT>;
+}
+
+function governed<INPUT, OUTPUT>(
+  definition: Settled<INPUT, OUTPUT>,
+  policy: ApprovalPolicy,
+  mode: string | undefined,
+): LoopsTool<INPUT, OUTPUT> {
+  const { name, readOnly = false, safety } = definition;
+  const makeTool = (ctx: ToolContext): TurnTool<INPUT, OUTPUT> =>
+    turnTool(definition, policy, { ...ctx, ...(mode !== undefined && { mode }) });
+  return Object.freeze({
+    ...makeTool({}),
+    name,
+    readOnly,
+    policy,
+    ...(mode !== undefined && { mode }),
+    ...(safety !== undefined && { safety }),
+    ...(definition.requestApproval && { requestApproval: definition.requestApproval.bind(definition) }),
+    withApproval(next: ApprovalPolicy, modeName?: string) {
+      if (!POLICIES.includes(next)) {
+        throw new TypeError(`"${name}": there is no policy "${String(next)}"; take one of ${POLICIES.join(', ')}.`);
+      }
+      if (modeName !== undefined && typeof modeName !== 'string') {
+        throw new TypeError(`"${name}": the name of a mode must be a text.`);
+      }
+      return governed(definition, next, modeName);
+    },
+    makeTool,
+  });
+}
+
+function turnTool<INPUT, OUTPUT>(
+  definition: Settled<INPUT, OUTPUT>,
+  policy: ApprovalPolicy,
+  ctx: ToolContext,
+): TurnTool<INPUT, OUTPUT> {
+  const { description, inputSchema, toModelOutput } = definition;
+  const streams = Object.prototype.toString.call(definition.execute) === '[object AsyncGeneratorFunction]';
+  return {
+    ...(description !== undefined && { description }),
+    inputSchema,
+    execute(input, options) {
+      const start = (): Produced<OUTPUT> => definition.execute(input, watched(options, ctx));
+      const passed = gate(definition, policy, ctx, input, options.toolCallId);
+      if (passed === undefined) return start();
+      const begun = passed.then(() => options.abortSignal?.throwIfAborted());
+      return streams ? valuesAfter(begun, start) : begun.then(start).then(lastOf);
+    },
+    ...(toModelOutput && { toModelOutput: toModelOutput.bind(definition) }),
+  };
+}
+
+function watched(options: ToolCallOptions, { onToolOutputDelta }: ToolContext): LoopsToolOptions {
+  const { toolCallId } = options;
+  return {
+    ...options,
+    onToolOutputDelta: onToolOutputDelta
+      ? (delta) => onToolOutputDelta(delta, toolCallId)
+      : (delta) => options.onToolOutputDelta?.(delta),
+  };
+}
+
+/** Throws if the call may not start; a promise, if that takes a while to tell. */
+function gate<INPUT>(
+  definition: Pick<LoopsToolDefinition<INPUT, unknown>, 'name' | 'requestApproval'>,
+  policy: ApprovalPolicy,
+  ctx: ToolContext,
+  input: INPUT,
+  toolCallId: string,
+): Promise<void> | undefined {
+  if (policy === 'always_allow') return undefined;
+  const { name } = definition;
+  if (policy === 'blocked') {
+    const message = `The tool "${name}" did not run: it is blocked here.`;
+    throw Object.assign(new Error(message), { name: 'ToolBlockedError' });
+  }
+  if (definition.requestApproval === undefined) return undefined;
+  const judge = (told: unknown): undefined => {
+    if (told === null) return undefined;
+    const description = typeof told === 'string' && told.trim() !== '' ? told : `Run ${name}?`;
+    throw new ApprovalRequiredError({ toolName: name, description, input, toolCallId });
+  };
+  const told = definition.requestApproval(input, ctx);
+  return isThenable(told) ? Promise.resolve(told).then(judge) : judge(told);
+}
+
+/** The values of a tool that yields them, none before the gate has opened. */
+function valuesAfter<OUTPUT>(begun: Promise<void>, start: () => Produced<OUTPUT>): AsyncIterable<OUTPUT> {
+  // Whoever iterates hears of it; a call that nobody iterates must not end the process.
+  begun.catch(() => {});
+  return (async function* () {
+    await begun;
+    yield* start() as AsyncIterable<OUTPUT>;
+  })();
+}
+
+/** The last value is the result: a plain function that returns several is found out too late to stream them. */
+async function lastOf<OUTPUT>(produced: AsyncIterable<OUTPUT> | OUTPUT): Promise<OUTPUT> {
+  if (!isIterable(produced)) return produced;
+  let last: OUTPUT | undefined;
+  for await (const value of produced) last = value;
+  return last as OUTPUT;
+}
+
+/** What `jsonSchema()` made, taught to speak Standard Schema; to the AI SDK it is still what it was. */
+function standard<T>(given: GivenSchema<T>, where: string): ToolSchema<T> {
+  if (isStandard(given)) return given;
+  const schema = typeof given === 'function' ? given() : given;
+  if (!isDescribed(schema)) throw new TypeError(`${where}: inputSchema ${MEMBERS.inputSchema[0]}.`);
+  const settled = (judged: Judged<T>): Validated<T> =>
+    judged.success ? { value: judged.value } : { issues: [{ message: judged.error.message }] };
+  const shown = (): object => {
+    if (isThenable(schema.jsonSchema)) throw new TypeError(`${where}: inputSchema is not known yet.`);
+    return schema.jsonSchema;
+  };
+  const validate = (value: unknown): Validated<T> | Promise<Validated<T>> => {
+    if (schema.validate === undefined) return { value: value as T };
+    const judged = schema.validate(value);
+    return isThenable(judged) ? Promise.resolve(judged).then(settled) : settled(judged);
+  };
+  const spoken = { version: 1, vendor: 'rondo', validate, jsonSchema: { input: shown, output: shown } } as const;
+  return Object.create(schema, { '~standard': { value: spoken } });
+}
+
+const hasMembers = (value: unknown): value is object | ((...args: never) => unknown) =>
+  (typeof value === 'object' && value !== null) || typeof value === 'function';
+
+function isStandard<T>(schema: GivenSchema<T> | unknown): schema is ToolSchema<T> {
+  return hasMembers(schema) && '~standard' in schema;
+}
+
+function isDescribed(schema: unknown): boolean {
+  return hasMembers(schema) && 'jsonSchema' in schema && '_type' in schema;
+}
+
+function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return hasMembers(value) && typeof (value as Partial<PromiseLike<T>>).then === 'function';
+}
+
+function isIterable<T>(value: AsyncIterable<T> | T): value is AsyncIterable<T> {
+  return hasMembers(value) && Symbol.asyncIterator in value;
+}

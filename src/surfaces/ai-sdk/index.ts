@@ -1,0 +1,17 @@
+/** The AI SDK both ways: an agent as the back end of `useChat`, the history of a session as its messages, a loop as a tool. */
+export { type ChatAccess, type ChatHandler, type ChatOptions, chatHandler } from './chat.js';
+export type { AgentData, CallData, DataChunk, RondoData, UiChunk } from './chunk.js';
+export { type UiMessage, type UiPart, type UiToolPart, uiMessages } from './message.js';
+export { nodeListener } from './node.js';
+export type { ChatHost, ChatTurn, Driven } from './telling.js';
+export {
+  type AISDKCall,
+  type AISDKSchema,
+  type AISDKTool,
+  type AISDKToolOptions,
+  type ToolHost,
+  type ToolTurn,
+  toAISDKTool,
+} from './tool.js';
+export type { ErrorText, KindOf } from './tool-calls.js';
+export { type Say, UiChunks, type UiChunksOptions } from './ui-chunks.js';

@@ -1,0 +1,162 @@
+/**
+ * The history of a session as messages of the AI SDK, for a page that loads: the envelopes go through the same chunks
+ * as a live turn, so what is loaded is what was streamed. A turn is one user message and one assistant message.
+ */
+import type { ApprovalStatus, EventEnvelope } from '../../protocol/events.js';
+import type { Json } from '../../protocol/json.js';
+import type { DataChunk, UiChunk } from './chunk.js';
+import { turnOf, UiChunks, type UiChunksOptions } from './ui-chunks.js';
+
+export interface UiToolPart {
+  /** `tool-NAME`, or `dynamic-tool` with the name beside it. */
+  readonly type: `tool-${string}` | 'dynamic-tool';
+  readonly toolName?: string;
+  readonly toolCallId: string;
+  readonly state:
+    | 'input-available'
+    | 'approval-requested'
+    | 'approval-responded'
+    | 'output-available'
+    | 'output-error'
+    | 'output-denied';
+  readonly input: Json;
+  readonly output?: Json;
+  readonly errorText?: string;
+  readonly toolMetadata?: { said: string };
+  readonly approval?: {
+    readonly id: string;
+    readonly approved?: boolean;
+    readonly descriptor?: { readonly description: string };
+  };
+}
+
+export type UiPart =
+  | { readonly type: 'step-start' }
+  | { readonly type: 'text' | 'reasoning'; readonly text: string; readonly state: 'done' }
+  | UiToolPart
+  | { readonly type: DataChunk['type']; readonly id: string; readonly data: DataChunk['data'] };
+
+/** A message as `useChat` takes it. */
+export interface UiMessage {
+  readonly id: string;
+  readonly role: 'user' | 'assistant';
+  readonly parts: UiPart[];
+}
+
+/** The messages of a session, rebuilt from its envelopes. */
+export function uiMessages(envelopes: Iterable<EventEnvelope>, options: UiChunksOptions = {}): UiMessage[] {
+  const turns = new Map<string, TurnMessages>();
+  for (const envelope of envelopes) {
+    const id = turnOf(envelope.generationId);
+    if (id === '') continue;
+    const turn = turns.get(id) ?? new TurnMessages(id, options);
+    turns.set(id, turn);
+    turn.envelope(envelope);
+  }
+  return [...turns.values()].flatMap((turn) => turn.messages());
+}
+
+/** The two messages of one turn. */
+class TurnMessages {
+  private readonly id: string;
+  private readonly chunks: UiChunks;
+  private readonly parts: UiPart[] = [];
+  /** Where the parts are that can change. */
+  private readonly places = new Map<string, number>();
+  private prompt: string | undefined;
+
+  constructor(id: string, options: UiChunksOptions) {
+    this.id = id;
+    this.chunks = new UiChunks((chunk) => this.apply(chunk), options);
+  }
+
+  envelope(envelope: EventEnvelope): void {
+    if (envelope.type === 'user-message') this.prompt ??= envelope.content.text;
+    this.chunks.envelope(envelope);
+    if (envelope.type !== 'tool-call') return;
+    const part = this.chunks.partOf(envelope.id);
+    if (part !== undefined) this.answered(part, envelope.content.approvalStatus);
+  }
+
+  messages(): UiMessage[] {
+    const { id, parts, prompt } = this;
+    const messages: UiMessage[] = [];
+    if (prompt !== undefined) {
+      messages.push({ id: `${id}:user`, role: 'user', parts: [{ type: 'text', text: prompt, state: 'done' }] });
+    }
+    if (parts.length > 0) messages.push({ id, role: 'assistant', parts });
+    return messages;
+  }
+
+  private apply(chunk: UiChunk): void {
+    switch (chunk.type) {
+      case 'start-step':
+        this.parts.push({ type: 'step-start' });
+        break;
+      case 'text-delta':
+        this.parts.push({ type: 'text', text: chunk.delta, state: 'done' });
+        break;
+      case 'reasoning-delta':
+        this.parts.push({ type: 'reasoning', text: chunk.delta, state: 'done' });
+        break;
+      case 'tool-input-available':
+      case 'tool-input-error':
+        this.begun(chunk);
+        break;
+      case 'tool-approval-request': {
+        const { approvalId: id, approvalDescriptor: descriptor } = chunk;
+        const approval = descriptor === undefined ? { id } : { id, descriptor };
+        this.tool(chunk.toolCallId, { state: 'approval-requested', approval });
+        break;
+      }
+      case 'tool-output-available': {
+        const { output, toolMetadata } = chunk;
+        const more = toolMetadata === undefined ? {} : { toolMetadata };
+        this.tool(chunk.toolCallId, { state: 'output-available', output, ...more });
+        break;
+      }
+      case 'tool-output-error':
+        this.tool(chunk.toolCallId, { state: 'output-error', errorText: chunk.errorText });
+        break;
+      case 'tool-output-denied':
+        this.tool(chunk.toolCallId, { state: 'output-denied' });
+        break;
+      default:
+        if ('data' in chunk) this.data(chunk);
+    }
+  }
+
+  private begun(chunk: Extract<UiChunk, { readonly input: Json }>): void {
+    const { toolCallId, toolName, input, dynamic = false } = chunk;
+    const named = dynamic ? { type: 'dynamic-tool' as const, toolName } : { type: `tool-${toolName}` as const };
+    this.put(`tool ${toolCallId}`, { ...named, toolCallId, state: 'input-available', input });
+  }
+
+  /** An approval that was answered: the tool has not run, or it has and the answer stands beside its end. */
+  private answered(toolCallId: string, status: ApprovalStatus | undefined): void {
+    if (status !== 'approved' && status !== 'rejected') return;
+    const part = this.find(toolCallId);
+    const approval = { id: part?.approval?.id ?? toolCallId, approved: status === 'approved' };
+    const open = part?.state === 'input-available' || part?.state === 'approval-requested';
+    this.tool(toolCallId, { ...(open && { state: 'approval-responded' }), approval });
+  }
+
+  private tool(toolCallId: string, more: Partial<UiToolPart>): void {
+    const part = this.find(toolCallId);
+    if (part !== undefined) this.put(`tool ${toolCallId}`, { ...part, ...more });
+  }
+
+  private find(toolCallId: string): UiToolPart | undefined {
+    return this.parts[this.places.get(`tool ${toolCallId}`) ?? -1] as UiToolPart | undefined;
+  }
+
+  private data({ type, id = '', data, transient = false }: DataChunk): void {
+    if (!transient) this.put(`${type} ${id}`, { type, id, data });
+  }
+
+  private put(name: string, part: UiPart): void {
+    const place = this.places.get(name) ?? this.parts.length;
+    this.places.set(name, place);
+    this.parts[place] = part;
+  }
+}

@@ -1,0 +1,34 @@
+/** What is wrong with a request, as an RFC 9457 problem document. */
+
+/** A request that is not served; thrown by whoever finds out. */
+export class Problem extends Error {
+  override readonly name = 'Problem';
+  readonly status: number;
+  readonly code: string;
+
+  constructor(status: number, code: string, detail: string) {
+    super(detail);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+const TITLES: ReadonlyMap<number, string> = new Map([
+  [400, 'Bad request'],
+  [403, 'Forbidden'],
+  [404, 'Not found'],
+  [405, 'Method not allowed'],
+  [409, 'Conflict'],
+  [413, 'Content too large'],
+  [415, 'Unsupported media type'],
+  [422, 'Unprocessable content'],
+]);
+
+/** The document of a problem. Of anything else that was thrown nothing is told: it is the server's own business. */
+export function problemResponse(thrown: unknown): Response {
+  const known = thrown instanceof Problem ? thrown : undefined;
+  const { status, code, message: detail } = known ?? new Problem(500, 'INTERNAL', 'The server could not do this.');
+  const title = TITLES.get(status) ?? 'Internal server error';
+  const headers = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
+  return new Response(JSON.stringify({ title, status, detail, code }), { status, headers });
+}

@@ -1,0 +1,264 @@
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import { verifies } from '../../spec/verifies.js';
+import { memoryStore } from '../adapters/memory/index.js';
+import { LoopError } from '../journal/errors.js';
+import { Session } from '../kernel/session.js';
+import type { Entry } from '../protocol/entry.js';
+import { Approvals } from './approvals.js';
+import { approvalId } from './conversation/fixtures/agents.mjs';
+import { SESSION, Stage } from './conversation/fixtures/stage.mjs';
+
+type Script = Parameters<Stage['run']>[1];
+type Draft = Omit<Entry, 'seq' | 'at'>;
+
+const fail = (code: string, message: string, data?: Entry['value']) => new LoopError(code, message, data);
+const stage = (manners: ConstructorParameters<typeof Stage>[1]): Stage =>
+  new Stage({ open: Session.open, store: memoryStore(), fail }, manners);
+
+function folded(entries: Iterable<Entry>): Approvals {
+  const approvals = new Approvals(SESSION);
+  for (const entry of entries) approvals.apply(entry);
+  return approvals;
+}
+
+function placed(...drafts: readonly Draft[]): Entry[] {
+  return drafts.map((draft, seq) => ({ ...draft, seq, at: 1000 + seq }));
+}
+
+const refund: Script = { tool: 'refund', result: 1 };
+const flow: Script = { composite: 'flow', steps: [{ tool: 'look' }, refund] };
+const clerk: Script = { agent: 'clerk', rounds: [{ calls: [{ id: 'f', name: 'flow', runs: flow }] }] };
+const desk: Script = {
+  agent: 'desk',
+  rounds: [
+    {
+      calls: [
+        { id: 'c', name: 'clerk', runs: clerk },
+        { id: 'r', name: 'refund', args: { sum: 5 }, runs: refund },
+      ],
+    },
+  ],
+};
+const deep = 't/2/0/0/2/0/0/1';
+const near = 't/2/1/0';
+
+verifies('approval.depth', 'an approval three levels down does not say what would run, or where', async () => {
+  const played = stage({ gated: ['refund'] });
+  expect((await played.step('t', desk)).status).toBe('paused');
+  const [one, other] = folded(await played.stored())
+    .pending()
+    .toSorted((a, b) => a.callId.length - b.callId.length);
+  const [requested] = played.live.filter(({ key }) => key === `${near}/0/0`);
+  expect(one).toEqual({
+    ...{ id: approvalId(`${near}/0`), sessionId: 's', turnId: 't', callId: near, tool: 'refund' },
+    ...{ arguments: { sum: 5 }, argumentsDigest: 'sha256:a', definitionDigest: 'sha256:d' },
+    ...{ principal: 'ann', approvers: ['bob'], description: 'Run refund?' },
+    requestedAt: new Date(requested?.at ?? 0).toISOString(),
+    expiresAt: '1970-01-01T00:00:05.000Z',
+    path: ['desk', 'refund'],
+  });
+  expect(other).toMatchObject({ callId: deep, arguments: { step: 1 }, path: ['desk', 'clerk', 'flow', 'refund'] });
+});
+
+verifies('approval.order', 'an answer to one of two approvals is taken for both', async () => {
+  for (const [first, second] of [
+    [near, deep],
+    [deep, near],
+  ] as const) {
+    const played = stage({ gated: ['refund'] });
+    const approvals = new Approvals(SESSION);
+    const fold = (): void => {
+      for (const entry of played.live.splice(0)) approvals.apply(entry);
+    };
+    await played.step('t', desk);
+    await played.answer(`approval ${approvalId(`${first}/0`)}`, { approved: false, by: 'bob', reason: 'no', at: 9 });
+    await played.step('t', desk);
+    fold();
+    expect(approvals.pending().map(({ callId }) => callId)).toEqual([second]);
+    expect(approvals.get(approvalId(`${first}/0`))).toMatchObject({
+      ...{ approval: { callId: first }, over: false },
+      answered: { approved: false, by: 'bob', reason: 'no', at: 9 },
+    });
+    expect(approvals.get(approvalId(`${second}/0`))).toMatchObject({ approval: { callId: second }, over: false });
+    await played.run('t', desk);
+    fold();
+    expect(approvals.pending()).toEqual([]);
+    expect(approvals.get(approvalId(`${first}/0`))).toEqual({
+      ...{ answered: { approved: false, by: 'bob', reason: 'no', at: 9 }, over: false },
+    });
+    expect(approvals.get('made up')).toBeUndefined();
+  }
+});
+
+verifies('approval.once', 'a turn that was stopped goes on asking', async () => {
+  const played = stage({ gated: ['refund'] });
+  await played.step('t', desk);
+  await (await played.session()).cancel('t', 'enough');
+  const stopped = folded(await played.stored());
+  expect(stopped.pending()).toEqual([]);
+  expect(stopped.get(approvalId(`${deep}/0`))).toMatchObject({ approval: { callId: deep }, over: true });
+  await played.step('t', desk);
+  expect(folded(await played.stored()).get(approvalId(`${deep}/0`))).toEqual({ over: true });
+});
+
+verifies('approval.once', 'a branch that lost a race goes on asking', async () => {
+  const race: Script = {
+    composite: 'race',
+    race: true,
+    steps: [refund, { composite: 'slow', steps: [{ tool: 'look' }] }],
+  };
+  const played = stage({ gated: ['refund'] });
+  await played.step('t', { composite: 'all', steps: [race, refund] });
+  const approvals = folded(await played.stored());
+  expect(approvals.pending().map(({ callId }) => callId)).toEqual(['t/1']);
+  expect(approvals.get(approvalId('t/0/0/0/0/0'))).toMatchObject({ over: true });
+});
+
+const started = (key: string): Draft => ({ type: 'call.started', key, name: key });
+const asked = (key: string): Draft => ({
+  type: 'effect.asked',
+  key,
+  kind: 'tool',
+  name: 'x',
+  safety: 'once',
+  value: 1,
+});
+const requested = (key: string, id: string, more: object = {}): Draft => ({
+  ...{ type: 'rondo.approval.requested', key },
+  value: { id, tool: 'x', description: 'd', argumentsDigest: 'a', definition: 'b', expiresAt: 1, ...more },
+});
+const open = [started('t'), started('t/0'), asked('t/0/0'), requested('t/0/0/0', 'i')];
+const error = { code: 'TIMEOUT', message: 'm' };
+
+verifies('approval.once', 'an approval whose effect, call, race or turn is over can still be answered', () => {
+  const waits = { type: 'wait.opened', key: 't/0/0/1/0/0', name: 'approval i' };
+  const endings: readonly Draft[] = [
+    { type: 'effect.settled', key: 't/0/0', error },
+    { type: 'call.errored', key: 't/0', error },
+    { type: 'call.completed', key: 't/0' },
+    { type: 'call.errored', key: 't', error },
+    { type: 'cancel.requested', key: 't', reason: 'r' },
+    { type: 'race.won', key: 't/0/0/1', winner: 1 },
+  ];
+  for (const ending of endings) {
+    expect(folded(placed(...open, waits)).pending()).toHaveLength(1);
+    const approvals = folded(placed(...open, waits, ending));
+    expect(approvals.pending()).toEqual([]);
+    expect(approvals.get('i')?.over).toBe(true);
+    const late = { type: 'wait.settled', key: waits.key, signal: 'd', value: { approved: true, by: 'eve' } };
+    expect(folded(placed(...open, waits, ending, late)).get('i')?.answered).toBeUndefined();
+  }
+  const elsewhere: readonly Draft[] = [
+    { type: 'effect.settled', key: 't/1/0', error },
+    { type: 'call.errored', key: 't/00', error },
+    { type: 'race.won', key: 't/0/0/1', winner: 0 },
+    { type: 'effect.failed', key: 't/0/0/2', error },
+    { type: 'cancel.requested', key: 'u', reason: 'r' },
+  ];
+  for (const other of elsewhere) expect(folded(placed(...open, waits, other)).pending()).toHaveLength(1);
+});
+
+verifies('approval.forged', 'a body writes itself an approval, an answer or a grant', () => {
+  const approvals = folded(
+    placed(
+      started('t'),
+      requested('t/0', 'mine'),
+      started('t/1'),
+      requested('t/1/0', 'mine'),
+      asked('t/1/1'),
+      requested('t/1/1/0/0', 'deeper'),
+      requested('t/1/1/0', ''),
+      requested('t/1/1/0', 'real'),
+      { type: 'wait.opened', key: 't/1/2', name: 'approval real' },
+      { type: 'wait.settled', key: 't/1/2', signal: 'd', value: { approved: true, by: 'eve' } },
+      {
+        type: 'rondo.grant.given',
+        key: 't/1/3',
+        value: { tool: 'x', definition: 'b', schema: true, by: 'eve', approval: 'i' },
+      },
+    ),
+  );
+  expect(approvals.pending().map(({ id }) => id)).toEqual(['real']);
+  expect(approvals.grants()).toEqual([]);
+});
+
+verifies('approval.forged', 'a request of another shape than ours breaks the session, or never expires', () => {
+  const odd = { expiresAt: 1e300, principal: 5, approvers: ['ann', 7], tool: null };
+  const [approval] = folded(placed(...open.slice(0, 3), requested('t/0/0/0', 'i', odd))).pending();
+  expect(approval).toMatchObject({ expiresAt: '1970-01-01T00:00:00.000Z', approvers: ['ann'], tool: '' });
+  expect(approval).not.toHaveProperty('principal');
+});
+
+verifies('approval.standing', 'a standing grant is lost, or half of one counts', () => {
+  const grant = { tool: 'x', definition: 'b', schema: { type: 'object' }, by: 'ann', approval: 'i', at: 5 };
+  const given = (key: string, value: Entry['value']): Draft => ({
+    type: 'rondo.grant.given',
+    key,
+    ...(value !== undefined && { value }),
+  });
+  const { schema: _, ...unbounded } = grant;
+  const entries = placed(
+    given('#1', grant),
+    given('#2', unbounded),
+    given('#3', undefined),
+    given('#4', { ...grant, tool: 1 }),
+  );
+  expect(folded(entries).grants()).toEqual([grant]);
+});
+
+verifies('approval.once', 'a session of a million approvals remembers them all', () => {
+  const approvals = new Approvals(SESSION);
+  const total = 10_050;
+  for (let i = 0; i < total; i++) {
+    const [t, e] = [`t${i}`, `t${i}/0`];
+    for (const entry of placed(started(t), asked(e), requested(`${e}/0`, `i${i}`), { type: 'call.completed', key: t }))
+      approvals.apply(entry);
+  }
+  expect(approvals.get('i0')).toBeUndefined();
+  expect(approvals.get('i49')).toBeUndefined();
+  expect(approvals.get('i50')).toEqual({ over: true });
+  expect(approvals.get(`i${total - 1}`)).toEqual({ over: true });
+});
+
+verifies('approval.depth', 'what is shown as waiting is not what the run waits for', async () => {
+  const leaf: fc.Arbitrary<Script> = fc.constantFrom<Script>({ tool: 'refund' }, { tool: 'look' });
+  const steps = (inner: fc.Arbitrary<Script>): fc.Arbitrary<Script> =>
+    fc.record({
+      composite: fc.constant('flow'),
+      steps: fc.array(inner, { minLength: 1, maxLength: 3 }),
+      race: fc.boolean(),
+    });
+  const agents = (inner: fc.Arbitrary<Script>): fc.Arbitrary<Script> =>
+    fc.array(inner, { minLength: 1, maxLength: 3 }).map((all) => ({
+      agent: 'a',
+      rounds: [{ calls: all.map((runs, i) => ({ id: `c${i}`, name: 'x', runs })) }],
+    }));
+  const two = fc.oneof(leaf, steps(leaf), agents(leaf));
+  const three = fc.oneof(steps(two), agents(two));
+  let pauses = 0;
+  await fc.assert(
+    fc.asyncProperty(three, fc.infiniteStream(fc.nat()), async (script, picks) => {
+      const played = stage({ gated: ['refund'] });
+      const approvals = new Approvals(SESSION);
+      for (let left = 20; left > 0; left--) {
+        const outcome = await played.step('t', script);
+        for (const entry of played.live.splice(0)) approvals.apply(entry);
+        if (outcome.status !== 'paused') break;
+        pauses += 1;
+        const names = outcome.pending.map((pending) => ('name' in pending ? pending.name : ''));
+        expect(
+          approvals
+            .pending()
+            .map(({ id }) => `approval ${id}`)
+            .toSorted(),
+        ).toEqual(names.toSorted());
+        const [pick] = picks.take(1);
+        await played.answer(names[(pick ?? 0) % names.length] ?? '');
+      }
+      expect(approvals.pending()).toEqual([]);
+    }),
+    { numRuns: 100 },
+  );
+  expect(pauses).toBeGreaterThan(50);
+});

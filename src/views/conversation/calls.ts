@@ -1,0 +1,68 @@
+/**
+ * The calls of a session that have begun and not ended, each with the call around it. What ended is forgotten, so this
+ * is never larger than what is open. It does not know why calls end: whoever folds entries tells it.
+ */
+
+export interface OpenCall {
+  readonly key: string;
+  readonly name: string;
+  readonly parent: this | undefined;
+  /** How many calls directly below it are open. */
+  open: number;
+}
+
+export class Calls<C extends OpenCall> {
+  private readonly calls = new Map<string, C>();
+  private readonly roots: C[] = [];
+
+  /** The root that began last, of those that are open. */
+  latest(): C | undefined {
+    return this.roots.at(-1);
+  }
+
+  /** The open call of this very key. */
+  get(key: string): C | undefined {
+    return this.calls.get(key);
+  }
+
+  /** The innermost open call that this key is a step of. */
+  around(key: string): C | undefined {
+    for (let end = key.lastIndexOf('/'); end > 0; end = key.lastIndexOf('/', end - 1)) {
+      const found = this.calls.get(key.slice(0, end));
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  begin(call: C): void {
+    this.calls.set(call.key, call);
+    if (call.parent === undefined) this.roots.push(call);
+    else call.parent.open += 1;
+  }
+
+  end(call: C): void {
+    this.calls.delete(call.key);
+    if (call.parent === undefined) this.roots.splice(this.roots.lastIndexOf(call), 1);
+    else call.parent.open -= 1;
+  }
+
+  /** The open calls below a key but not below another, innermost first. */
+  below(key: string, but?: string): readonly C[] {
+    const found: C[] = [];
+    for (const call of this.calls.values()) {
+      if (isBelow(call.key, key) && (but === undefined || !isBelow(call.key, but))) found.push(call);
+    }
+    return found.sort((a, b) => b.key.length - a.key.length);
+  }
+}
+
+/** Whether one key is a step inside another, however deep. */
+export function isBelow(key: string, above: string): boolean {
+  return key.length > above.length && key[above.length] === '/' && key.startsWith(above);
+}
+
+/** The key without its last step; empty for a root. */
+export function above(key: string): string {
+  const cut = key.lastIndexOf('/');
+  return cut === -1 ? '' : key.slice(0, cut);
+}

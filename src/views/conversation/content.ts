@@ -1,0 +1,57 @@
+/** What envelopes are filled with, read from inputs, replies and results that may hold anything. */
+import { snapshot } from '../../journal/value.js';
+import type { ToolCallContent, TriggerContent } from '../../protocol/events.js';
+import type { Json } from '../../protocol/json.js';
+import { memberOf, textOf } from './member.js';
+
+/** How much of what a child said is told to its parent's readers. */
+const SUMMARY = 500;
+
+/** A message of the user: its text, or all of it as JSON. */
+export function messageOf(value: Json | undefined): string {
+  const text = memberOf(value, 'text');
+  if (typeof text === 'string') return text;
+  return value === undefined ? '' : JSON.stringify(value);
+}
+
+/** What outside the session began a turn; undefined if a person did. */
+export function triggerOf(input: Json | undefined): TriggerContent | undefined {
+  const trigger = memberOf(input, 'trigger');
+  const triggerName = memberOf(trigger, 'name');
+  if (typeof triggerName !== 'string') return undefined;
+  const payload = memberOf(trigger, 'payload');
+  return payload === undefined ? { triggerName } : { triggerName, payload };
+}
+
+/** The tools that a reply asks for. */
+export function toolCallsOf(reply: Json | undefined): readonly ToolCallContent[] {
+  const calls = memberOf(reply, 'toolCalls');
+  if (!Array.isArray(calls)) return [];
+  return (calls as readonly Json[]).map((call) => ({
+    toolCallId: textOf(call, 'id'),
+    toolName: textOf(call, 'name'),
+    args: parsed(textOf(call, 'input')),
+  }));
+}
+
+/** Arguments as the model wrote them: as a value if they are one that could be journaled, else as they stand. */
+function parsed(input: string): Json {
+  try {
+    return snapshot(JSON.parse(input === '' ? '{}' : input), 'the arguments') ?? null;
+  } catch {
+    return input;
+  }
+}
+
+/** The beginning of what a child answered, or else of what it said last. */
+export function summaryOf(output: Json | undefined, said: string): string {
+  const text = typeof output === 'string' ? output : textOf(output, 'text');
+  return beginning(text === '' ? said : text);
+}
+
+/** As much of a text as a summary holds, never half a character. */
+export function beginning(text: string): string {
+  if (text.length <= SUMMARY) return text;
+  const last = text.charCodeAt(SUMMARY - 1);
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? SUMMARY - 1 : SUMMARY);
+}

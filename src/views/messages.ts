@@ -1,0 +1,82 @@
+/**
+ * The messages that a model is shown, made of what was journaled. Live and for a later turn the same facts make the same
+ * messages, so nothing of a conversation is stored twice. Thinking is left out: providers take it back only as they signed it.
+ */
+import type { ErrorRecord } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import type { ModelMessage, PromptToolResult, ProviderJson } from '../protocol/model.js';
+
+/** A call of a tool as a reply holds it: the input is JSON as text, and may not parse. */
+export interface AskedCall {
+  readonly id: string;
+  readonly name: string;
+  readonly input: string;
+}
+
+/** What a reply says to those who come after it. */
+export interface Said {
+  readonly text: string;
+  readonly toolCalls?: readonly AskedCall[];
+}
+
+/** How a call of a tool ended. */
+export type ToolEnd = { readonly value: Json | undefined } | { readonly error: ErrorRecord };
+
+export function userMessage(text: string): ModelMessage {
+  return { role: 'user', content: [{ type: 'text', text }] };
+}
+
+export function assistantMessage({ text, toolCalls = [] }: Said): ModelMessage {
+  const content: Extract<ModelMessage, { role: 'assistant' }>['content'] = text === '' ? [] : [{ type: 'text', text }];
+  for (const { id, name, input } of toolCalls) {
+    content.push({ type: 'tool-call', toolCallId: id, toolName: name, input: argumentsOf(input) });
+  }
+  return { role: 'assistant', content };
+}
+
+export function toolMessage(results: PromptToolResult[]): ModelMessage {
+  return { role: 'tool', content: results };
+}
+
+/** What the model is told of a call of a tool. */
+export function toolResult({ id, name }: AskedCall, end: ToolEnd): PromptToolResult {
+  return { type: 'tool-result', toolCallId: id, toolName: name, output: outputOf(end) };
+}
+
+/** The arguments as a value; text that does not parse stays text. */
+export function argumentsOf(input: string): Json {
+  try {
+    return JSON.parse(input === '' ? '{}' : input) as Json;
+  } catch {
+    return input;
+  }
+}
+
+function outputOf(end: ToolEnd): PromptToolResult['output'] {
+  if ('error' in end) return isRejection(end.error) ? denied(end.error) : failed(end.error);
+  const { value = null } = end;
+  return typeof value === 'string' ? { type: 'text', value } : { type: 'json', value: value as ProviderJson };
+}
+
+function failed({ code, message }: ErrorRecord): PromptToolResult['output'] {
+  return { type: 'error-text', value: `${code}: ${message}` };
+}
+
+function denied({ message, data }: ErrorRecord): PromptToolResult['output'] {
+  const { reason } = data as { readonly reason?: Json };
+  return { type: 'execution-denied', reason: typeof reason === 'string' ? reason : message };
+}
+
+/** Whether a person refused the call, and not the machinery. */
+export function isRejection({ code, data }: ErrorRecord): boolean {
+  return code === 'APPROVAL_DENIED' && (data as { readonly rejected?: Json } | undefined)?.rejected === true;
+}
+
+/** The words that an agent is given: its prompt, or all of its input when it has none. */
+export function promptOf(input: Json | undefined): string {
+  const { prompt, trigger } = (input ?? {}) as { readonly prompt?: Json; readonly trigger?: Json };
+  if (typeof prompt === 'string') return prompt;
+  const { name, payload } = (trigger ?? {}) as { readonly name?: Json; readonly payload?: Json };
+  if (typeof name !== 'string') return JSON.stringify(input ?? null);
+  return payload === undefined ? `Trigger: ${name}` : `Trigger: ${name}\n${JSON.stringify(payload)}`;
+}

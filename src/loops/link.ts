@@ -6,7 +6,7 @@ import type { Loop } from '../kernel/call.js';
 import type { Json } from '../protocol/json.js';
 import type { AgentSpec, LoopDef, StepsSpec } from '../protocol/loop.js';
 import { agentBody } from './agent/agent.js';
-import { type LinkedTool, shownTool } from './agent/tools.js';
+import { isReadOnly, type LinkedTool, shownTool } from './agent/tools.js';
 import { Bench, turnOf } from './bench.js';
 import { compileSteps, compositeBody } from './composite.js';
 import type { DefinedLoop } from './defined.js';
@@ -46,13 +46,20 @@ interface Waiting {
   take(loop: Loop, registered: Registered): void;
 }
 
+/** What is being linked: what still waits, and whether a loop of an id is part of it in the end. */
+interface Linking {
+  readonly waiting: Waiting[];
+  calls(id: string): boolean;
+}
+
 function link(root: Registered, find: Find): Linked {
   const made = new Map<Registered, Loop<Json, Json>>();
   const waiting: Waiting[] = [];
+  const calls = (id: string): boolean => [...made.keys()].some(({ definition }) => definition.id === id);
   const loopOf = (registered: Registered): Loop<Json, Json> => {
     const known = made.get(registered);
     if (known !== undefined) return known;
-    const loop = loopFor(registered, waiting);
+    const loop = loopFor(registered, { waiting, calls });
     made.set(registered, loop);
     return loop;
   };
@@ -64,7 +71,7 @@ function link(root: Registered, find: Find): Linked {
   return { loop, root, parts: [...made.keys()] };
 }
 
-function loopFor(registered: Registered, waiting: Waiting[]): Loop<Json, Json> {
+function loopFor(registered: Registered, linking: Linking): Loop<Json, Json> {
   const { definition, input, output, code } = registered;
   const { id, version, composite } = definition;
   // An agent in code is linked like any other: what it calls is found by id.
@@ -76,7 +83,7 @@ function loopFor(registered: Registered, waiting: Waiting[]): Loop<Json, Json> {
     input: code?.input ?? checked(input, 'INPUT_VALIDATION_FAILED', id),
     output: code?.output ?? checked(output, 'OUTPUT_VALIDATION_FAILED', id),
     quick: code === undefined || code.quick === true,
-    body: bodyOf(registered, definition, waiting),
+    body: bodyOf(registered, definition, linking),
   } as Loop<Json, Json>;
 }
 
@@ -104,7 +111,7 @@ function admitted(code: DefinedLoop, definition: string): DefinedLoop {
   return { ...code, body };
 }
 
-function bodyOf(registered: Registered, definition: LoopDef, waiting: Waiting[]): Loop<Json, Json>['body'] {
+function bodyOf(registered: Registered, definition: LoopDef, { waiting, calls }: Linking): Loop<Json, Json>['body'] {
   const { output, origin, digest: own, code } = registered;
   const { id, prompt, tool, composite = { steps: [] }, backend, policy } = definition;
   if (prompt !== undefined) return promptBody({ id, spec: prompt, output, backend, policy, origin, definition: own });
@@ -114,7 +121,8 @@ function bodyOf(registered: Registered, definition: LoopDef, waiting: Waiting[])
   }
   if (composite.agent === undefined) return stepsBody(id, composite, waiting);
   const tools = toolsOf(composite.agent, waiting);
-  return agentBody({ id, spec: composite.agent, output, policy, origin, definition: own, model: code?.model }, tools);
+  const parts = { id, spec: composite.agent, output, policy, origin, definition: own, model: code?.model };
+  return agentBody({ ...parts, calls }, tools);
 }
 
 function stepsBody(id: string, spec: StepsSpec, waiting: Waiting[]): Loop<Json, Json>['body'] {
@@ -130,10 +138,17 @@ function stepsBody(id: string, spec: StepsSpec, waiting: Waiting[]): Loop<Json, 
 
 function toolsOf({ tools, handoffs = [] }: AgentSpec, waiting: Waiting[]): readonly LinkedTool[] {
   return [...tools, ...handoffs].map((name, index) => {
-    const tool: LinkedTool = { name, handoff: index >= tools.length, shown: undefined, loop: undefined };
+    const tool: LinkedTool = {
+      name,
+      handoff: index >= tools.length,
+      shown: undefined,
+      readOnly: false,
+      loop: undefined,
+    };
     const take: Waiting['take'] = (loop, { definition }) => {
       tool.loop = loop;
       tool.shown = shownTool(definition);
+      tool.readOnly = isReadOnly(definition);
     };
     waiting.push({ loopId: name, version: undefined, take });
     return tool;

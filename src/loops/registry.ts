@@ -108,6 +108,7 @@ export class Registry {
     if (prompt !== undefined) compileTemplate(prompt.template, id);
     if (composite?.steps !== undefined) compileSteps(id, composite);
     if (tool !== undefined) this.assertRunnable(definition, origin, where);
+    assertAgentPolicy(definition, where);
     const text = canonical(definition as unknown as Json);
     return { definition, digest: digest(text), origin, input, output, code: undefined };
   }
@@ -138,8 +139,20 @@ function nameOf({ loopId, loopVersion }: Callee): string {
   return loopVersion === undefined ? loopId : `${loopId}@${loopVersion}`;
 }
 
+/** The messages of a conversation are not part of a request, so nothing that reads requests can judge them. */
+function assertAgentPolicy({ id, composite, policy }: LoopDef, where: string): void {
+  const key = (['filters', 'routing'] as const).find((name) => policy?.[name] !== undefined);
+  if (composite?.agent === undefined || key === undefined) return;
+  const reason = `is for prompts and tools; the agent "${id}" cannot have it`;
+  throw new LoopError('DEFINITION_INVALID', `${where}: at /policy/${key}: ${reason}.`, {
+    path: `/policy/${key}`,
+    reason,
+  });
+}
+
 function registeredCode(code: DefinedLoop, origin: Origin): Registered {
   const { definition, ends, source } = code;
+  assertAgentPolicy(definition, `defineAgent("${definition.id}")`);
   const text = canonical({ definition: definition as unknown as Json, source });
   return { definition, digest: digest(text), origin, ...ends, code };
 }

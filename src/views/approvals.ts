@@ -81,7 +81,7 @@ export class Approvals {
 
   private begin({ key, name = '' }: Entry): void {
     const parent = this.calls.around(key);
-    if (parent !== undefined || !key.includes('/')) this.calls.begin({ key, name, parent, open: 0 });
+    if (parent !== undefined || !key.includes('/')) this.calls.begin({ key, name, parent, open: 0, asked: 0 });
   }
 
   private end(key: string): void {

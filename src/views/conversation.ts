@@ -80,6 +80,7 @@ export class Conversation {
       name,
       parent,
       open: 0,
+      asked: 0,
       at: at - took,
       input: value,
       agent: undefined,

@@ -11,6 +11,8 @@ export interface AskedCall {
   readonly id: string;
   readonly name: string;
   readonly input: string;
+  /** The tool says that it changes nothing. */
+  readonly readOnly?: boolean;
 }
 
 /** What a reply says to those who come after it. */

@@ -1,5 +1,5 @@
 /** The diff shows what a change does: nothing less, nothing else, and never for long. */
-import { assert, property, string, array, constantFrom } from 'fast-check';
+import { array, assert, constantFrom, property, string } from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { diffOf } from './diff.js';
@@ -27,7 +27,7 @@ function applied(before: string, diff: string): string {
   return [...out, ...lines.slice(at)].join('');
 }
 
-verifies('toolbox.edit', 'a diff leaves out a part of the change', () => {
+verifies('toolbox.edit', 'a diff leaves out a part of the change', async () => {
   const line = constantFrom('a\n', 'b\n', 'c\n', 'a\r\n', '\n', '-x\n', '+y\n', '@@ -1,1 +1,1 @@\n', '\\ z\n');
   const text = array(line, { maxLength: 30 }).map((lines) => lines.join(''));
   let different = 0;
@@ -38,7 +38,7 @@ verifies('toolbox.edit', 'a diff leaves out a part of the change', () => {
     different += 1;
     return applied(before, diff) === after;
   });
-  assert(holds, { numRuns: 3000, seed: 7 });
+  await assert(holds, { numRuns: 3000, seed: 7 });
   expect(different).toBeGreaterThan(2000);
 });
 

@@ -50,7 +50,8 @@ function alikeAtStart(before: string, after: string): number {
 function alikeAtEnd(before: string, after: string, start: number): number {
   const most = Math.min(before.length, after.length) - start;
   let same = 0;
-  while (same < most && before.charCodeAt(before.length - 1 - same) === after.charCodeAt(after.length - 1 - same)) same++;
+  while (same < most && before.charCodeAt(before.length - 1 - same) === after.charCodeAt(after.length - 1 - same))
+    same++;
   let from = before.length - same;
   for (let lines = 0; lines <= CONTEXT; lines++) {
     const end = before.indexOf('\n', from);

@@ -35,7 +35,9 @@ verifies('toolbox.edit', 'an edit that does not fit is a riddle', async () => {
     'old does not stand in "math.js". It must match exactly, white space included. The nearest lines are:\n' +
       '3\t}\n4\t\n5\tfunction sub(a, b) {\n6\t  return a - b;\n7\t}',
   );
-  expect(await failure(use(edit_file, { path: 'math.js', old: 'multiply', new: 'x' }))).toMatch(/Nothing in it is like it/);
+  expect(await failure(use(edit_file, { path: 'math.js', old: 'multiply', new: 'x' }))).toMatch(
+    /Nothing in it is like it/,
+  );
   expect(await failure(use(edit_file, { path: 'twice', old: 'aa', new: 'x' }))).toMatch(/2 times/);
   expect(await failure(use(edit_file, { path: 'twice', old: 'a', new: 'a' }))).toMatch(/^old and new are the same/);
   expect(await failure(use(edit_file, { path: 'latin', old: 'c', new: 'x' }))).toMatch(/is not UTF-8 text/);
@@ -87,7 +89,9 @@ verifies('toolbox.edit', 'a file is written over one that nobody expected there'
   const { root } = stage({ a: 'one\n' });
   const { write_file, view_file } = toolbox({ roots: [root] });
   const { digest } = await use(view_file, { path: 'a' });
-  expect(await failure(use(write_file, { path: 'a', content: 'x', expect: 'none' }))).toMatch(/^"a" was not written: .*digest/);
+  expect(await failure(use(write_file, { path: 'a', content: 'x', expect: 'none' }))).toMatch(
+    /^"a" was not written: .*digest/,
+  );
   expect(await use(write_file, { path: 'a', content: 'two\n', expect: digest })).toEqual({
     path: 'a',
     diff: '--- a\n+++ a\n@@ -1,1 +1,1 @@\n-one\n+two',
@@ -95,7 +99,9 @@ verifies('toolbox.edit', 'a file is written over one that nobody expected there'
   expect(await failure(use(write_file, { path: 'a', content: 'x', expect: digest }))).toMatch(/not what was expected/);
   expect(await failure(use(write_file, { path: 'new/b', content: 'x', expect: digest }))).toMatch(/no such file/);
   expect(readdirSync(root)).toEqual(['a']);
-  expect(await use(write_file, { path: 'new/dir/b', content: 'x', expect: 'none' })).toMatchObject({ path: 'new/dir/b' });
+  expect(await use(write_file, { path: 'new/dir/b', content: 'x', expect: 'none' })).toMatchObject({
+    path: 'new/dir/b',
+  });
   expect(readFileSync(join(root, 'new/dir/b'), 'utf8')).toBe('x');
 });
 
@@ -119,7 +125,9 @@ verifies('toolbox.edit', 'a file that is searched for a text made for it holds e
   const half = 'a'.repeat(100_000);
   const from = performance.now();
   expect(await failure(use(edit_file, { path: 'hard', old: `${half}b${half}`, new: 'x' }))).toMatch(/does not stand/);
-  expect(await failure(use(edit_file, { path: 'hard', old: 'a', new: 'bb', all: true }))).toMatch(/would become longer/);
+  expect(await failure(use(edit_file, { path: 'hard', old: 'a', new: 'bb', all: true }))).toMatch(
+    /would become longer/,
+  );
   expect(performance.now() - from).toBeLessThan(5000);
 });
 

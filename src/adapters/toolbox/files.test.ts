@@ -60,7 +60,11 @@ verifies('toolbox.files', 'a directory with very many files floods the model', a
 });
 
 verifies('toolbox.files', 'a view shows other lines than it says', async () => {
-  const { root } = stage({ ...project, many: Array.from({ length: 3000 }, (_, i) => `line ${i + 1}`).join('\n'), none: '' });
+  const { root } = stage({
+    ...project,
+    many: Array.from({ length: 3000 }, (_, i) => `line ${i + 1}`).join('\n'),
+    none: '',
+  });
   const { view_file } = toolbox({ roots: [root] });
   expect(await use(view_file, { path: 'src/a.ts' })).toEqual({
     path: 'src/a.ts',
@@ -72,7 +76,9 @@ verifies('toolbox.files', 'a view shows other lines than it says', async () => {
   expect(part).toMatchObject({ path: 'many', text: '2999\tline 2999', note: 'Lines 3000 to 3000 follow; use offset.' });
   expect(await use(view_file, { path: 'many' })).toMatchObject({ note: 'Lines 1001 to 3000 follow; use offset.' });
   expect(await use(view_file, { path: 'none' })).toMatchObject({ text: '', lines: 0 });
-  expect(await failure(use(view_file, { path: 'many', offset: 3001 }))).toBe('"many" has 3000 lines, so there is no line 3001.');
+  expect(await failure(use(view_file, { path: 'many', offset: 3001 }))).toBe(
+    '"many" has 3000 lines, so there is no line 3001.',
+  );
 });
 
 verifies('toolbox.files', 'one endless line or a large file floods the model', async () => {
@@ -84,7 +90,9 @@ verifies('toolbox.files', 'one endless line or a large file floods the model', a
   for (const path of ['wide', 'large']) {
     expect(JSON.stringify(await use(view_file, { path, limit: 5000 })).length).toBeLessThan(70_000);
   }
-  expect(await use(view_file, { path: 'large', limit: 1 })).toMatchObject({ note: expect.stringContaining('Only the first') });
+  expect(await use(view_file, { path: 'large', limit: 1 })).toMatchObject({
+    note: expect.stringContaining('Only the first'),
+  });
 });
 
 verifies('toolbox.files', 'a binary file, a directory or a missing file is answered with a riddle', async () => {
@@ -96,7 +104,9 @@ verifies('toolbox.files', 'a binary file, a directory or a missing file is answe
   expect(await use(view_file, { path: 'latin' })).toMatchObject({ text: '1\tcaf\ufffd' });
   expect(await failure(use(view_file, { path: 'src' }))).toBe('"src" is a directory; look into it with list_files.');
   expect(await failure(use(view_file, { path: 'nowhere' }))).toBe('"nowhere" does not exist; look with list_files.');
-  expect(await failure(use(view_file, { path: 'README.md/x' }))).toMatch(/leads through something that is not a directory/);
+  expect(await failure(use(view_file, { path: 'README.md/x' }))).toMatch(
+    /leads through something that is not a directory/,
+  );
   expect(await failure(use(list_files, { path: 'README.md' }))).toMatch(/not a directory/);
 });
 
@@ -112,7 +122,9 @@ verifies('toolbox.files', 'a search misses a line, or finds what is not asked fo
     matches: ['src/a.ts:1: export const a = 1;', 'src/b.ts:1: export const b = 2;'],
     files: 3,
   });
-  expect(await use(search_files, { query: 'hello.', ignoreCase: true })).toMatchObject({ matches: ['README.md:3: Hello.'] });
+  expect(await use(search_files, { query: 'hello.', ignoreCase: true })).toMatchObject({
+    matches: ['README.md:3: Hello.'],
+  });
   expect(await use(search_files, { query: 'KEY' })).toMatchObject({ matches: [] });
   expect(await use(search_files, { query: 'KEY', hidden: true })).toMatchObject({ matches: ['.env:1: KEY=1'] });
   expect(await use(search_files, { query: 'a', path: 'src/b.ts' })).toMatchObject({ files: 1, matches: [] });
@@ -120,7 +132,10 @@ verifies('toolbox.files', 'a search misses a line, or finds what is not asked fo
 });
 
 verifies('toolbox.files', 'a search floods the model, or never ends', async () => {
-  const { root } = stage({ many: 'needle\n'.repeat(5000), wide: `${'x'.repeat(100_000)}needle${'x'.repeat(100_000)}\n` });
+  const { root } = stage({
+    many: 'needle\n'.repeat(5000),
+    wide: `${'x'.repeat(100_000)}needle${'x'.repeat(100_000)}\n`,
+  });
   writeFileSync(join(root, 'large'), Buffer.alloc(1024 * 1024 + 1, 'needle\n'));
   const { search_files } = toolbox({ roots: [root] });
   const found = await use(search_files, { query: 'needle' });
@@ -131,7 +146,9 @@ verifies('toolbox.files', 'a search floods the model, or never ends', async () =
   expect((wide.matches as string[])[0]).toContain('needle');
   writeFileSync(join(root, 'hard'), `${'a'.repeat(2000)}\n`.repeat(200));
   const from = performance.now();
-  expect(await use(search_files, { query: '(a*)*(a|aa)+[bc]', pattern: true, path: 'hard' })).toMatchObject({ matches: [] });
+  expect(await use(search_files, { query: '(a*)*(a|aa)+[bc]', pattern: true, path: 'hard' })).toMatchObject({
+    matches: [],
+  });
   const costly = use(search_files, { query: '(a|b|c|d|[e-z]| |.){1,900}[!?]', pattern: true, path: 'hard' });
   expect(await failure(costly)).toMatch(/would take too long/);
   expect(performance.now() - from).toBeLessThan(10_000);
@@ -139,13 +156,17 @@ verifies('toolbox.files', 'a search floods the model, or never ends', async () =
 
 verifies('toolbox.files', 'a pattern that cannot be used, or input that does not fit, is a riddle', async () => {
   const { search_files, view_file } = toolbox({ roots: [stage(project).root] });
-  expect(await failure(use(search_files, { query: '(?=a)', pattern: true }))).toMatch(/^The pattern cannot be used: .*Lookaround/);
+  expect(await failure(use(search_files, { query: '(?=a)', pattern: true }))).toMatch(
+    /^The pattern cannot be used: .*Lookaround/,
+  );
   expect(await failure(use(search_files, { query: '((a{900}){900}){900}', pattern: true }))).toMatch(/cannot be used/);
   expect(await failure(use(view_file, { file: 'x' }))).toBe(
     'The input of view_file does not fit: file: is not known; known are path, offset, limit; path: is missing.',
   );
   expect(await failure(use(view_file, { path: 'x', offset: 0.5 }))).toMatch(/offset: must be a whole number/);
-  expect(await failure(use(view_file, { path: '', limit: 0 }))).toMatch(/path: must have 1 to .*limit: must be 1 to 5000/);
+  expect(await failure(use(view_file, { path: '', limit: 0 }))).toMatch(
+    /path: must have 1 to .*limit: must be 1 to 5000/,
+  );
   expect(await failure(use(view_file, ['x']))).toMatch(/must be an object/);
 });
 

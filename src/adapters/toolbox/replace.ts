@@ -6,9 +6,9 @@ import { randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, open, rename, unlink } from 'node:fs/promises';
 import { unusable } from './refusal.js';
-import type { Roots, Spot } from './roots.js';
+import { NO_LINKS, type Roots, type Spot } from './roots.js';
 
-const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+const { O_WRONLY, O_CREAT, O_EXCL } = constants;
 
 /** Puts the text at a spot, in place of what is there. */
 export async function replaceAt(
@@ -20,7 +20,7 @@ export async function replaceAt(
 ): Promise<void> {
   const temporary = roots.at(spot.directory, `.rondo-${randomBytes(9).toString('hex')}`);
   try {
-    const handle = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o666);
+    const handle = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | NO_LINKS, 0o666);
     try {
       // Only Linux opens it in the very directory that was judged; elsewhere it may have been swapped, and nothing is written.
       await roots.still({ ...spot.directory, handle, real: temporary }, path);

@@ -10,8 +10,10 @@ import { LoopError } from '../../journal/errors.js';
 import { named, refusal, unusable } from './refusal.js';
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY, O_DIRECTORY } = constants;
-/** Without following a link, and without waiting for whoever writes into a pipe. */
-const READ = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+/** Without following a link: the last one of a path, or on macOS (O_NOFOLLOW_ANY, which Node does not name) any of them. */
+export const NO_LINKS = process.platform === 'darwin' ? 0x20000000 : O_NOFOLLOW;
+/** Without waiting for whoever writes into a pipe. */
+const READ = O_RDONLY | NO_LINKS | O_NONBLOCK | O_NOCTTY;
 const LONGEST = 4096;
 
 /** Something that was opened and lies inside. */
@@ -31,12 +33,16 @@ export interface Spot {
 
 type Kind = 'file' | 'directory' | 'either';
 
-/** How the place of a descriptor is told; only Linux has a way that nothing can be swapped under. */
+/** How the place of a descriptor is told. */
 export type Locate = (handle: FileHandle, path: string) => Promise<string>;
 
+/** On Linux the kernel says it. */
 const byDescriptor: Locate = (handle) => readlink(`/proc/self/fd/${handle.fd}`);
 
-/** What is open must still be what the path leads to. */
+/**
+ * Elsewhere what is open must be what the path leads to. This alone is not enough, as a link can be swapped twice in
+ * between; it is only used where no link in the path is followed to begin with.
+ */
 export const byComparison: Locate = async (handle, path) => {
   const real = await realpath(path);
   const [there, here] = await Promise.all([lstat(real, { bigint: true }), handle.stat({ bigint: true })]);

@@ -35,8 +35,9 @@ export const makers: Makers = {
 };
 
 /** Why there can be no toolbox here, whatever it is told. */
-export function platformFlaw(): string | undefined {
-  return process.platform === 'win32' ? 'The toolbox needs a POSIX system: Windows cannot confine it.' : undefined;
+export function platformFlaw(platform: string = process.platform): string | undefined {
+  if (platform === 'linux' || platform === 'darwin') return undefined;
+  return `The toolbox needs Linux or macOS: on ${platform} there is no way to keep it inside its roots.`;
 }
 
 /** Makes the tools; a LoopError says what is wrong with the options. */

@@ -1,42 +1,207 @@
 import { expect } from 'vitest';
 import { agentDef, told } from '../../../spec/turns/agents.js';
-import { hostOf, tool } from '../../../spec/turns/stage.js';
+import { composite, hostOf, tool } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
+import { memoryStore } from '../../adapters/memory/index.js';
+import type { ToolFunction } from '../implementation.js';
+
+const add: ToolFunction = (input) => {
+  const { a, b } = input as { a: number; b: number };
+  return a + b;
+};
+const ADD = tool('add', 'builtin:add', {
+  inputSchema: {
+    type: 'object',
+    properties: { a: { type: 'number' }, b: { type: 'number' } },
+    required: ['a', 'b'],
+  },
+});
+const typesIn = async (host: ReturnType<typeof hostOf>, session = 's'): Promise<string[]> =>
+  (await host.archive.events(session)).map(({ type }) => type);
 
 verifies('agent.rounds', 'an agent does not run what its model chose, or does not tell it the result', async () => {
   const backend = told([{ text: 'Let me add. ', calls: [['add', { a: 1, b: 2 }]] }, { text: 'It is 3.' }]);
-  const host = hostOf([agentDef('agent', { tools: ['add'] }), tool('add', 'builtin:add')], {
+  const host = hostOf([agentDef('agent', { tools: ['add'], instructions: 'Be brief.' }), ADD], {
     backends: [backend],
-    tools: { add: (input) => (input as { a: number; b: number }).a + (input as { a: number; b: number }).b },
+    tools: { add },
   });
   const result = await host.run({ loop: 'agent', input: { prompt: '1 + 2?' }, sessionId: 's' });
   expect(result).toMatchObject({ status: 'ok', output: { text: 'It is 3.' } });
-  expect(backend.asked[1]?.prompt.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
-  expect((await host.archive.events('s')).map(({ type }) => type)).toEqual([
-    'user-message',
-    'assistant-message',
-    'tool-call',
-    'tool-result',
-    'assistant-message',
-  ]);
+  const [first, second] = backend.asked;
+  expect(first?.prompt[0]).toEqual({ role: 'system', content: 'Be brief.' });
+  expect(first?.tools?.map(({ name }) => name)).toEqual(['add']);
+  expect(second?.prompt.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'tool']);
+  expect(second?.prompt.at(-1)).toMatchObject({
+    content: [{ toolCallId: 'call-0', output: { type: 'json', value: 3 } }],
+  });
+  const types = ['user-message', 'assistant-message', 'tool-call', 'tool-result', 'assistant-message'];
+  expect(await typesIn(host)).toEqual(types);
   expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
 });
 
-verifies('approval.bound', 'a tool that is asked about runs before anybody said yes', async () => {
-  const backend = told([{ calls: [['pay', { amount: 5 }]] }, { text: 'Paid.' }]);
-  let paid = 0;
-  const host = hostOf([agentDef('agent', { tools: ['pay'], approvals: { pay: 'ask' } }), tool('pay', 'builtin:pay')], {
+verifies(
+  'agent.parallel',
+  'results of tools that ran side by side stand in the order in which they ended',
+  async () => {
+    const waits: (() => void)[] = [];
+    const slow: ToolFunction = async (input) => {
+      const { nth } = input as { nth: number };
+      if (nth < 2) await new Promise<void>((resolve) => waits.push(resolve));
+      else for (const wake of waits.reverse()) wake();
+      return nth;
+    };
+    const calls = [0, 1, 2].map((nth) => ['slow', { nth }] as const);
+    const backend = told([{ calls }, { text: 'done' }]);
+    const host = hostOf([agentDef('agent', { tools: ['slow'] }), tool('slow', 'builtin:slow')], {
+      backends: [backend],
+      tools: { slow },
+    });
+    expect(await host.run({ loop: 'agent', input: { prompt: 'go' } })).toMatchObject({ status: 'ok' });
+    const last = backend.asked[1]?.prompt.at(-1);
+    const values =
+      last?.role === 'tool' ? last.content.map(({ output }) => ('value' in output ? output.value : output)) : [];
+    expect(values).toEqual([0, 1, 2]);
+  },
+);
+
+verifies('agent.refused', 'a wrong call of a tool ends the agent, or is not told to the model', async () => {
+  const boom: ToolFunction = () => {
+    throw new Error('boom');
+  };
+  const backend = told([
+    {
+      calls: [
+        ['nobody', {}],
+        ['add', '{"a":'],
+        ['add', { a: 'x', b: 1 }],
+        ['boom', {}],
+        ['add', '{"__proto__":{}}'],
+      ],
+    },
+    { text: 'sorry' },
+  ]);
+  const host = hostOf([agentDef('agent', { tools: ['add', 'boom'] }), ADD, tool('boom', 'builtin:boom')], {
     backends: [backend],
-    tools: { pay: () => ++paid },
+    tools: { add, boom },
   });
-  const paused = await host.run({ loop: 'agent', input: { prompt: 'pay' }, sessionId: 's' });
-  expect(paused).toMatchObject({ status: 'paused', pending: [{ kind: 'approval' }] });
-  expect(paid).toBe(0);
-  const [approval] = await host.archive.approvals();
-  expect(approval).toMatchObject({ tool: 'pay', arguments: { amount: 5 }, path: ['agent', 'pay'], sessionId: 's' });
-  await host.answer({ id: approval?.id ?? '', approved: true, by: 'ada' });
-  const result = await host.resume(paused.turnId);
-  expect(result).toMatchObject({ status: 'ok', output: { text: 'Paid.' } });
-  expect(paid).toBe(1);
+  const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
+  expect(result).toMatchObject({ status: 'ok', output: { text: 'sorry' } });
+  const last = backend.asked[1]?.prompt.at(-1);
+  const said =
+    last?.role === 'tool' ? last.content.map(({ output }) => ('value' in output ? String(output.value) : '')) : [];
+  const codes = ['TOOL_NOT_FOUND', 'INPUT_VALIDATION_FAILED', 'INPUT_VALIDATION_FAILED', 'TOOL_FAILED'];
+  expect(said.slice(0, 4).map((text) => text.split(':', 1)[0])).toEqual(codes);
+  expect(said[0]).toContain('there are add, boom');
+  expect(said[3]).toContain('boom');
+  expect(said[4]).toContain('INPUT_VALIDATION_FAILED');
+  expect((await typesIn(host)).filter((type) => type === 'tool-error')).toHaveLength(5);
   expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+});
+
+verifies(
+  'agent.output',
+  'a final answer that does not fit is passed on, or thrown away without a second chance',
+  async () => {
+    const outputSchema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } as const;
+    const answer = async (texts: readonly string[]) => {
+      const backend = told(texts.map((text) => ({ text })));
+      const host = hostOf([agentDef('agent', {}, { outputSchema })], { backends: [backend] });
+      return { result: await host.run({ loop: 'agent', input: { prompt: 'n?' } }), backend };
+    };
+    const good = await answer(['{"n": 1}']);
+    expect(good.result).toMatchObject({ status: 'ok', output: { n: 1 } });
+    expect(good.backend.asked[0]?.responseFormat).toMatchObject({ type: 'json', schema: outputSchema });
+    const mended = await answer(['one', '{"n": 1}']);
+    expect(mended.result).toMatchObject({ status: 'ok', output: { n: 1 } });
+    expect(JSON.stringify(mended.backend.asked[1]?.prompt.at(-1))).toContain('does not fit');
+    expect((await answer(['one', 'two'])).result).toMatchObject({ error: { code: 'OUTPUT_VALIDATION_FAILED' } });
+  },
+);
+
+verifies('agent.stop', 'an agent that reached its limit goes on, throws, or is called a success', async () => {
+  const forever = Array.from({ length: 50 }, () => ({ text: 'again ', calls: [['add', { a: 1, b: 1 }]] as const }));
+  const stopped = async (spec: object, replies: readonly object[] = forever) => {
+    const host = hostOf([agentDef('agent', { tools: ['add'], ...spec }), ADD], {
+      backends: [told(replies)],
+      tools: { add },
+    });
+    const result = await host.run({ loop: 'agent', input: { prompt: 'go' } });
+    const [status] = await host.archive.status(result.turnId);
+    expect(status).toMatchObject({ status: result.status });
+    expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+    return result;
+  };
+  const rounds = await stopped({ maxRounds: 3 });
+  expect(rounds).toMatchObject({ status: 'stopped', reason: expect.stringContaining('rounds') });
+  expect(rounds.error).toBeUndefined();
+  expect(rounds.trace.filter(({ type }) => /backend.requested$/.test(type))).toHaveLength(3);
+  expect(await stopped({})).toMatchObject({ status: 'stopped', reason: expect.stringContaining('20 times') });
+  const tokens = await stopped({ stop: { outputTokens: 7 } });
+  expect(tokens).toMatchObject({ status: 'stopped', reason: expect.stringContaining('outputTokens') });
+  expect(await stopped({ stop: { inputTokens: 7 } })).toMatchObject({ reason: expect.stringContaining('inputTokens') });
+  const silent = forever.map((reply) => ({ ...reply, usage: [undefined, undefined] }));
+  const untold = await stopped({ stop: { inputTokens: 1000 } }, silent);
+  expect(untold).toMatchObject({ status: 'stopped', reason: expect.stringContaining('untold') });
+});
+
+verifies('agent.sub', 'a sub-agent is no call of its own, or a handoff does not answer', async () => {
+  const outer = told([{ calls: [['inner', { prompt: 'look it up' }]] }, { text: 'It is blue.' }], 'outer');
+  const inner = told([{ text: 'blue' }], 'inner');
+  const agents = [
+    agentDef('boss', { backend: { id: 'outer' }, tools: ['inner'] }),
+    agentDef('inner', { backend: { id: 'inner' } }),
+  ];
+  const host = hostOf(agents, { backends: [outer, inner] });
+  const result = await host.run({ loop: 'boss', input: { prompt: 'sky?' }, sessionId: 's' });
+  expect(result).toMatchObject({ status: 'ok', output: { text: 'It is blue.' } });
+  expect(inner.asked[0]?.prompt).toMatchObject([{ role: 'user', content: [{ text: 'look it up' }] }]);
+  const types = [
+    'user-message',
+    'tool-call',
+    'loop-triggered',
+    'other-agent-message',
+    'child-generation',
+    'tool-result',
+  ];
+  expect(await typesIn(host)).toEqual([...types, 'assistant-message']);
+  const handed = hostOf([agentDef('boss', { backend: { id: 'outer' }, tools: [], handoffs: ['inner'] }), agents[1]], {
+    backends: [told([{ calls: [['inner', { prompt: 'take over' }]] }], 'outer'), told([{ text: 'mine now' }], 'inner')],
+  });
+  expect(await handed.run({ loop: 'boss', input: { prompt: 'x' } })).toMatchObject({ output: { text: 'mine now' } });
+});
+
+verifies('agent.sub', 'an agent cannot be a step, or a composite no tool', async () => {
+  const backend = told([{ calls: [['twice', { a: 1, b: 1 }]] }, { text: 'two' }]);
+  const steps = [{ loopId: 'add', inputMapping: '$.input' }];
+  const work = [{ loopId: 'agent', inputMapping: { prompt: '$.input.ask' } }];
+  const host = hostOf(
+    [agentDef('agent', { tools: ['twice'] }), composite('twice', steps), ADD, composite('work', work)],
+    { backends: [backend], tools: { add } },
+  );
+  expect(await host.run({ loop: 'work', input: { ask: '1+1' } })).toMatchObject({ output: { text: 'two' } });
+});
+
+verifies(
+  'agent.history',
+  'a second turn does not know what was said in the first, or what a tool gave back',
+  async () => {
+    const store = memoryStore();
+    const replies = [{ calls: [['add', { a: 2, b: 2 }]] as const }, { text: 'four' }, { text: 'as I said, four' }];
+    const backend = told(replies);
+    const make = (seed: number) =>
+      hostOf([agentDef('agent', { tools: ['add'] }), ADD], { store, backends: [backend], tools: { add }, seed });
+    await make(1).run({ loop: 'agent', input: { prompt: '2+2?' }, sessionId: 's' });
+    const host = make(2);
+    const second = await host.run({ loop: 'agent', input: { prompt: 'sure?' }, sessionId: 's' });
+    expect(second).toMatchObject({ status: 'ok', output: { text: 'as I said, four' } });
+    const roles = backend.asked[2]?.prompt.map(({ role }) => role);
+    expect(roles).toEqual(['user', 'assistant', 'tool', 'assistant', 'user']);
+    expect(await host.replay(second.turnId)).toMatchObject({ matches: true });
+  },
+);
+
+verifies('agent.refused', 'an approval that guards a tool that there is not is taken for a guard', async () => {
+  const host = hostOf([agentDef('agent', { tools: ['add'], approvals: { ad: 'ask' } }), ADD], { tools: { add } });
+  const result = await host.run({ loop: 'agent', input: { prompt: 'x' } });
+  expect(result).toMatchObject({ status: 'error', error: { code: 'DEFINITION_INVALID' } });
 });

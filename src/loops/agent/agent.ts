@@ -18,7 +18,7 @@ import type { Validator } from '../schema.js';
 import { answerOf, wantsJson } from './answer.js';
 import { Dialogue } from './dialogue.js';
 import { assertGoesOn, Spent } from './stop.js';
-import { type LinkedTool, runCalls } from './tools.js';
+import { type LinkedTool, marked, runCalls } from './tools.js';
 
 /** What an agent's body is made of. */
 export interface AgentParts {
@@ -31,6 +31,8 @@ export interface AgentParts {
   readonly definition: string;
   /** What answers, for an agent in code that was given it. */
   readonly model: Model | undefined;
+  /** Whether a loop of this id is anywhere in what it is linked with. */
+  calls(id: string): boolean;
 }
 
 const MAX_ROUNDS = 20;
@@ -45,6 +47,8 @@ export function agentBody(
   return (input, scope) => {
     const missing = tools.find(({ loop }) => loop === undefined);
     if (missing !== undefined) throw notThere(parts.id, missing.name);
+    const stray = Object.keys(parts.spec.approvals ?? {}).find((name) => name !== '*' && !parts.calls(name));
+    if (stray !== undefined) throw guardsNothing(parts.id, stray);
     const bench = benchOf(scope);
     return new Working(parts, tools, bench, bench.occasion(turnOf(scope)), scope).work(input);
   };
@@ -54,6 +58,12 @@ function notThere(agent: string, name: string): LoopError {
   return new LoopError('LOOP_NOT_FOUND', `The agent "${agent}" has a tool "${name}", which is not registered here.`, {
     loopId: name,
   });
+}
+
+/** A guard of a tool that there is not is a slip, and the tool that was meant has none. */
+function guardsNothing(agent: string, name: string): LoopError {
+  const message = `The approvals of the agent "${agent}" name "${name}", which is no tool of it and of nothing below it.`;
+  return new LoopError('DEFINITION_INVALID', message, { path: `/composite/agent/approvals/${name}` });
 }
 
 /** One call of an agent, at work. */
@@ -138,6 +148,7 @@ class Working {
       counts: 'session',
       model,
       conversation: { system: spec.instructions, messages: dialogue.messages, tools, schema },
+      known: (reply) => marked(reply, this.tools),
       onDelta: live === undefined ? undefined : (delta) => live({ ...delta, generationId }),
     });
     return (await scope.effect(effect)) as ModelReply;

@@ -11,6 +11,7 @@ import type { LoopDef } from '../../protocol/loop.js';
 import type { ModelTool } from '../../protocol/model.js';
 import { REFUSED } from '../../views/history.js';
 import type { AskedCall, ToolEnd } from '../../views/messages.js';
+import type { ModelReply } from '../model.js';
 import type { Watches } from './watch.js';
 
 /** A loop that the model may call. */
@@ -20,6 +21,7 @@ export interface LinkedTool {
   readonly handoff: boolean;
   /** What the model is shown; undefined, like the loop, if there is none of that id. */
   shown: ModelTool | undefined;
+  readOnly: boolean;
   loop: Loop | undefined;
 }
 
@@ -28,6 +30,19 @@ export function shownTool({ id, name, description = name, inputSchema }: LoopDef
   const schema = typeof inputSchema === 'object' ? inputSchema : {};
   // Providers take nothing but objects.
   return { type: 'function', name: id, description, inputSchema: { type: 'object', ...schema } };
+}
+
+/** Whether a loop says that it changes nothing. */
+export function isReadOnly({ metadata, tool }: LoopDef): boolean {
+  return metadata?.readOnly === true || tool?.safety === 'pure';
+}
+
+/** A reply with what is known of the tools that it calls. */
+export function marked(reply: ModelReply, tools: ReadonlyMap<string, LinkedTool>): ModelReply {
+  const { toolCalls } = reply;
+  if (toolCalls?.some(({ name }) => tools.get(name)?.readOnly) !== true) return reply;
+  const marks = toolCalls.map((call) => (tools.get(call.name)?.readOnly === true ? { ...call, readOnly: true } : call));
+  return { ...reply, toolCalls: marks };
 }
 
 /** What the calls of one reply are run with. */

@@ -5,7 +5,7 @@ import type { PolicySpec } from '../../protocol/loop.js';
 import type { Model } from '../../protocol/model.js';
 import { ask, type ModelDelta } from '../ask.js';
 import { type Bench, turnOf } from '../bench.js';
-import type { ConversationParts, ModelRequest } from '../model.js';
+import type { ConversationParts, ModelReply, ModelRequest } from '../model.js';
 import type { Origin } from '../origin.js';
 
 export interface Questioning {
@@ -21,6 +21,8 @@ export interface Questioning {
   readonly model?: Model | undefined;
   readonly conversation?: ConversationParts;
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
+  /** Adds what is known of the tools that a reply calls. */
+  readonly known?: (reply: ModelReply) => ModelReply;
 }
 
 /** Asks whatever backend the request names: a layer may have named another. */
@@ -28,9 +30,10 @@ export function modelEffect(request: ModelRequest, questioning: Questioning): Ef
   const { policy, definition } = questioning;
   const perform: Effect['perform'] = async (input, { signal }) => {
     const asked = input as unknown as ModelRequest;
-    const { conversation, onDelta, bench } = questioning;
+    const { conversation, onDelta, bench, known } = questioning;
     const model = await modelOf(asked, request, questioning);
-    return ask(model, asked, { signal, conversation, onDelta, now: bench.now });
+    const reply = await ask(model, asked, { signal, conversation, onDelta, now: bench.now });
+    return known === undefined ? reply : known(reply);
   };
   const effect: Effect = { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform };
   return policy === undefined ? effect : Object.assign(effect, { policy, definition });

@@ -11,6 +11,7 @@ const onTop = (change: object) => ({ ...base, kind: 'tool', tool: { implementati
 const inPrompt = (change: object) => ({ ...base, kind: 'prompt', prompt: { template: 'x', ...change } });
 const inTool = (change: object) => onTop({ tool: { implementation: 'builtin:echo', ...change } });
 const inPolicy = (policy: object) => onTop({ policy });
+const agent = { backend: { id: 'mock' }, tools: ['add'] };
 const inComposite = (composite: object) => ({ ...base, kind: 'composite', composite });
 const inSteps = (...steps: object[]) => inComposite({ steps: steps.map((change) => ({ ...step, ...change })) });
 
@@ -78,7 +79,15 @@ const composites: readonly Mistake[] = [
   [inComposite({}), '/composite/steps', 'is required'],
   [inComposite({ steps: [] }), '/composite/steps', 'must be a list of 1 to 10000 steps'],
   [inComposite({ steps: Array(10_001).fill(step) }), '/composite/steps', 'must be a list of 1 to 10000 steps'],
-  [inComposite({ agent: {} }), '/composite/agent', 'is not known in this version'],
+  [inComposite({ agent: {} }), '/composite/agent/backend', 'is required'],
+  [inComposite({ agent: { backend: { id: 'mock' }, tools: 'add' } }), '/composite/agent/tools', 'must be a list'],
+  [inComposite({ agent: { ...agent, steps: [] } }), '/composite/agent/steps', 'is not a known key'],
+  [inComposite({ agent, steps: [step] }), '/composite/steps', 'may not stand beside "agent"'],
+  [inComposite({ agent: { ...agent, maxRounds: 0 } }), '/composite/agent/maxRounds', 'whole number'],
+  [inComposite({ agent: { ...agent, approvals: { add: 'maybe' } } }), '/composite/agent/approvals/add', 'one of'],
+  [inComposite({ agent: { ...agent, aprovals: {} } }), '/composite/agent/aprovals', 'did you mean "approvals"?'],
+  [inComposite({ agent: { ...agent, tools: ['a', 'a'] } }), '/composite/agent/tools', 'twice'],
+  [inComposite({ agent: { ...agent, stop: { tokens: 1 } } }), '/composite/agent/stop/tokens', 'is not a known key'],
   [inComposite({ plan: [] }), '/composite/plan', 'is not known in this version'],
   [inComposite({ steps: [null] }), '/composite/steps/0', 'must be an object, not null'],
   [inSteps({ loopId: 'a b' }), '/composite/steps/0/loopId', 'letters'],

@@ -92,17 +92,21 @@ verifies('aisdk.chat', 'a client that goes away takes the turn with it', async (
   expect(await host.resume(turn?.turnId ?? '')).toMatchObject({ status: 'ok', output: { text: 'Here it is.' } });
 });
 
-verifies('aisdk.chat', 'a turn that goes away with its client goes on, or goes while another client reads', async () => {
-  const { handler, started, host } = held({ options: { abortOnDisconnect: true } });
-  const one = await readUntil(await handler(post(BODY)), 'tool-input-available');
-  const other = (await handler(stream())).body?.getReader();
-  await started;
-  await one.cancel();
-  expect(await host.archive.turns('chat')).toMatchObject([{ status: 'running' }]);
-  await other?.cancel();
-  const [turn] = await host.archive.turns('chat');
-  expect(await host.resume(turn?.turnId ?? '')).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
-});
+verifies(
+  'aisdk.chat',
+  'a turn that goes away with its client goes on, or goes while another client reads',
+  async () => {
+    const { handler, started, host } = held({ options: { abortOnDisconnect: true } });
+    const one = await readUntil(await handler(post(BODY)), 'tool-input-available');
+    const other = (await handler(stream())).body?.getReader();
+    await started;
+    await one.cancel();
+    expect(await host.archive.turns('chat')).toMatchObject([{ status: 'running' }]);
+    await other?.cancel();
+    const [turn] = await host.archive.turns('chat');
+    expect(await host.resume(turn?.turnId ?? '')).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+  },
+);
 
 verifies('aisdk.chat', 'the user cannot stop what runs', async () => {
   const { handler, started, host } = held();
@@ -132,10 +136,10 @@ verifies('aisdk.chat', 'a reader that is slow makes the server keep every piece,
       doStream: async () => {
         const parts = partsOf({ text: words }, 0).values();
         const pull = (out: ReadableStreamDefaultController<ModelStreamPart>): void => {
-          const { value, done } = parts.next();
-          if (done === true) return out.close();
+          const { value } = parts.next();
           pulled += 1;
-          out.enqueue(value);
+          if (value === undefined) out.close();
+          else out.enqueue(value);
         };
         return { stream: new ReadableStream<ModelStreamPart>({ pull }) };
       },
@@ -164,7 +168,7 @@ verifies('aisdk.chat', 'a line that is quiet is cut by whatever stands between',
   const next = async (): Promise<string> => decoder.decode((await reader.read()).value);
   const quiet = next();
   while (clock.next === undefined) await Promise.resolve();
-  clock.advance(15_000);
+  await clock.advance(15_000);
   expect(await quiet).toBe(': \n\n');
   const news = next();
   log.add({ type: 'start', messageId: 't' }, 0);

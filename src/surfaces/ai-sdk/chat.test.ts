@@ -100,7 +100,9 @@ verifies('aisdk.chat', 'an approval that the client made up runs a tool', async 
   expect(response.headers.get('content-type')).toBe('application/problem+json');
   expect(refunds).toEqual([]);
   expect(await host.archive.turns('chat')).toHaveLength(1);
-  const refused = (await host.archive.entries('rondo:refusals')).filter(({ type }) => type === 'rondo.approval.refused');
+  const refused = (await host.archive.entries('rondo:refusals')).filter(
+    ({ type }) => type === 'rondo.approval.refused',
+  );
   expect(refused).toMatchObject([{ value: { id: 'chat.1:made-up', approved: true, by: 'chat user' } }]);
 });
 

@@ -10,14 +10,13 @@ import type { Clock } from '../../journal/clock.js';
 import { LoopError } from '../../journal/errors.js';
 import type { DefinedLoop } from '../../loops/defined.js';
 import type { Approval } from '../../protocol/approval.js';
-import type { LoopKind } from '../../protocol/loop.js';
 import type { TurnResult } from '../../protocol/trace.js';
 import { type Answers, chatIdOf, type Prompt, readChatRequest, type Stop } from './chat-request.js';
 import type { UiChunk } from './chunk.js';
 import type { Known, Reading } from './chunk-log.js';
 import { Problem, problemResponse } from './problem.js';
 import { type ChatHost, type Driven, Telling } from './telling.js';
-import type { ErrorText } from './tool-calls.js';
+import type { ErrorText, KindOf } from './tool-calls.js';
 
 /** Who asks for what. */
 export interface ChatAccess {
@@ -68,6 +67,14 @@ export function chatHandler(options: ChatOptions): ChatHandler {
       return problemResponse(thrown);
     }
   };
+}
+
+/** What the names are that the model of an agent may call, for `uiMessages` to show a history as it was streamed. */
+export function toolKinds(host: Pick<ChatHost, 'registry'>, agent: string | DefinedLoop): KindOf {
+  const definition = typeof agent === 'string' ? host.registry.find(agent)?.definition : agent.definition;
+  const spec = definition?.composite?.agent;
+  const names = new Set([...(spec?.tools ?? []), ...(spec?.handoffs ?? [])]);
+  return (name) => (names.has(name) ? host.registry.find(name)?.definition.kind : undefined);
 }
 
 class Chats {
@@ -175,22 +182,13 @@ class Chats {
   private told(chatId: string, key: string, drive: (driven: Driven) => Promise<TurnResult>, turnId?: string): Telling {
     const known = this.tellings.get(key);
     if (known !== undefined) return known;
-    const { host, errorText } = this.options;
-    const shown = { kindOf: this.kinds(), ...(errorText !== undefined && { errorText }) };
+    const { host, agent, errorText } = this.options;
+    const shown = { kindOf: toolKinds(host, agent), ...(errorText !== undefined && { errorText }) };
     const telling = new Telling(chatId, host, shown);
     this.tellings.set(key, telling);
     const forget = (): void => void this.tellings.delete(key);
     telling.tell(drive, turnId).then(forget, forget);
     return telling;
-  }
-
-  /** What the names are that the agent's model may call. */
-  private kinds(): (toolName: string) => LoopKind | undefined {
-    const { host, agent } = this.options;
-    const definition = typeof agent === 'string' ? host.registry.find(agent)?.definition : agent.definition;
-    const spec = definition?.composite?.agent;
-    const names = new Set([...(spec?.tools ?? []), ...(spec?.handoffs ?? [])]);
-    return (name) => (names.has(name) ? host.registry.find(name)?.definition.kind : undefined);
   }
 
   private respond(telling: Telling, reading: Pick<Reading, 'known' | 'first'> = {}): Response {

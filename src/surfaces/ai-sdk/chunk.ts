@@ -32,10 +32,8 @@ export interface RondoData {
   /** A message of the user that the agent heard while it ran. */
   'rondo-heard': { readonly text: string };
   'rondo-trigger': { readonly name: string; readonly payload?: Json };
-  /** The agent failed; the text is what may be shown. */
-  'rondo-failure': { readonly errorText: string };
-  /** The agent stopped short. */
-  'rondo-stopped': { readonly reason: string };
+  /** The agent failed, or stopped short; the text is what may be shown. */
+  'rondo-failure': { readonly code: string; readonly errorText: string };
   /** What a paused turn waits for, beside approvals. */
   'rondo-waiting': { readonly kind: string; readonly name?: string };
   /** An answer that was not taken. */

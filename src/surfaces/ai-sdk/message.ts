@@ -7,28 +7,28 @@ import type { Json } from '../../protocol/json.js';
 import type { DataChunk, UiChunk } from './chunk.js';
 import { turnOf, UiChunks, type UiChunksOptions } from './ui-chunks.js';
 
-export interface UiToolPart {
-  /** `tool-NAME`, or `dynamic-tool` with the name beside it. */
-  readonly type: `tool-${string}` | 'dynamic-tool';
-  readonly toolName?: string;
-  readonly toolCallId: string;
-  readonly state:
-    | 'input-available'
-    | 'approval-requested'
-    | 'approval-responded'
-    | 'output-available'
-    | 'output-error'
-    | 'output-denied';
-  readonly input: Json;
-  readonly output?: Json;
-  readonly errorText?: string;
-  readonly toolMetadata?: { said: string };
-  readonly approval?: {
-    readonly id: string;
-    readonly approved?: boolean;
-    readonly descriptor?: { readonly description: string };
-  };
+interface Answered<A extends boolean> {
+  readonly id: string;
+  readonly approved: A;
 }
+
+/** How a call of a tool stands. */
+type ToolState =
+  | { readonly state: 'input-available' }
+  | {
+      readonly state: 'approval-requested';
+      readonly approval: { readonly id: string; readonly descriptor?: { readonly description: string } };
+    }
+  | { readonly state: 'approval-responded'; readonly approval: Answered<boolean> }
+  | { readonly state: 'output-available'; readonly output: Json; readonly approval?: Answered<true> }
+  | { readonly state: 'output-error'; readonly errorText: string; readonly approval?: Answered<true> }
+  | { readonly state: 'output-denied'; readonly approval: Answered<false> };
+
+/** A call of a tool: `tool-NAME`, or `dynamic-tool` with the name beside it. */
+export type UiToolPart = (
+  | { readonly type: `tool-${string}` }
+  | { readonly type: 'dynamic-tool'; readonly toolName: string }
+) & { readonly toolCallId: string; readonly input: Json; readonly toolMetadata?: { said: string } } & ToolState;
 
 export type UiPart =
   | { readonly type: 'step-start' }
@@ -54,6 +54,19 @@ export function uiMessages(envelopes: Iterable<EventEnvelope>, options: UiChunks
     turn.envelope(envelope);
   }
   return [...turns.values()].flatMap((turn) => turn.messages());
+}
+
+/** A tool part in the making. */
+interface Loose {
+  readonly state: ToolState['state'];
+  readonly output: Json;
+  readonly errorText: string;
+  readonly toolMetadata: { said: string };
+  readonly approval?: {
+    readonly id: string;
+    readonly approved?: boolean;
+    readonly descriptor?: { readonly description: string };
+  };
 }
 
 /** The two messages of one turn. */
@@ -141,13 +154,17 @@ class TurnMessages {
     this.tool(toolCallId, { ...(open && { state: 'approval-responded' }), approval });
   }
 
-  private tool(toolCallId: string, more: Partial<UiToolPart>): void {
+  private tool(toolCallId: string, more: Partial<Loose>): void {
     const part = this.find(toolCallId);
-    if (part !== undefined) this.put(`tool ${toolCallId}`, { ...part, ...more });
+    if (part === undefined) return;
+    const { approval, ...next } = { ...part, ...more };
+    // What failed although it was refused was never asked in earnest: it ran out of time, or its turn ended.
+    const shown = approval !== undefined && !(next.state === 'output-error' && approval.approved === false);
+    this.put(`tool ${toolCallId}`, (shown ? { ...next, approval } : next) as UiToolPart);
   }
 
-  private find(toolCallId: string): UiToolPart | undefined {
-    return this.parts[this.places.get(`tool ${toolCallId}`) ?? -1] as UiToolPart | undefined;
+  private find(toolCallId: string): Loose | undefined {
+    return this.parts[this.places.get(`tool ${toolCallId}`) ?? -1] as Loose | undefined;
   }
 
   private data({ type, id = '', data, transient = false }: DataChunk): void {

@@ -21,7 +21,8 @@ async function serve(
   outgoing: ServerResponse,
 ): Promise<void> {
   const response = await answered(handler, incoming);
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+  outgoing.statusCode = response.status;
+  outgoing.setHeaders(response.headers);
   outgoing.flushHeaders();
   const reader = response.body?.getReader();
   // Who goes away is noticed while nothing is written, too; reading then ends.

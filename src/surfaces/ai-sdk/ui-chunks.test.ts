@@ -2,9 +2,11 @@ import type { UIMessageChunk } from 'ai';
 import { uiMessageChunkSchema } from 'ai';
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
+import { codes } from '../../journal/errors.js';
 import type { EventEnvelope } from '../../protocol/events.js';
 import type { LiveDelta } from '../../protocol/live.js';
 import type { UiChunk } from './chunk.js';
+import { chunkOf } from './fixtures/stage.js';
 import { chunksOf, Envelopes, readBySdk, result, TURN } from './fixtures/telling.js';
 import { uiMessages } from './message.js';
 import { UiChunks } from './ui-chunks.js';
@@ -256,7 +258,10 @@ verifies(
       { text: 'I hand over.' },
       { text: 'Done.' },
     ]);
-    const stopped = chunksOf((told) => told.end(result('stopped', { reason: 'rounds' })));
+    const stopped = chunksOf((told) => {
+      told.envelope(make.of('generation-failure', { error: 'BUDGET_EXHAUSTED: it asked its model 20 times' }));
+      told.end(result('stopped', { reason: 'rounds' }));
+    });
     expect(stopped.slice(1)).toEqual([
       { type: 'data-rondo-stopped', id: 'stopped', data: { reason: 'rounds' } },
       { type: 'finish', finishReason: 'other' },

@@ -87,11 +87,10 @@ export class UiChunks {
   /** How the turn ended, or that it paused. */
   end(result: TurnResult): void {
     this.ours(result.turnId);
-    const { status, output, error, reason, pending = [] } = result;
+    const { status, output, error, pending = [] } = result;
     if (status === 'ok') this.answer(output);
     if (status === 'ok' || status === 'error') this.calls.stop(status === 'ok');
     for (const item of pending) this.waiting(item);
-    if (status === 'stopped') this.say({ type: 'data-rondo-stopped', id: 'stopped', data: { reason: reason ?? '' } });
     this.closeStep();
     const asks = pending.some(({ kind }) => kind === 'approval');
     if (status === 'error') this.failed(error ?? { code: '', message: '' });
@@ -107,13 +106,11 @@ export class UiChunks {
   private piece(delta: LiveDelta): void {
     const { kind, text } = delta;
     this.content();
-    if (kind === 'tool-input') {
-      this.calls.input(delta);
-      return;
-    }
-    const [speech, other] = kind === 'text' ? [this.text, this.reasoning] : [this.reasoning, this.text];
-    other.close();
-    speech.piece(text);
+    if (kind !== 'text') this.text.close();
+    if (kind !== 'reasoning') this.reasoning.close();
+    if (kind === 'text') this.text.piece(text);
+    else if (kind === 'reasoning') this.reasoning.piece(text);
+    else this.calls.input(delta);
   }
 
   private own(envelope: EventEnvelope): void {
@@ -130,8 +127,10 @@ export class UiChunks {
       this.prompted = true;
       this.say({ type: 'data-rondo-trigger', id, data: { name, ...more } });
     } else if (type === 'generation-failure') {
-      const errorText = this.errorText({ code: 'EXECUTION_FAILED', message: content.error });
-      this.say({ type: 'data-rondo-failure', id, data: { errorText } });
+      const { error } = content;
+      const code = error.slice(0, Math.max(0, error.indexOf(':')));
+      const errorText = this.errorText({ code, message: error.slice(code.length + 2) });
+      this.say({ type: 'data-rondo-failure', id, data: { code, errorText } });
     } else this.shared(envelope);
   }
 

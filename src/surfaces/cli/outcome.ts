@@ -35,7 +35,7 @@ function tokensOf(trace: readonly TraceEvent[]): { input: number; output: number
 /** What went wrong and where, or what is waited for, and what to do next. */
 export function toldOf(result: TurnResult): readonly string[] {
   const { status, error, pending = [], turnId, reason } = result;
-  if (status === 'paused') return [...pending.flatMap(waitOf), `Then: rondo resume ${turnId}`];
+  if (status === 'paused') return [...pending.flatMap(waitOf), ...nextOf(pending, turnId)];
   if (status === 'stopped') return [`Stopped: ${plain(reason ?? 'no reason was given')}`];
   if (error === undefined) return [];
   return [
@@ -45,9 +45,21 @@ export function toldOf(result: TurnResult): readonly string[] {
   ];
 }
 
+/** An answer to an approval goes on with the turn by itself; whatever else there is does not. */
+function nextOf(pending: readonly PendingItem[], turnId: string): readonly string[] {
+  const others = pending.length === 0 || pending.some(({ kind }) => kind !== 'approval');
+  return others ? [`Then: rondo resume ${turnId}`] : ['What they are about: rondo approvals'];
+}
+
+/** How an approval is answered. */
+export function answersOf(id: string): readonly string[] {
+  return [`  rondo approve ${id}`, `  rondo deny ${id} --reason TEXT`];
+}
+
 /** What a turn waits for, and how it is given. */
-export function waitOf({ kind, key, name, until }: PendingItem): readonly string[] {
+export function waitOf({ kind, key, name, until, id = '' }: PendingItem): readonly string[] {
   if (kind === 'timer') return [`Waits until ${until} (${key}).`];
+  if (kind === 'approval') return [`Waits for approval ${plain(id)}. Answer with one of:`, ...answersOf(plain(id))];
   if (kind === 'signal') return [`Waits for the signal "${plain(name ?? '')}" (${key}).`];
   return [
     `It is unknown whether "${plain(name ?? '')}" happened (${key}). Find out, then say so:`,

@@ -21,6 +21,9 @@ Exit codes: 0 ok, 1 failed or not found, 2 paused, 3 verification did not pass, 
 70 a fault of the machinery or the set-up, 130 interrupted.
 `;
 
+/** Verbs that answer with one document a line. */
+const MANY: ReadonlySet<string> = new Set(['trace', 'events', 'chat']);
+
 /** Runs one command line and tells with which code to end. */
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   const json = args.includes('--json');
@@ -38,7 +41,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   } catch (thrown) {
     if (thrown instanceof CommanderError) return misread(thrown, terminal, json);
     // An answer of many documents stays one: what went wrong is told to the person only.
-    return report(thrown, terminal, json && used !== 'trace');
+    return report(thrown, terminal, json && !MANY.has(used ?? ''));
   }
 }
 
@@ -67,17 +70,21 @@ function programOf(terminal: Terminal, use: Use): Command {
   return program.commandsGroup('System:').helpCommand('help [verb]', 'Show how a verb is used.');
 }
 
+const collect = (value: string, before: readonly string[] = []): string[] => [...before, value];
+
 function addSettings(command: Command): void {
   command.optionsGroup('Settings:');
   for (const [flags, means] of settings) command.option(flags, means);
-  const collect = (directory: string, before: readonly string[] = []): string[] => [...before, directory];
   command.option('--trust <dir>', 'let definitions of this directory run code; may be repeated', collect);
 }
 
 function addVerb(program: Command, verb: Verb, use: Use): void {
   const command = program.command(`${verb.name} ${verb.arguments}`.trim()).helpGroup(`${verb.group}:`);
   command.description(verb.about).addHelpText('after', examplesOf(verb));
-  for (const [flags, means] of verb.options) command.option(flags, means);
+  for (const [flags, means, often] of verb.options) {
+    if (often === undefined) command.option(flags, means);
+    else command.option(flags, means, collect);
+  }
   addSettings(command);
   command.action(async () => {
     const [outer, inner] = [program.opts<Flags>(), command.opts<Flags & Options>()];

@@ -23,14 +23,19 @@ export interface Verb {
   /** As in `<turn>` or `[files...]`. */
   readonly arguments: string;
   readonly about: string;
-  /** Flags and what they mean, beside those that every verb has. */
-  readonly options: readonly (readonly [flags: string, means: string])[];
+  /** Flags and what they mean, beside those that every verb has; one that repeats is a list. */
+  readonly options: readonly (readonly [flags: string, means: string, often?: 'repeats'])[];
   readonly examples: readonly string[];
   load(): Promise<Act>;
 }
 
 /** The codes that a process ends with. */
 export const exit = { ok: 0, failed: 1, paused: 2, unverified: 3, usage: 64, fault: 70, interrupted: 130 } as const;
+
+/** An option that repeats. */
+export function listOf(value: Options[string]): readonly string[] {
+  return typeof value === 'object' ? value : [];
+}
 
 /** An argument or option that is text. */
 export function textOf(value: Options[string]): string | undefined {

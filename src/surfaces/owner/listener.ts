@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { answering, isVerb } from './answer.js';
-import type { Ask, Desk } from './desk.js';
+import type { Ask, Desk, Hearing } from './desk.js';
 import { BODY, type Line, toWire } from './wire.js';
 
 /** How long a connection may stay silent once the ear closes, in milliseconds. */
@@ -15,6 +15,9 @@ const GRACE = 300;
 
 /** How long a request may take to arrive, in milliseconds. */
 const SLOWEST = 30_000;
+
+/** How much may lie unread, in bytes, before pieces are left out: what they are pieces of comes whole at its end. */
+const UNREAD = 1024 * 1024;
 
 export interface Listener {
   readonly url: string;
@@ -95,7 +98,7 @@ async function serve(request: IncomingMessage, response: ServerResponse, serving
     response.writeHead(200, { 'content-type': 'application/x-ndjson', 'x-rondo': 'owner' });
     const send = (line: Line): void => void response.write(`${JSON.stringify(line)}\n`);
     const streams = verb === 'run' || verb === 'resume';
-    const result = serving.ask(verb, args, streams ? (event) => send({ event }) : undefined);
+    const result = serving.ask(verb, args, streams ? telling(response, send) : undefined);
     send(
       await result.then(
         (value) => ({ result: streams ? bare(value) : value }),
@@ -106,6 +109,16 @@ async function serve(request: IncomingMessage, response: ServerResponse, serving
   } catch (thrown) {
     refuse(request, response, thrown);
   }
+}
+
+function telling(response: ServerResponse, send: (line: Line) => void): Hearing {
+  return {
+    onEvent: (event) => send({ event }),
+    onEnvelope: (envelope) => send({ envelope }),
+    onDelta: (delta) => {
+      if (response.writableLength < UNREAD) send({ delta });
+    },
+  };
 }
 
 /** The events of a result were sent already: they are its trace. */

@@ -3,8 +3,8 @@ import { type IncomingMessage, request } from 'node:http';
 import { Fault } from '../../journal/errors.js';
 import type { TraceEvent } from '../../protocol/trace.js';
 import { UsageError } from '../settings.js';
-import { type Desk, deskOf } from './desk.js';
-import { fromWire, type Line, type WireError } from './wire.js';
+import { type Desk, deskOf, type Hearing } from './desk.js';
+import { fromWire, type Heard, type Line, type WireError } from './wire.js';
 
 /** Nobody who owns the store listens there. */
 export class Unreached extends Error {
@@ -16,10 +16,10 @@ const LONGEST = 256 * 1024 * 1024;
 
 /** A desk in another process. */
 export function remoteDesk(url: string, token: string): Desk {
-  return deskOf(async (verb, args, onEvent) => {
+  return deskOf(async (verb, args, hearing = {}) => {
     const response = await send(url, token, JSON.stringify({ verb, args }));
     await assertOurs(response);
-    const answer = new Answer(onEvent);
+    const answer = new Answer(hearing);
     try {
       for await (const piece of response.setEncoding('utf8') as AsyncIterable<string>) answer.take(piece);
     } catch (thrown) {
@@ -57,14 +57,14 @@ async function assertOurs(response: IncomingMessage): Promise<void> {
 
 /** Takes an answer apart as it comes in. */
 class Answer {
-  private readonly onEvent: ((event: TraceEvent) => void) | undefined;
+  private readonly hearing: Hearing;
   private readonly events: TraceEvent[] = [];
   private rest: string[] = [];
   private length = 0;
   private last: { readonly result?: unknown; readonly error?: WireError } | undefined;
 
-  constructor(onEvent: ((event: TraceEvent) => void) | undefined) {
-    this.onEvent = onEvent;
+  constructor(hearing: Hearing) {
+    this.hearing = hearing;
   }
 
   get ended(): boolean {
@@ -91,12 +91,16 @@ class Answer {
 
   private line(text: string): void {
     const line = JSON.parse(text) as Line;
-    if (!('event' in line)) {
-      this.last = line;
-      return;
-    }
+    if ('event' in line || 'envelope' in line || 'delta' in line) this.hear(line);
+    else this.last = line;
+  }
+
+  private hear(line: Heard): void {
+    const { onEvent, onEnvelope, onDelta } = this.hearing;
+    if ('envelope' in line) return onEnvelope?.(line.envelope);
+    if ('delta' in line) return onDelta?.(line.delta);
     this.events.push(line.event);
-    this.onEvent?.(line.event);
+    onEvent?.(line.event);
   }
 
   result(traced: boolean): unknown {

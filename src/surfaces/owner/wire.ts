@@ -1,14 +1,22 @@
 /** What crosses between a verb and the owner of the store: lines of JSON, and errors that stay what they are. */
 import { type Code, codes, Fault, LoopError } from '../../journal/errors.js';
+import type { EventEnvelope } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
+import type { LiveDelta } from '../../protocol/live.js';
 import type { TraceEvent } from '../../protocol/trace.js';
 import { UsageError } from '../settings.js';
 
 /** The most that a request may hold. */
 export const BODY = 64 * 1024 * 1024;
 
-/** What an answer is made of: events while it runs, then a result or an error. */
-export type Line = { readonly event: TraceEvent } | { readonly error: WireError } | { readonly result?: unknown };
+/** What an answer is made of: what happens while it runs, then a result or an error. */
+export type Line = Heard | { readonly error: WireError } | { readonly result?: unknown };
+
+/** Something that happened meanwhile. */
+export type Heard =
+  | { readonly event: TraceEvent }
+  | { readonly envelope: EventEnvelope }
+  | { readonly delta: LiveDelta };
 
 export interface WireError {
   readonly family: 'outcome' | 'fault' | 'usage' | 'internal';

@@ -9,6 +9,8 @@ export interface OpenCall {
   readonly parent: this | undefined;
   /** How many calls directly below it are open. */
   open: number;
+  /** How many effects of its own are asked for and not settled. */
+  asked: number;
 }
 
 export class Calls<C extends OpenCall> {

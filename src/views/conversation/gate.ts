@@ -28,6 +28,8 @@ export interface GateListener {
 
 /** An effect that is open, with what it waits for. */
 interface Asked {
+  /** The call that it is an effect of. */
+  readonly call: OpenCall;
   readonly value: Json;
   approval: Approval | undefined;
   /** Where the waiting is: the request, then the wait. */
@@ -52,27 +54,28 @@ export class Gate {
   /** To be told of an entry before the calls that it ends are forgotten. */
   apply(entry: Entry): void {
     const { type, key } = entry;
-    if (type === 'effect.asked') {
-      this.effects.set(key, { value: entry.value ?? null, approval: undefined, place: '' });
-    } else if (this.effects.size === 0) return;
+    if (type === 'effect.asked') this.ask(entry);
+    else if (this.effects.size === 0) return;
     else if (type === 'effect.settled') this.drop(key);
     else if (type === 'rondo.approval.requested') this.request(entry);
     else if (type === 'wait.opened') this.wait(entry);
     else if (type === 'wait.settled') this.answer(entry);
-    else if (type === 'call.completed') {
-      // Effects of a call that ended well are settled: only one that was left waiting is worth a look, or the last call.
-      if (this.waiting > 0 || !key.includes('/')) this.leave(key);
-    } else if (type === 'call.errored' || type === 'cancel.requested') this.leave(key);
+    else if (type === 'call.completed' || type === 'call.errored') this.end(key);
+    else if (type === 'cancel.requested') this.leave(key);
     else if (type === 'race.won') this.leave(key, `${key}/${entry.winner}`);
   }
 
+  private ask({ key, value = null }: Entry): void {
+    const call = this.calls.around(key);
+    if (call === undefined) return;
+    call.asked += 1;
+    this.effects.set(key, { call, value, approval: undefined, place: '' });
+  }
+
   private request(entry: Entry): void {
-    const effect = above(entry.key);
-    const asked = this.effects.get(effect);
-    const call = this.calls.around(effect);
-    if (asked === undefined || asked.approval !== undefined || call === undefined) return;
-    if (textOf(entry.value, 'id') === '') return;
-    asked.approval = approvalOf(this.sessionId, call, asked.value, entry);
+    const asked = this.effects.get(above(entry.key));
+    if (asked === undefined || asked.approval !== undefined || textOf(entry.value, 'id') === '') return;
+    asked.approval = approvalOf(this.sessionId, asked.call, asked.value, entry);
     asked.place = entry.key;
     this.waiting += 1;
     this.listener.asked(asked.approval, entry);
@@ -100,12 +103,18 @@ export class Gate {
     }
   }
 
+  /** A call has ended: nearly always with nothing left in it, so nothing is looked for. */
+  private end(key: string): void {
+    const call = this.calls.get(key);
+    if (call !== undefined && call.open + call.asked > 0) this.leave(key);
+  }
+
   /** What lies below a key has ended, all but what lies below another. */
   private leave(key: string, but?: string): void {
     for (const [effect, asked] of this.effects) {
       if (isLeft(effect, key, but)) this.drop(effect);
       // A race inside the effect: it goes on, but not with the answer.
-      else if (asked.approval !== undefined && isLeft(asked.place, key, but)) this.end(asked);
+      else if (asked.approval !== undefined && isLeft(asked.place, key, but)) this.giveUp(asked);
     }
   }
 
@@ -113,10 +122,11 @@ export class Gate {
     const asked = this.effects.get(effect);
     if (asked === undefined) return;
     this.effects.delete(effect);
-    this.end(asked);
+    asked.call.asked -= 1;
+    this.giveUp(asked);
   }
 
-  private end(asked: Asked): void {
+  private giveUp(asked: Asked): void {
     const { approval } = asked;
     if (approval === undefined) return;
     this.quiet(asked);

@@ -1,5 +1,6 @@
 /** `run`: one turn of a loop. */
 import { type Definitions, loadLoops, type ProjectSettings, settingsOf } from '../../compose.js';
+import type { DeskRequest } from '../../owner/desk.js';
 import { Reach } from '../../owner/reach.js';
 import { UsageError } from '../../settings.js';
 import { fileOf, loopOf, missing, type Wanted, wantedOf, warnBad } from '../definitions.js';
@@ -7,7 +8,7 @@ import { drive, leave, printResult } from '../drive.js';
 import { readInput } from '../input.js';
 import { priceOf } from '../price.js';
 import type { Terminal } from '../terminal.js';
-import { type Act, type Invocation, type Options, textOf } from '../verb.js';
+import { type Act, type Invocation, listOf, type Options, textOf } from '../verb.js';
 
 const SESSION = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
 
@@ -32,7 +33,7 @@ export const run: Act = async (invocation) => {
   }
 };
 
-function assertOptions({ grant, session, key }: Options): void {
+function assertOptions({ grant, session, key, as, approver }: Options): void {
   if (grant !== undefined)
     throw new UsageError('--grant is not in this version: a turn runs without limits of its own.');
   if (typeof session === 'string' && !SESSION.test(session)) {
@@ -41,6 +42,8 @@ function assertOptions({ grant, session, key }: Options): void {
   if (typeof key === 'string' && (key === '' || key.length > 1000)) {
     throw new UsageError('--key must be text of 1 to 1,000 characters.');
   }
+  if ([as, ...listOf(approver)].some((who) => typeof who === 'string' && who.trim() === ''))
+    throw new UsageError('--as and --approver must name somebody.');
 }
 
 async function find(
@@ -55,12 +58,15 @@ async function find(
   return { wanted, definitions };
 }
 
-function chosen({ version }: Wanted, options: Options): { version?: string; sessionId?: string; key?: string } {
-  const [sessionId, key] = [textOf(options.session), textOf(options.key)];
+function chosen({ version }: Wanted, options: Options): Omit<DeskRequest, 'loop' | 'input'> {
+  const [sessionId, key, principal] = [textOf(options.session), textOf(options.key), textOf(options.as)];
+  const approvers = listOf(options.approver);
   return {
     ...(version !== undefined && { version }),
     ...(sessionId !== undefined && { sessionId }),
     ...(key !== undefined && { key }),
+    ...(principal !== undefined && { principal }),
+    ...(approvers.length > 0 && { approvers }),
   };
 }
 

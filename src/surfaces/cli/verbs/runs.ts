@@ -6,7 +6,7 @@ import { UsageError } from '../../settings.js';
 import { duration } from '../paint.js';
 import { type Act, exit, type Options, textOf } from '../verb.js';
 
-const statuses: readonly string[] = ['ok', 'error', 'paused', 'running', 'interrupted'];
+const statuses: readonly string[] = ['ok', 'error', 'stopped', 'paused', 'running', 'interrupted'];
 /** How many a person is shown unless told. */
 const USUAL = 50;
 
@@ -33,9 +33,16 @@ export const runs: Act = async ({ options, asked, terminal, json }) => {
 
 const HEAD = ['TURN', 'LOOP', 'STATUS', 'STARTED', 'TOOK', ''];
 
-function rowOf({ turnId, loopId, loopVersion, status, startedAt, durationMs, error }: TurnStatus): string[] {
+function rowOf(turn: TurnStatus): string[] {
+  const { turnId, loopId, loopVersion, status, startedAt, durationMs, error, reason } = turn;
   const took = durationMs === undefined ? '' : duration(durationMs);
-  return [turnId, `${loopId}@${loopVersion}`, status, startedAt, took, error?.code ?? ''];
+  return [turnId, `${loopId}@${loopVersion}`, status, startedAt, took, error?.code ?? reason ?? waitsOf(turn)];
+}
+
+function waitsOf({ pending = [] }: TurnStatus): string {
+  const asked = pending.filter(({ kind }) => kind === 'approval').length;
+  if (asked === 0) return '';
+  return asked === 1 ? 'waits for an approval' : `waits for ${asked} approvals`;
 }
 
 function statusOf({ status }: Options): string | undefined {

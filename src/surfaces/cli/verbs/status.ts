@@ -23,7 +23,8 @@ export const status: Act = async ({ args, asked, terminal, json }) => {
 };
 
 function forPeople(turn: TurnStatus): string {
-  const { turnId, sessionId, loopId, loopVersion, status: how, startedAt, endedAt, durationMs, error, pending } = turn;
+  const { turnId, sessionId, loopId, loopVersion, status: how, startedAt, endedAt, durationMs } = turn;
+  const { error, reason, pending } = turn;
   const facts: (readonly [string, string | undefined])[] = [
     ['turn', turnId],
     ['session', sessionId],
@@ -31,6 +32,7 @@ function forPeople(turn: TurnStatus): string {
     ['status', how],
     ['started', startedAt],
     ['ended', endedAt === undefined ? undefined : `${endedAt} (${duration(durationMs ?? 0)})`],
+    ['reason', reason === undefined ? undefined : plain(reason)],
     ['error', error === undefined ? undefined : `${error.code}: ${plain(error.message)}`],
   ];
   const lines = facts.flatMap(([label, value]) => (value === undefined ? [] : [`${label.padEnd(8)} ${value}`]));

@@ -1,0 +1,167 @@
+import { jsonSchema, tool as sdkTool } from 'ai';
+import { MockLanguageModelV3, simulateReadableStream } from 'ai/test';
+import { expect } from 'vitest';
+import { z } from 'zod';
+import { agentDef, modelOf, partsOf, told } from '../../../spec/turns/agents.js';
+import { hostOf, tool } from '../../../spec/turns/stage.js';
+import { verifies } from '../../../spec/verifies.js';
+import { readToml } from '../../adapters/files/toml.js';
+import { memoryStore } from '../../adapters/memory/index.js';
+import { loopsTool } from '../../protocol/tool.js';
+import { crashingStore } from '../../testing/crashing-journal.js';
+import { ManualClock } from '../../testing/manual-clock.js';
+import { defineLoop } from '../define.js';
+import { defineAgent } from '../define-agent.js';
+
+const CALL = { text: 'Adding. ', calls: [['add', { a: 1, b: 2 }]] as const };
+const REPLIES = [CALL, { text: 'It is 3.' }];
+
+const add = loopsTool({
+  name: 'add',
+  description: 'Adds two numbers',
+  readOnly: true,
+  inputSchema: z.object({ a: z.number(), b: z.number() }),
+  execute: ({ a, b }, { onToolOutputDelta }) => {
+    onToolOutputDelta('adding');
+    return a + b;
+  },
+});
+
+verifies('agent.document', 'an agent in JSON, in TOML and in code are three different things', async () => {
+  const document = agentDef('agent', { tools: ['add'], maxRounds: 5, instructions: 'Add.' });
+  const toml = readToml(`
+id = "agent"
+name = "agent"
+version = "1.0.0"
+kind = "composite"
+[inputSchema]
+type = "object"
+required = ["prompt"]
+properties = { prompt = { type = "string" } }
+[outputSchema]
+type = "object"
+required = ["text"]
+properties = { text = { type = "string" } }
+[composite.agent]
+backend = { id = "told" }
+tools = ["add"]
+maxRounds = 5
+instructions = "Add."
+`);
+  const code = defineAgent({ id: 'agent', model: 'told', tools: [add], maxRounds: 5, instructions: 'Add.' });
+  const traces = await Promise.all(
+    [document, toml, code].map(async (agent) => {
+      const host = hostOf([agent, ...(agent === code ? [] : [tool('add', 'builtin:add')])], {
+        backends: [told(REPLIES)],
+        tools: { add: () => 3 },
+      });
+      const result = await host.run({ loop: 'agent', input: { prompt: '1+2' }, sessionId: 's' });
+      expect(result).toMatchObject({ status: 'ok', output: { text: 'It is 3.' } });
+      expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+      return result.trace.map(({ type }) => type);
+    }),
+  );
+  expect(traces[1]).toEqual(traces[0]);
+  expect(traces[2]).toEqual(traces[0]);
+  expect(code.definition.composite?.agent).toEqual(document.composite?.agent);
+});
+
+verifies('looops.tool.factory', 'a tool made for the AI SDK does not run here, unchecked or with no name', async () => {
+  const parts = REPLIES.map((reply, nth) => partsOf(reply, nth));
+  let asked = 0;
+  const model = new MockLanguageModelV3({
+    doStream: async () => ({ stream: simulateReadableStream({ chunks: parts[asked++] ?? [] }) as never }),
+  });
+  const ran: unknown[] = [];
+  const agent = defineAgent({
+    id: 'agent',
+    model,
+    tools: {
+      add: sdkTool({
+        inputSchema: jsonSchema<{ a: number }>({
+          type: 'object',
+          properties: { a: { type: 'number' } },
+          required: ['a'],
+        }),
+        execute: (input) => ran.push(input),
+      }),
+    },
+  });
+  const result = await hostOf([agent]).run({ loop: agent, input: { prompt: 'go' } });
+  expect(result).toMatchObject({ status: 'ok', output: { text: 'It is 3.' } });
+  expect(ran).toEqual([{ a: 1, b: 2 }]);
+  const wrong = modelOf([{ calls: [['add', { a: 'x' }]] }, { text: 'no' }]);
+  const strict = defineAgent({ id: 'strict', model: wrong, tools: { add: agentTool(ran) } });
+  expect(await hostOf([strict]).run({ loop: strict, input: { prompt: 'go' } })).toMatchObject({
+    status: 'ok',
+  });
+  expect(ran).toHaveLength(1);
+});
+
+const agentTool = (ran: unknown[]) =>
+  sdkTool({
+    inputSchema: jsonSchema<{ a: number }>({ type: 'object', properties: { a: { type: 'number' } }, required: ['a'] }),
+    execute: (input) => ran.push(input),
+  });
+
+verifies('definition.code', 'the ends of an agent in code have no types, or a slip in it passes', async () => {
+  const agent = defineAgent({
+    id: 'typed',
+    model: modelOf([{ text: '{"n":1}' }]),
+    output: z.object({ n: z.number() }),
+  });
+  const result = await hostOf([agent]).run({ loop: agent, input: { prompt: 'n' } });
+  const n: number | undefined = result.output?.n;
+  expect(n).toBe(1);
+  const refusal = (more: object) => () => defineAgent({ id: 'x', model: 'mock', ...more } as never);
+  expect(refusal({ aprovals: {} })).toThrow('no member "aprovals"');
+  expect(refusal({ tools: [{}] })).toThrow('made with loopsTool');
+  expect(refusal({ model: 7 })).toThrow('its model must be');
+  expect(refusal({ tools: { a: {} } })).toThrow('inputSchema');
+  expect(refusal({ policy: { filters: {} } })).not.toThrow();
+  expect(() => hostOf([refusal({ policy: { filters: {} } })()])).toThrow('cannot have it');
+});
+
+verifies('agent.stop', 'a deadline does not end a tool or a model that never returns', async () => {
+  const clock = new ManualClock(1_000_000);
+  const never = (): Promise<never> => new Promise(() => {});
+  const agent = agentDef('agent', { tools: ['hang'], stop: { deadlineMs: 1000 } });
+  const backends = [told([{ calls: [['hang', {}]] }, { text: 'never said' }])];
+  const host = hostOf([agent, tool('hang', 'builtin:hang')], { backends, tools: { hang: never }, clock });
+  const running = host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
+  for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
+  await clock.advance(1001);
+  const result = await running;
+  expect(result).toMatchObject({ status: 'stopped', reason: expect.stringContaining('deadline') });
+  const errors = (await host.archive.events('s')).flatMap((event) =>
+    event.type === 'tool-error' ? [event.content.error] : [],
+  );
+  expect(errors[0]).toContain('did not end within');
+  expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+});
+
+verifies('agent.crash', 'an agent that is killed does something twice, or forgets what was said', async () => {
+  let runs = 0;
+  const count = defineLoop({ id: 'add', input: true, output: true, safety: 'idempotent', tool: () => ++runs && 3 });
+  const agent = agentDef('agent', { tools: ['add'] });
+  const request = { loop: 'agent', input: { prompt: '1+2' }, sessionId: 's', key: 'k' } as const;
+  const replies = (): ReturnType<typeof told>[] => [told([CALL, CALL, { text: 'It is 3.' }])];
+  const whole = crashingStore(memoryStore());
+  const clean = await hostOf([agent, count], { store: whole, backends: replies() }).run(request);
+  expect(clean).toMatchObject({ status: 'ok', output: { text: 'It is 3.' } });
+  expect(whole.appends).toBeGreaterThan(4);
+  for (let append = 1; append <= whole.appends; append++) {
+    for (const when of ['before', 'after'] as const) {
+      const store = memoryStore();
+      runs = 0;
+      const dying = hostOf([agent, count], { store: crashingStore(store, { append, when }), backends: replies() });
+      await dying.run(request).catch(() => undefined);
+      const second = hostOf([agent, count], { store, backends: replies(), seed: 2 });
+      const result = await second.run(request);
+      expect(result, `crash ${when} ${append}`).toMatchObject({ status: 'ok', output: clean.output });
+      expect(await second.archive.events('s')).toHaveLength(8);
+      expect(runs).toBeLessThanOrEqual(3);
+      expect(await second.replay(result.turnId)).toMatchObject({ matches: true });
+    }
+  }
+});

@@ -1,0 +1,192 @@
+import type { UIMessage } from 'ai';
+import { expect } from 'vitest';
+import { agentDef } from '../../../spec/turns/agents.js';
+import { tool } from '../../../spec/turns/stage.js';
+import { verifies } from '../../../spec/verifies.js';
+import { stage } from './fixtures/stage.js';
+import { onPage, type Page, served } from './fixtures/use-chat.js';
+import { uiMessages } from './message.js';
+
+const REFUND = { reasoning: 'Hm.', text: 'One moment. ', calls: [['refund', { amount: 5 }, 'c1'] as const] };
+const SECONDS = 20_000;
+
+const toolParts = ({ chat }: Page) =>
+  chat.messages.flatMap(({ parts }) => parts).filter((part) => 'toolCallId' in part);
+const asking = (page: Page) => toolParts(page).filter(({ state }) => state === 'approval-requested');
+const ready = (page: Page): boolean => page.chat.status === 'ready' || page.chat.status === 'error';
+
+async function answer(page: Page, approved: boolean, reason?: string): Promise<void> {
+  const [part] = asking(page);
+  const id = part?.approval?.id ?? '';
+  await page.act(async () =>
+    page.chat.addToolApprovalResponse({ id, approved, ...(reason !== undefined && { reason }) }),
+  );
+}
+
+verifies(
+  'aisdk.chat',
+  'a real client does not get the rest of a turn that it approved in the middle',
+  async () => {
+    const { handler, refunds, host } = stage([REFUND, { text: 'It is done.' }]);
+    await served(handler, (api, requests) =>
+      onPage(api, {}, async (page) => {
+        await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
+        await page.until((now) => ready(now) && asking(now).length === 1);
+        expect(refunds).toEqual([]);
+        expect(asking(page)).toMatchObject([{ type: 'tool-refund', input: { amount: 5 } }]);
+        await answer(page, true);
+        await page.until((now) => ready(now) && now.text().includes('It is done.'));
+        expect(refunds).toEqual([5]);
+        expect(page.text()).toBe('My money back [step-start] Hm. One moment.  [tool-refund] [step-start] It is done.');
+        expect(toolParts(page)).toMatchObject([{ state: 'output-available', output: { refunded: 5 } }]);
+        expect(requests).toEqual(['POST /api/chat', 'POST /api/chat']);
+        const loaded = uiMessages(await host.archive.events('chat'));
+        expect(page.chat.messages.map(({ parts }) => parts)).toMatchObject(loaded.map(({ parts }) => parts.map(plain)));
+      }),
+    );
+  },
+  SECONDS,
+);
+
+/** A part without what the client adds, or we say of its approval. */
+function plain({ ...part }: object): object {
+  Reflect.deleteProperty(part, 'approval');
+  Reflect.deleteProperty(part, 'state');
+  return part;
+}
+
+verifies(
+  'aisdk.chat',
+  'a real client that denies sees the tool run, or hears no more',
+  async () => {
+    const { handler, refunds, asked } = stage([REFUND, { text: 'Then not.' }]);
+    await served(handler, (api, requests) =>
+      onPage(api, {}, async (page) => {
+        await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
+        await page.until((now) => ready(now) && asking(now).length === 1);
+        await answer(page, false, 'not today');
+        await page.until((now) => ready(now) && now.text().includes('Then not.'));
+        expect(refunds).toEqual([]);
+        expect(toolParts(page)).toMatchObject([{ state: 'output-denied', approval: { approved: false } }]);
+        expect(asked().at(-1)).toContain('not today');
+        expect(requests).toHaveLength(2);
+      }),
+    );
+  },
+  SECONDS,
+);
+
+verifies(
+  'aisdk.chat',
+  'approvals of the agent and of a sub-agent keep each other from being sent',
+  async () => {
+    const clerk = agentDef('clerk', { tools: ['refund'], backend: { id: 'told' } });
+    const { handler, refunds } = stage(
+      [
+        {
+          calls: [
+            ['refund', { amount: 1 }, 'c1'],
+            ['clerk', { prompt: 'pay' }, 'c2'],
+          ],
+        },
+        { calls: [['refund', { amount: 2 }, 'c1']] },
+        { text: 'Clerk is done.' },
+        { text: 'All is done.' },
+      ],
+      { agent: { tools: ['refund', 'clerk'], approvals: { refund: 'ask' } }, more: [clerk] },
+    );
+    await served(handler, (api, requests) =>
+      onPage(api, {}, async (page) => {
+        await page.act(async () => page.chat.sendMessage({ text: 'Go' }));
+        await page.until((now) => ready(now) && asking(now).length === 2);
+        await answer(page, true);
+        expect(refunds).toEqual([]);
+        await answer(page, true);
+        await page.until((now) => ready(now) && now.text().includes('All is done.'));
+        expect([...refunds].sort()).toEqual([1, 2]);
+        expect(toolParts(page).map(({ type, state }) => `${type} ${state}`)).toEqual([
+          'tool-refund output-available',
+          'dynamic-tool output-available',
+        ]);
+        expect(requests).toHaveLength(2);
+      }),
+    );
+  },
+  SECONDS,
+);
+
+verifies(
+  'aisdk.chat',
+  'a page that is loaded anew cannot answer what the old one was asked',
+  async () => {
+    const { handler, refunds, host } = stage([REFUND, { text: 'It is done.' }]);
+    await served(handler, async (api) => {
+      await onPage(api, {}, async (page) => {
+        await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
+        await page.until((now) => ready(now) && asking(now).length === 1);
+      });
+      const messages: UIMessage[] = uiMessages(await host.archive.events('chat'));
+      await onPage(api, { messages, resume: true }, async (page) => {
+        await page.until((now) => ready(now) && asking(now).length === 1);
+        await answer(page, true);
+        await page.until((now) => ready(now) && now.text().includes('It is done.'));
+        expect(refunds).toEqual([5]);
+        expect(page.text()).toBe('My money back [step-start] Hm. One moment.  [tool-refund] [step-start] It is done.');
+      });
+    });
+  },
+  SECONDS,
+);
+
+verifies(
+  'aisdk.chat',
+  'a real client sends an answer that is refused for ever',
+  async () => {
+    const { handler, refunds } = stage([REFUND], { options: { principal: () => 'agent:self' } });
+    await served(handler, (api, requests) =>
+      onPage(api, {}, async (page) => {
+        await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
+        await page.until((now) => ready(now) && asking(now).length === 1);
+        await answer(page, true);
+        await page.until((now) => ready(now) && asking(now).length === 1);
+        await page.act(() => new Promise((resolve) => setTimeout(resolve, 100)));
+        expect(refunds).toEqual([]);
+        expect(requests).toHaveLength(2);
+      }),
+    );
+  },
+  SECONDS,
+);
+
+verifies(
+  'aisdk.chat',
+  'a page that is loaded while the agent works does not see the rest',
+  async () => {
+    let release = (): void => {};
+    const slow = () =>
+      new Promise((resolve) => {
+        release = () => resolve('found');
+      });
+    const { handler, host } = stage([{ text: 'Looking. ', calls: [['slow', {}, 'c1']] }, { text: 'Found it.' }], {
+      agent: { tools: ['slow'] },
+      more: [tool('slow', 'builtin:slow')],
+      tools: { slow },
+    });
+    await served(handler, async (api, requests) => {
+      await onPage(api, {}, async (page) => {
+        await page.act(async () => void page.chat.sendMessage({ text: 'Look' }).catch(() => {}));
+        await page.until((now) => toolParts(now).length === 1);
+        await page.act(() => page.chat.stop());
+      });
+      const messages: UIMessage[] = uiMessages(await host.archive.events('chat'));
+      await onPage(api, { messages, resume: true }, async (page) => {
+        await page.until((now) => now.chat.status === 'streaming');
+        release();
+        await page.until((now) => ready(now) && now.text().includes('Found it.'));
+        expect(page.text()).toBe('Look [step-start] Looking.  [tool-slow] [step-start] Found it.');
+        expect(requests).toEqual(['POST /api/chat', 'GET /api/chat/chat/stream']);
+      });
+    });
+  },
+  SECONDS,
+);

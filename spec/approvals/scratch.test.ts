@@ -8,94 +8,82 @@ import { defineAgent } from '../../src/loops/define-agent.js';
 import { loopsTool } from '../../src/protocol/tool.js';
 import { z } from 'zod';
 import { modelOf } from '../turns/agents.js';
-import { ask as askModel } from '../../src/loops/ask.js';
 const log = (...a: unknown[]) => process.stdout.write(a.map((x) => typeof x === 'string' ? x : JSON.stringify(x)).join(' ') + '\n');
 const tr = async (f: () => Promise<unknown>) => { try { return await f(); } catch (e) { return `THROWN ${(e as {name:string}).name} ${(e as {code?:string}).code} ${(e as Error).message}`; } };
 const ask = { policy: { approval: 'ask' as const } };
 
-test('H25 mutate in requestApproval', async () => {
-  const got: unknown[] = [];
-  const t = loopsTool({ name: 'lt', inputSchema: z.object({ p: z.string() }), requestApproval: (i) => { (i as { p: string }).p = '/etc/passwd'; return 'sure?'; }, execute: (i) => { got.push(i); return 'k'; } }).withApproval('ask');
-  let go = () => {};
-  const other = loopsTool({ name: 'slow', inputSchema: z.object({}), execute: async () => { await new Promise<void>((r) => { go = r; }); return 's'; } });
-  const agent = defineAgent({ id: 'ag', model: modelOf([{ calls: [['lt', { p: 'safe' }], ['slow', {}]] }, { text: 'done' }]), tools: [t, other] });
-  const h = hostOf([]);
-  const seen: unknown[] = [];
-  const run = h.run({ loop: agent, input: { prompt: 'hi' }, sessionId: 'S' }, { onEnvelope: (e) => seen.push(e) });
-  await new Promise((r) => setTimeout(r, 50));
-  log('H25 visible in the archive while another tool runs:', (await h.archive.approvals('S')).length);
-  const running = (h as unknown as { running: Map<string, { governed: { approvals: { pending(): { id: string; arguments: unknown; argumentsDigest: string }[] } } }> }).running;
-  const [a] = [...running.values()][0]!.governed.approvals.pending();
-  log('H25 shown', a!.arguments, a!.argumentsDigest);
-  await h.answer({ id: a!.id, approved: true, by: 'x' });
-  await new Promise((r) => setTimeout(r, 50));
-  go();
+test('deep args', async () => {
+  for (const n of [200, 300, 3000, 10000, 100000]) {
+    const deep = '['.repeat(n) + ']'.repeat(n);
+    const h = hostOf([tool('t', 'builtin:go'), agentDef('a', { tools: ['t'] })], { tools: { go: () => 1 }, backends: [told([{ calls: [['t', deep]] }, { text: 'x' }])] });
+    const r = await tr(async () => { const r = await h.run({ loop: 'a', input: { prompt: 'x' } }); return [r.status, r.error, await h.replay(r.turnId)]; });
+    log('deep', n, r);
+    const h2 = hostOf([tool('t', 'builtin:go'), agentDef('a', { tools: ['t'] })], { tools: { go: () => 1 }, backends: [told([{ calls: [['nope', deep]] }, { text: 'x' }])] });
+    log('deep unknown', n, await tr(async () => { const r = await h2.run({ loop: 'a', input: { prompt: 'x' } }); return [r.status, r.error, (await h2.archive.events(r.sessionId)).length]; }));
+  }
+});
+test('standing while running and at the end', async () => {
+  for (const safety of ['pure', 'idempotent', 'once'] as const) {
+    let slow = () => {};
+    const defs = [{ ...tool('t', 'builtin:go'), tool: { implementation: 'builtin:go', safety } }, tool('slow', 'builtin:slow'), agentDef('a', { tools: ['t', 'slow'], approvals: { t: 'ask' } })];
+    const h = hostOf(defs, { tools: { go: () => 1, slow: () => new Promise<void>((r) => { slow = r; }) }, backends: [told([{ calls: [['t', { a: 1 }], ['slow', {}]] }, { text: 'd' }, { calls: [['t', { a: 1 }]] }, { text: 'd' }])] });
+    const run = h.run({ loop: 'a', input: { prompt: 'p' }, sessionId: 'S' });
+    await new Promise((r) => setTimeout(r, 30));
+    const running = (h as unknown as { running: Map<string, { governed: { approvals: { pending(): { id: string }[] } } }> }).running;
+    const [a] = [...running.values()][0]!.governed.approvals.pending();
+    slow();
+    await new Promise((r) => setTimeout(r, 0));
+    log(safety, 'answer', await tr(async () => !!(await h.answer({ id: a!.id, approved: true, by: 'x', standing: { const: { a: 1 } } }))));
+    const r = await run;
+    log(r.status);
+    log((await h.run({ loop: 'a', input: { prompt: 'again' }, sessionId: 'S' })).status);
+  }
+});
+test('refusals session', async () => {
+  const h = hostOf([tool('t', 'builtin:go', ask)], { tools: { go: () => 1 } });
+  const r = await tr(async () => (await h.run({ loop: 't', input: {}, sessionId: 'rondo:refusals' })).status);
+  log('refusals session as own', r as string);
+});
+test('names', async () => {
+  for (const name of ['a' + '😀'.repeat(200), '__proto__', 'constructor', 'x'.repeat(1_000_000), '\ud800', '', '*', 't\u0000', 't ', 'T']) {
+    let ran = 0;
+    const h = hostOf([tool('t', 'builtin:go'), agentDef('a', { tools: ['t'] })], { tools: { go: () => ++ran }, backends: [told([{ calls: [[name, {}]] }, { text: 'x' }])] });
+    log('name', JSON.stringify(name.slice(0, 10)), await tr(async () => { const r = await h.run({ loop: 'a', input: { prompt: 'x' } }); return [r.status, r.error?.message?.slice(0, 80), (await h.replay(r.turnId)).matches, ran]; }));
+  }
+});
+test('never answers', async () => {
+  const clock = new ManualClock(1000);
+  const never = { id: 'told', defaultModel: 'm', open: async () => ({ specificationVersion: 'v3', provider: 'p', modelId: 'm', supportedUrls: {}, doGenerate: () => Promise.reject(new Error('x')), doStream: async () => ({ stream: new ReadableStream({}) }) }) } as never;
+  const h = hostOf([agentDef('a', { stop: { deadlineMs: 500 } })], { clock, backends: [never] });
+  const run = h.run({ loop: 'a', input: { prompt: 'x' } });
+  await new Promise((r) => setTimeout(r, 20));
+  await clock.advance(600);
   const r = await run;
-  log('H25', r.status, got, r.error ?? {});
+  log('never', r.status, r.error ?? r.reason ?? '', await h.replay(r.turnId));
 });
-test('H25 paused', async () => {
-  const got: unknown[] = [];
-  const t = loopsTool({ name: 'lt', inputSchema: z.object({ p: z.string() }), requestApproval: (i) => { (i as { p: string }).p = '/etc/passwd'; return 'sure?'; }, execute: (i) => { got.push(i); return 'k'; } }).withApproval('ask');
-  const agent = defineAgent({ id: 'ag', model: modelOf([{ calls: [['lt', { p: 'safe' }]] }, { text: 'done' }]), tools: [t] });
-  const h = hostOf([]);
-  const r0 = await h.run({ loop: agent, input: { prompt: 'hi' }, sessionId: 'S' });
-  const [a] = await h.archive.approvals('S');
-  log('H25p shown', a!.arguments, a!.argumentsDigest);
-  await h.answer({ id: a!.id, approved: true, by: 'x' });
-  const r = await h.resume(r0.turnId);
-  log('H25p', r.status, got, r.error ?? {}, r.output ?? {});
+test('tool never returns', async () => {
+  const clock = new ManualClock(1000);
+  const h = hostOf([tool('t', 'builtin:go'), agentDef('a', { tools: ['t'], toolTimeoutMs: 100 })], { clock, tools: { go: () => new Promise(() => {}) }, backends: [told([{ calls: [['t', {}]] }, { text: 'x' }])] });
+  const run = h.run({ loop: 'a', input: { prompt: 'x' } });
+  await new Promise((r) => setTimeout(r, 20));
+  await clock.advance(600);
+  const r = await run;
+  log('never tool', r.status, await h.replay(r.turnId));
 });
-test('own policy of bodies and composites', async () => {
-  let ran = 0;
-  const body = defineLoop({ id: 'b', input: true, output: true, policy: { approval: 'ask' }, body: () => { ran++; return 1; } });
-  const h = hostOf([tool('t', 'builtin:go')], { tools: { go: () => { ran++; return 1; } } });
-  log('body', (await h.run({ loop: body as never, input: {} })).status, ran);
-  ran = 0;
-  log('composite', await tr(async () => { h.registry.add(composite('c', [{ loopId: 't', inputMapping: {} }], ask)); return (await h.run({ loop: 'c', input: {} })).status; }), ran);
-});
-test('dups', async () => {
-  for (const n of [500, 4000, 16000]) {
-    const model = { specificationVersion: 'v3', provider: 'x', modelId: 'x', supportedUrls: {}, doGenerate: () => Promise.reject(new Error('no')), doStream: async () => ({ stream: ReadableStream.from([...Array.from({ length: n }, () => ({ type: 'tool-call', toolCallId: 'a', toolName: 'b', input: '' })), { type: 'finish', finishReason: { unified: 'tool-calls' } }]) }) } as never;
-    const t = Date.now();
-    const r = await tr(async () => (await askModel(model, { backendId: 'x', model: 'x', promptLength: 1, prompt: 'x' }, { signal: new AbortController().signal })).toolCalls?.length);
-    log('dups', n, r as string, Date.now() - t);
-  }
-});
-test('many calls', async () => {
-  for (const n of [500, 5000]) {
-    const h = hostOf([agentDef('a', {})], { backends: [told([{ calls: Array.from({ length: n }, (_, i) => ['nope', {}, `c${i}`] as const) }, { text: 'x' }])] });
-    const t = Date.now();
-    const r = await h.run({ loop: 'a', input: { prompt: 'x' } });
-    log('calls', n, r.status, Date.now() - t);
-  }
-});
-test('defineLoop fields', async () => {
-  const store = memoryStore();
-  const f = () => 1;
-  const mk = (more: object) => defineLoop({ id: 't', input: { type: 'object' }, output: true, policy: { approval: 'ask' }, tool: f, ...more } as never);
-  for (const more of [{ description: 'other' }, { input: { type: 'object', properties: { a: { type: 'number' } } } }, { output: { type: 'number' } }, { safety: 'pure' }, { policy: { approval: 'ask', timeoutMs: 5 } }, { name: 'other' }, { metadata: { x: 1 } }, { tool: () => 1 + 0 }, { version: '1.0.1' }, { policy: {} }]) {
-    const h1 = hostOf([mk({})], { store, seed: Math.random() * 1e9 | 0 });
-    const r = await h1.run({ loop: 't', input: { a: 1 } });
-    const [a] = await h1.archive.approvals(r.sessionId);
-    const h2 = hostOf([mk(more)], { store });
-    await h2.answer({ id: a!.id, approved: true, by: 'x' });
-    log('code change', Object.keys(more), await tr(async () => { const x = await h2.resume(r.turnId); return [x.status, x.error?.code]; }));
-  }
-});
-test('two hosts, one running', async () => {
-  const store = memoryStore();
-  let go = () => {};
-  let ran = 0;
-  const defs = [tool('t', 'builtin:go'), tool('slow', 'builtin:slow'), agentDef('a', { tools: ['t', 'slow'], approvals: { t: 'ask' } })];
-  const mk = (seed: number) => hostOf(defs, { store, seed, tools: { go: () => ++ran, slow: () => new Promise<void>((r) => { go = r; }) }, backends: [told([{ calls: [['slow', {}], ['t', {}]] }, { text: 'd' }])] });
-  const h1 = mk(1), h2 = mk(2);
-  const run = tr(async () => (await h1.run({ loop: 'a', input: { prompt: 'p' }, sessionId: 'S' })).status);
-  await new Promise((r) => setTimeout(r, 30));
-  const [a] = await h2.archive.approvals('S');
-  log('two', a?.id ?? 'none visible');
-  if (a) { log(await tr(async () => !!(await h2.answer({ id: a.id, approved: true, by: 'x' })))); }
-  go();
-  log(await run as string, ran);
-  const [s] = await h2.archive.turns('S');
-  log(await tr(async () => (await h2.resume(s!.turnId)).status), ran);
+test('describe never returns / code body never returns', async () => {
+  const clock = new ManualClock(1000);
+  const t = loopsTool({ name: 'lt', inputSchema: z.object({}), requestApproval: () => new Promise<string>(() => {}), execute: () => 'k' }).withApproval('ask');
+  const agent = defineAgent({ id: 'ag', model: modelOf([{ calls: [['lt', {}]] }, { text: 'done' }]), tools: [t], toolTimeoutMs: 100 });
+  const h = hostOf([], { clock });
+  const run = h.run({ loop: agent, input: { prompt: 'hi' } });
+  await new Promise((r) => setTimeout(r, 20));
+  await clock.advance(600);
+  log('describe hangs:', await Promise.race([run.then((r) => r.status), new Promise((r) => setTimeout(() => r('HANG'), 200))]) as string);
+  const body = defineLoop({ id: 'b', input: true, output: true, body: () => new Promise(() => {}) as never });
+  const agent2 = defineAgent({ id: 'ag2', model: modelOf([{ calls: [['b', {}]] }, { text: 'done' }]), tools: [body as never], toolTimeoutMs: 100, stop: { deadlineMs: 200 } });
+  const h2 = hostOf([], { clock });
+  const run2 = h2.run({ loop: agent2, input: { prompt: 'hi' } });
+  await new Promise((r) => setTimeout(r, 20));
+  await clock.advance(600);
+  log('body hangs:', await Promise.race([run2.then((r) => r.status), new Promise((r) => setTimeout(() => r('HANG'), 200))]) as string);
 });

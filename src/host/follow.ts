@@ -1,7 +1,7 @@
 /** Following a session: what it holds, then what happens, with nothing lost and nothing twice in between. */
 import type { Entry } from '../protocol/entry.js';
 import type { EventEnvelope } from '../protocol/events.js';
-import { conversationOf, type Refusal } from '../views/conversation.js';
+import { Conversation, type Refusal } from '../views/conversation.js';
 import { type Live, unharmed, type Watcher } from './live.js';
 
 interface From {
@@ -28,7 +28,7 @@ export async function follow(sessionId: string, live: Live, watcher: Watcher, fr
     delta: (delta) => (caught ? watcher.delta?.(delta) : undefined),
   });
   const entries = await from.entries();
-  for (const envelope of conversationOf(sessionId, entries)) if (isAfter(envelope.id, from.after)) tell(envelope);
+  for (const envelope of newsOf(sessionId, entries, from.after)) tell(envelope);
   for (const again of late) again();
   for (const delta of live.unfinished()) unharmed(() => watcher.delta?.(delta));
   caught = true;
@@ -36,9 +36,18 @@ export async function follow(sessionId: string, live: Live, watcher: Watcher, fr
   return leave;
 }
 
-function isAfter(id: string, after: string | undefined): boolean {
-  if (after === undefined) return true;
-  const [seq = 0, nth = 0] = id.split('.').map(Number);
-  const [lastSeq = 0, lastNth = 0] = after.split('.').map(Number);
-  return seq === lastSeq ? nth > lastNth : seq > lastSeq;
+/** What arose, or changed, behind the envelope of this id. */
+function newsOf(sessionId: string, entries: readonly Entry[], after: string | undefined): Iterable<EventEnvelope> {
+  const news = new Map<string, EventEnvelope>();
+  const [seq, nth] = (after ?? '-1.0').split('.').map(Number) as [number, number];
+  let at = 0;
+  const conversation = new Conversation(sessionId, (envelope) => {
+    const first = envelope.id.startsWith(`${at}.`) ? Number(envelope.id.slice(`${at}.`.length)) : 0;
+    if (at > seq || (at === seq && first > nth)) news.set(envelope.id, envelope);
+  });
+  for (const entry of entries) {
+    at = entry.seq;
+    conversation.apply(entry);
+  }
+  return news.values();
 }

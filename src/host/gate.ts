@@ -5,10 +5,13 @@
 import type { Authority, Gate, Rule } from '../layers/approval.js';
 import type { GovernedEffect } from '../layers/policy.js';
 import { stricter } from '../loops/agent/watch.js';
+import { type Implementation, splitImplementation } from '../loops/implementation.js';
+import type { Registered } from '../loops/registry.js';
 import { compileSchema } from '../loops/schema.js';
 import type { Json } from '../protocol/json.js';
 import type { JsonSchema } from '../protocol/loop.js';
 import type { Attendance } from './attendance.js';
+import type { Pinned } from './pin.js';
 
 interface Held {
   readonly now: () => number;
@@ -16,6 +19,31 @@ interface Held {
   readonly turn: (turnId: string) => Attendance | undefined;
   /** How long an approval may wait, in milliseconds. */
   readonly approvalMs: number;
+}
+
+/** Which loops agents or approvals have a part in, found out once for each. */
+export class GovernedLoops {
+  private readonly known = new WeakMap<Pinned, boolean>();
+  private readonly implementations: ReadonlyMap<string, Implementation>;
+
+  constructor(implementations: ReadonlyMap<string, Implementation>) {
+    this.implementations = implementations;
+  }
+
+  has(pinned: Pinned): boolean {
+    const known = this.known.get(pinned);
+    if (known !== undefined) return known;
+    const asks = pinned.parts.some((part) => this.asks(part));
+    this.known.set(pinned, asks);
+    return asks;
+  }
+
+  private asks({ definition: { composite, policy, tool }, origin }: Registered): boolean {
+    if (composite?.agent !== undefined || policy?.approval !== undefined) return true;
+    if (tool === undefined) return false;
+    const { scheme, target } = splitImplementation(tool.implementation);
+    return this.implementations.get(scheme)?.question(target, origin, tool.config ?? {}) !== undefined;
+  }
 }
 
 /** The id of the turn that a key is part of. */

@@ -30,7 +30,7 @@ import { Archive, type Known, sessionOf } from './archive.js';
 import { Attendance, OPENED, type Principals } from './attendance.js';
 import { assertAnswer, decide, expiry, NOBODY, turnOfApproval } from './decisions.js';
 import { follow } from './follow.js';
-import { HostGate } from './gate.js';
+import { GovernedLoops, HostGate } from './gate.js';
 import { Live, type Watcher, watched } from './live.js';
 import { type Changed, changedSince, type Pinned, pin, unpin } from './pin.js';
 import { type Replay, replayTurn } from './replay.js';
@@ -81,6 +81,7 @@ export class Host {
   readonly archive: Archive;
   private readonly options: HostOptions;
   private readonly bench: Bench;
+  private readonly governed: GovernedLoops;
   private readonly layers: (effect: Effect, key: string) => readonly Layer[];
   private readonly lanes = new Map<string, Promise<unknown>>();
   private readonly running = new Map<string, Attendance>();
@@ -95,6 +96,7 @@ export class Host {
     const turn = (turnId: string): Attendance | undefined => this.running.get(turnId);
     const now = (): number => clock.now();
     this.layers = this.layersOf(turn);
+    this.governed = new GovernedLoops(implementations);
     this.bench = new Bench({ backends, implementations, occasion: turn, now });
   }
 
@@ -116,7 +118,9 @@ export class Host {
       const pinned = pin(linkedIn(this.registry, registered));
       // A session that is made up here has no past.
       const past =
-        isGoverned(pinned) && request.sessionId !== undefined ? await this.archive.entries(identity.sessionId) : [];
+        this.governed.has(pinned) && request.sessionId !== undefined
+          ? await this.archive.entries(identity.sessionId)
+          : [];
       return this.drive(identity, pinned, request, past, options);
     };
     // A session that was just made up has a lane too: whoever hears of the turn may resume or decide it while it runs.
@@ -318,12 +322,12 @@ export class Host {
     const live = this.liveOf(sessionId);
     const attended = new Attendance({
       ...identity,
-      governed: isGoverned(pinned),
+      governed: this.governed.has(pinned),
       past,
       live,
       onEvent: options.onEvent,
     });
-    const watching = watched(live, options);
+    const watching = watched(live, options, (past.at(-1)?.seq ?? -1) + 1);
     const session = await this.open(sessionId, (entry) => attended.hear(entry));
     attended.session = session;
     this.running.set(turnId, attended);
@@ -384,11 +388,4 @@ function mismatch(thrown: unknown): Outcome {
   if (!(thrown instanceof Fault) || thrown.code !== 'REPLAY_MISMATCH') throw thrown;
   const { code, message, data } = thrown;
   return { status: 'error', error: data === undefined ? { code, message } : { code, message, data } };
-}
-
-/** Whether agents or approvals have a part in a loop. */
-function isGoverned({ parts }: Pinned): boolean {
-  return parts.some(
-    ({ definition: { composite, policy } }) => composite?.agent !== undefined || policy?.approval !== undefined,
-  );
 }

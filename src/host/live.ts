@@ -34,6 +34,7 @@ export class Live {
   }
 
   delta(delta: LiveDelta): void {
+    if (delta.again) this.forget(delta.generationId);
     const name = nameOf(delta);
     const known = this.open.get(name);
     if (known === undefined) this.open.set(name, { ...delta });
@@ -45,6 +46,11 @@ export class Live {
   envelope(envelope: EventEnvelope, refusal?: Refusal): void {
     this.finish(envelope);
     for (const watcher of this.watchers) unharmed(() => watcher.envelope?.(envelope, refusal));
+  }
+
+  /** What a generation was saying is said anew. */
+  private forget(generationId: string): void {
+    for (const [name, open] of this.open) if (open.generationId === generationId) this.open.delete(name);
   }
 
   /** Everything that is being said right now, in one piece each. */
@@ -81,10 +87,10 @@ export function unharmed(tell: () => void): void {
 }
 
 /** Whoever asked for a turn watches it, until it ends; leaving waits for handlers that are still at work. */
-export function watched(live: Live, options: Watching): { leave(): Promise<void> } | undefined {
+export function watched(live: Live, options: Watching, since: number): { leave(): Promise<void> } | undefined {
   const { onEnvelope, onDelta, stream } = options;
   if (onEnvelope === undefined && onDelta === undefined && stream === undefined) return undefined;
-  const streaming = stream && new Streaming(stream, () => {});
+  const streaming = stream && new Streaming(stream, () => {}, since);
   const leave = live.watch({
     envelope: (envelope, refusal) => {
       onEnvelope?.(envelope);

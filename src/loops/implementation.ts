@@ -23,11 +23,17 @@ export interface ToolCall {
 /** A tool ready to be called; what it throws becomes TOOL_FAILED. */
 export type ToolFunction = (input: Json, call: ToolCall) => Promise<unknown> | unknown;
 
+/** Words for the person who is asked, made of the arguments; null when nobody need be asked about these. */
+export type Describe = (input: Json, context: { readonly mode?: string }) => Described | Promise<Described>;
+type Described = string | null | undefined;
+
 /** One way to implement tools, named by what stands before the colon. */
 export interface Implementation {
   readonly scheme: string;
   /** Why this cannot be run from there, or undefined; asked when a definition is registered, touches nothing. */
   flaw(target: string, origin: Origin, config: { readonly [name: string]: Json }): string | undefined;
+  /** What is asked before the tool runs, of one that asks unless its policy says otherwise; undefined for all others. */
+  question(target: string, origin: Origin, config: { readonly [name: string]: Json }): Describe | undefined;
   open(target: string, origin: Origin, config: { readonly [name: string]: Json }): Promise<ToolFunction>;
 }
 

@@ -117,7 +117,7 @@ function bodyOf(registered: Registered, definition: LoopDef, { waiting, calls }:
   if (prompt !== undefined) return promptBody({ id, spec: prompt, output, backend, policy, origin, definition: own });
   if (tool !== undefined) {
     const { safety = 'once', config = {} } = tool;
-    return toolBody({ id, safety, config, policy, definition: own, open: implementedTool(tool, origin) });
+    return toolBody({ id, safety, config, policy, definition: own, ...implementedTool(tool, origin) });
   }
   if (composite.agent === undefined) return stepsBody(id, composite, waiting);
   const tools = toolsOf(composite.agent, waiting);

@@ -5,10 +5,10 @@ import type { ApprovalPolicy, LoopDef } from '../protocol/loop.js';
 import { type LoopsTool, type LoopsToolOptions, loopsTool, type ToolSchema } from '../protocol/tool.js';
 import type { DefinedLoop } from './defined.js';
 import { parseDefinition } from './definition/definition.js';
-import type { ToolCall } from './implementation.js';
+import type { Describe, ToolCall } from './implementation.js';
 import { compileSchema } from './schema.js';
 import { type End, endOf } from './standard.js';
-import { type Describe, toolBody } from './tool.js';
+import { toolBody } from './tool.js';
 
 /** Any tool of the protocol, whatever it takes and gives. */
 export interface AnyTool {

@@ -10,7 +10,7 @@ import type { Json } from '../protocol/json.js';
 import type { PolicySpec, ToolSpec } from '../protocol/loop.js';
 import { isVendorType, LOG, type Note } from '../views/trace.js';
 import { Bench, benchOf, type Occasion, turnOf } from './bench.js';
-import { splitImplementation, type ToolCall, type ToolFunction } from './implementation.js';
+import { type Describe, splitImplementation, type ToolCall, type ToolFunction } from './implementation.js';
 import type { Origin } from './origin.js';
 
 export interface ToolParts {
@@ -20,15 +20,13 @@ export interface ToolParts {
   readonly policy: PolicySpec | undefined;
   /** Tells this definition from others of its id. */
   readonly definition: string;
-  /** What a person is asked before it runs, or null when nobody need be asked; for a tool that has a say in it. */
+  /** What a person is asked before it runs, for a tool that has a say in it. */
   readonly describe?: Describe | undefined;
+  /** The same, for one that is asked about unless its policy says otherwise; found when it is called. */
+  readonly question?: ((scope: Scope) => Describe | undefined) | undefined;
   /** The function, found when the tool is first called. */
   open(scope: Scope): Promise<ToolFunction> | ToolFunction;
 }
-
-/** Words for the person who is asked, made of the arguments. */
-export type Describe = (input: Json, context: { readonly mode?: string }) => Described | Promise<Described>;
-type Described = string | null | undefined;
 
 interface ToolOutcome {
   readonly output: Json;
@@ -42,9 +40,13 @@ const MOST_NOTES = 1000;
 const MOST_SAID = 64 * 1024;
 
 export function toolBody(parts: ToolParts): (input: Json, scope: Scope) => Promise<Json> {
-  const { id, safety, policy, definition, describe } = parts;
+  const { id, safety, definition, question } = parts;
+  const asking: PolicySpec = { approval: 'ask', ...parts.policy };
   return async (input, scope) => {
     const perform: Effect['perform'] = (given, performance) => performTool(parts, scope, given, performance);
+    const asked = question?.(scope);
+    const policy = asked === undefined ? parts.policy : asking;
+    const describe = asked ?? parts.describe;
     const effect = { kind: 'tool', name: id, input, safety, perform, policy, definition, describe };
     const { output } = (await scope.effect(effect as Effect)) as ToolOutcome;
     return output;
@@ -52,9 +54,12 @@ export function toolBody(parts: ToolParts): (input: Json, scope: Scope) => Promi
 }
 
 /** A tool that a definition names by its implementation. */
-export function implementedTool(spec: ToolSpec, origin: Origin): ToolParts['open'] {
+export function implementedTool(spec: ToolSpec, origin: Origin): Pick<ToolParts, 'open' | 'question'> {
   const { scheme, target } = splitImplementation(spec.implementation);
-  return (scope) => {
+  const { config = {} } = spec;
+  const question: ToolParts['question'] = (scope) =>
+    benchOf(scope).implementations.get(scheme)?.question(target, origin, config);
+  const open: ToolParts['open'] = (scope) => {
     const implementation = benchOf(scope).implementations.get(scheme);
     if (implementation === undefined) {
       throw new LoopError(
@@ -62,8 +67,9 @@ export function implementedTool(spec: ToolSpec, origin: Origin): ToolParts['open
         `No tool can be run as "${spec.implementation}": "${scheme}" is not known here.`,
       );
     }
-    return implementation.open(target, origin, spec.config ?? {});
+    return implementation.open(target, origin, config);
   };
+  return { open, question };
 }
 
 async function performTool(

@@ -8,4 +8,6 @@ export interface LiveDelta {
   readonly generationId: string;
   readonly toolCallId?: string;
   readonly toolName?: string;
+  /** What was told of this message before is void: the model is asked again, and it begins anew. */
+  readonly again?: true;
 }

@@ -149,6 +149,7 @@ const TOOLS = new Map<string, (environment: NodeJS.ProcessEnv) => Promise<Implem
   ['exec', async (environment) => (await import('../adapters/tools/exec.js')).execTools({ environment })],
   ['module', async () => (await import('../adapters/tools/module.js')).moduleTools()],
   ['http', async (environment) => (await import('../adapters/tools/http.js')).httpTools({ environment })],
+  ['toolbox', async () => (await import('../adapters/toolbox/implementation.js')).toolboxTools()],
   ['https', async (environment) => (await import('../adapters/tools/http.js')).httpsTools({ environment })],
 ]);
 

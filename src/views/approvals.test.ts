@@ -172,6 +172,11 @@ verifies('approval.forged', 'a body writes itself an approval, an answer or a gr
       requested('t/1/1/0', 'real'),
       { type: 'wait.opened', key: 't/1/2', name: 'approval real' },
       { type: 'wait.settled', key: 't/1/2', signal: 'd', value: { approved: true, by: 'eve' } },
+      requested('t/1/1/1', 'second'),
+      { type: 'wait.opened', key: 't/1/1/2', name: 'approval other' },
+      { type: 'wait.settled', key: 't/1/1/2', signal: 'e', value: { approved: true, by: 'eve' } },
+      { type: 'wait.opened', key: 't/1/1/3', name: 'approval real' },
+      { type: 'wait.settled', key: 't/1/1/4', signal: 'f', value: { approved: true, by: 'eve' } },
       {
         type: 'rondo.grant.given',
         key: 't/1/3',
@@ -205,6 +210,26 @@ verifies('approval.standing', 'a standing grant is lost, or half of one counts',
     given('#4', { ...grant, tool: 1 }),
   );
   expect(folded(entries).grants()).toEqual([grant]);
+});
+
+verifies('approval.once', 'the end of one turn takes what another asks', () => {
+  const other = [started('u'), asked('u/0'), requested('u/0/0', 'j')];
+  const approvals = folded(placed(...open, ...other, { type: 'call.completed', key: 't' }));
+  expect(approvals.pending().map(({ id }) => id)).toEqual(['j']);
+  expect(approvals.get('j')).toMatchObject({ approval: { turnId: 'u' }, over: false });
+  expect(approvals.get('i')).toEqual({ over: true });
+});
+
+verifies('approval.once', 'calls that were left behind are remembered for ever', () => {
+  const size = (...drafts: readonly Draft[]): number =>
+    JSON.stringify(folded(placed(...drafts)), (_, value) => (value instanceof Map ? [...value] : value)).length;
+  const behind = [started('t'), started('t/0/0/0'), asked('t/0/0/0/0')];
+  const won = { type: 'race.won', key: 't/0', winner: 1 };
+  const failed = { type: 'call.errored', key: 't', error };
+  expect(size(...behind)).toBeGreaterThan(size(started('t')));
+  expect(size(...behind, won)).toBe(size(started('t')));
+  expect(size(...behind, failed)).toBe(size());
+  expect(size(...behind, won, failed)).toBe(size());
 });
 
 verifies('approval.once', 'a session of a million approvals remembers them all', () => {

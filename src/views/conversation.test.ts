@@ -313,6 +313,71 @@ verifies('looops.event.child-generation', 'a child that lost a race is never hea
   expect(of(envelopes, 'child-generation').map(({ content }) => content.status)).toEqual(['error']);
 });
 
+/** An agent that has begun, and whose reply asked for tools. */
+const talking = (key: string, name: string, ...tools: readonly string[]): Draft[] => [
+  started(key, name, { prompt: name }),
+  begun(`${key}/0`),
+  model(`${key}/1`),
+  returned(`${key}/1`, {
+    text: name,
+    toolCalls: tools.map((tool, i) => ({ id: `${name}-${i}`, name: tool, input: '{}' })),
+  }),
+];
+
+verifies(
+  'looops.event.child-generation',
+  'a child that was left behind goes on speaking, or is never summed up',
+  () => {
+    const lost = 't/2/0/0/0/0/0';
+    const running = [...talking('t', 'lead', 'flow'), started('t/2/0/0', 'flow'), ...talking(lost, 'slow', 'look')];
+    const inFlight = [started(`${lost}/2/0/0`, 'look'), model(`${lost}/3`)];
+    const late = returned(`${lost}/3`, { text: 'too late' });
+    const endings: readonly Draft[] = [
+      { type: 'race.won', key: 't/2/0/0/0', winner: 1 },
+      { type: 'call.errored', key: 't/2/0/0', error: { code: 'SCOPE_BUSY', message: 'm' } },
+    ];
+    for (const ending of endings) {
+      const entries = placed(...running, ...inFlight, ending, late);
+      const [from] = entries.filter(({ type }) => type === ending.type);
+      const after = conversationOf('s', entries).filter(({ id }) => Number(id.split('.')[0]) >= (from?.seq ?? 0));
+      expect(after.slice(0, 2)).toMatchObject([
+        { type: 'tool-error', generationId: lost, content: { toolCallId: 'slow-0' } },
+        { type: 'child-generation', content: { childGenerationId: lost, status: 'error', summary: 'slow' } },
+      ]);
+      expect(after.filter(({ type }) => type === 'other-agent-message')).toEqual([]);
+    }
+    const won = placed(...running, ...inFlight, { type: 'race.won', key: 't/2/0/0/0', winner: 0 }, late);
+    expect(conversationOf('s', won).at(-1)).toMatchObject({
+      type: 'other-agent-message',
+      content: { text: 'too late' },
+    });
+  },
+);
+
+verifies('looops.event.child-generation', 'a child that no tool call began takes the place of one that did', () => {
+  const sub = 't/2/1/0';
+  const entries = placed(
+    ...[...talking('t', 'lead', 'a', 'sub'), ...talking(sub, 'sub', 'look'), ...talking(`${sub}/2`, 'direct')],
+    ...[`${sub}/2`, sub].map((key) => ({ type: 'call.completed', key, value: {} })),
+  );
+  const places = of(conversationOf('s', entries), 'child-generation').map(({ content }) => [
+    content.index,
+    content.total,
+  ]);
+  expect(places).toEqual([
+    [0, 1],
+    [1, 2],
+  ]);
+});
+
+verifies('looops.event.tool-result', 'another step beside the tool is told as its result', () => {
+  const beside = ['t/2/0/1', 't/2/0/0/0', 't/2/0', 't/3/x/0', 't/3/9/0'];
+  for (const key of beside) {
+    const entries = placed(...talking('t', 'lead', 'a'), started(key, 'x'), { type: 'call.completed', key, value: 1 });
+    expect(of(conversationOf('s', entries), 'tool-result')).toEqual([]);
+  }
+});
+
 verifies('looops.event.user-abort', 'a stop by the user looks like a failure, or leaves a question open', async () => {
   const played = stage({ gated: ['weather'] });
   const script: Script = { agent: 'helper', rounds: [{ calls: [{ id: 'c', name: 'weather', runs: weather }] }] };

@@ -230,7 +230,7 @@ export class Conversation {
     if (call.agent !== undefined || own !== undefined) return;
     // The action is told like any other from here on, with what it says and how it ends.
     call.use = leaf;
-    call.effect = { key: above(entry.key), layered: true, attempts: undefined };
+    call.effect = { key: above(entry.key), attempts: undefined };
   }
 
   private answered({ id }: Approval, approved: boolean): void {

@@ -2,6 +2,7 @@
  * The messages that a model is shown, made of what was journaled. Live and for a later turn the same facts make the same
  * messages, so nothing of a conversation is stored twice. Thinking is left out: providers take it back only as they signed it.
  */
+import { snapshot } from '../journal/value.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { ModelMessage, PromptToolResult, ProviderJson } from '../protocol/model.js';
@@ -45,10 +46,10 @@ export function toolResult({ id, name }: AskedCall, end: ToolEnd): PromptToolRes
   return { type: 'tool-result', toolCallId: id, toolName: name, output: outputOf(end) };
 }
 
-/** The arguments as a value; text that does not parse stays text. */
+/** Arguments as the model wrote them: as a value if they are one that could be journaled, else as they stand. */
 export function argumentsOf(input: string): Json {
   try {
-    return JSON.parse(input === '' ? '{}' : input) as Json;
+    return snapshot(JSON.parse(input === '' ? '{}' : input), 'the arguments') ?? null;
   } catch {
     return input;
   }

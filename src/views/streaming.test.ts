@@ -331,10 +331,15 @@ verifies('agent.stream', 'generations that were stopped in the middle of a word 
   for (const generation of ['t', 't/2/0/0', 'tt']) streaming.delta(text('more', generation));
   await streaming.settled();
   expect(begun()).toBe(5);
+  const child = { item: 'x', index: 0, total: 1, durationMs: 1, parentGenerationId: 't', status: 'error' } as const;
+  streaming.envelope(envelope('child-generation', { ...child, childGenerationId: 't/2/0/0' }));
+  for (const generation of ['t', 't/2/0/0']) streaming.delta(text('more', generation));
+  await streaming.settled();
+  expect(begun()).toBe(6);
   for (let i = 0; i < 3000; i++) streaming.delta(text('half', `g${i}`));
   await streaming.settled();
   streaming.delta(text('more', 'g2999'));
   streaming.delta(text('more', 'g0'));
   await streaming.settled();
-  expect(begun()).toBe(5 + 3000 + 1);
+  expect(begun()).toBe(6 + 3000 + 1);
 });

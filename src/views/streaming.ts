@@ -32,13 +32,15 @@ export class Streaming {
   private waiting: Waiting[] = [];
   private running: Promise<void> | undefined;
   /** The place of the newest envelope: its entry, and which of that entry's it was. */
-  private seq = -1;
-  private nth = -1;
+  private seq: number;
+  private nth: number;
 
-  /** `failed` hears what handlers throw, and must not throw itself. */
-  constructor(handlers: StreamHandlers, failed: (error: unknown) => void) {
+  /** `failed` hears what handlers throw, and must not throw itself; envelopes of entries before `since` are no news. */
+  constructor(handlers: StreamHandlers, failed: (error: unknown) => void, since = 0) {
     this.handlers = handlers;
     this.failed = failed;
+    this.seq = since - 1;
+    this.nth = Number.POSITIVE_INFINITY;
   }
 
   envelope(envelope: EventEnvelope, refusal?: Refusal): void {
@@ -51,17 +53,16 @@ export class Streaming {
       this.begun.delete(generationId);
     } else if (type === 'reasoning') {
       if (this.begun.get(generationId)?.reasoning !== true) this.reasoning(generationId, content.text);
-      const begun = this.blocks(generationId);
-      begun.reasoning = false;
-      if (!begun.text) this.begun.delete(generationId);
+      if (this.begun.get(generationId)?.text !== true) this.begun.delete(generationId);
     } else if (type === 'tool-result') this.call('onToolResult', { generationId, ...content });
     else if (type === 'tool-error') this.toolError(envelope, refusal);
     else if (type === 'child-generation') this.forget(content.childGenerationId);
     else if (type === 'user-abort' || type === 'generation-failure') this.forget(generationId);
   }
 
-  delta({ kind, text: delta, generationId, toolCallId = '', toolName = '' }: LiveDelta): void {
-    if (kind === 'text') this.text(generationId, delta);
+  delta({ kind, text: delta, generationId, toolCallId = '', toolName = '', again }: LiveDelta): void {
+    if (again) this.begun.delete(generationId);
+    else if (kind === 'text') this.text(generationId, delta);
     else if (kind === 'reasoning') this.reasoning(generationId, delta);
     else if (kind === 'tool-output') this.call('onToolOutputDelta', { generationId, toolCallId, toolName, delta });
   }

@@ -100,12 +100,13 @@ async function get(url: URL, address: string, options: FetchOptions, signal: Abo
   const stop = (): void => void sent.destroy();
   signal.addEventListener('abort', stop, { once: true });
   try {
-    const incoming = await new Promise<IncomingMessage>((answered, reject) => {
+    const answer = new Promise<IncomingMessage>((answered, reject) => {
       sent.on('response', answered).on('error', reject);
       sent.on('close', () => reject(new Error('the connection was closed without an answer')));
       sent.end();
     });
-    const read = await bodyOf(incoming, options.maxBytes ?? BYTES);
+    const incoming = await until(signal, answer);
+    const read = await until(signal, bodyOf(incoming, options.maxBytes ?? BYTES));
     signal.throwIfAborted();
     const { statusCode: status = 0, headers: answered } = incoming;
     const { location, 'content-type': contentType = '', 'content-encoding': encoding } = answered;

@@ -23,6 +23,7 @@ export interface ToolboxToolsOptions {
 type Config = { readonly [name: string]: Json };
 
 const CHANGING: readonly string[] = ['write_file', 'edit_file', 'run_command'] satisfies (keyof Toolbox)[];
+const ASKING: readonly string[] = [...CHANGING, 'fetch_url'];
 const TRUST = 'If you trust it, start with --trust or list it under [trust] in the config.';
 
 /** What stands behind `toolbox:NAME`; a LoopError says what is wrong with the operator's options. */
@@ -32,19 +33,29 @@ export function toolboxTools(options: ToolboxToolsOptions = {}): Implementation 
   return {
     scheme: 'toolbox',
     flaw,
-    open: async (target, origin, config) => {
-      const wrong = flaw(target, origin, config);
-      if (wrong !== undefined) throw new LoopError('DEFINITION_INVALID', wrong);
-      const roots = target === 'fetch_url' ? undefined : await rootsOf(origin, config);
-      const told = { ...config, roots: [] } as ToolboxOptions;
-      const merged = {
-        ...told,
-        commands: { ...told.commands, ...options.commands },
-        fetch: { ...told.fetch, ...options.fetch },
-      };
-      return functionOf(makers[target as keyof Toolbox](merged, () => roots as Roots));
+    question: (target, origin, config) => {
+      if (!ASKING.includes(target)) return undefined;
+      return async (input, context) =>
+        (await toolOf(target, origin, config, options)).requestApproval?.(input, context);
     },
+    open: async (target, origin, config) => functionOf(await toolOf(target, origin, config, options)),
   };
+}
+
+/** Any tool of the toolbox; it checks what it is given itself. */
+type Tool = LoopsTool<unknown, unknown>;
+
+async function toolOf(target: string, origin: Origin, config: Config, options: ToolboxToolsOptions): Promise<Tool> {
+  const wrong = flaw(target, origin, config);
+  if (wrong !== undefined) throw new LoopError('DEFINITION_INVALID', wrong);
+  const roots = target === 'fetch_url' ? undefined : await rootsOf(origin, config);
+  const told = config as Partial<ToolboxOptions>;
+  const merged = {
+    roots: rootsIn(config),
+    commands: { ...told.commands, ...options.commands },
+    fetch: { ...told.fetch, ...options.fetch },
+  };
+  return makers[target as keyof Toolbox](merged, () => roots as Roots) as unknown as Tool;
 }
 
 /** What the definition names, as far as text can tell. */
@@ -89,16 +100,12 @@ async function rootsOf({ directory = '', trusted }: Origin, config: Config): Pro
   );
 }
 
-/** Approvals are the definition's policy here, so the tool itself asks nobody. */
-function functionOf(tool: Toolbox[keyof Toolbox]): ToolFunction {
-  const run = tool.withApproval('always_allow') as unknown as LoopsTool<Json, unknown>;
+/** Whoever calls it has passed the gate: the question was asked before. */
+function functionOf(tool: Tool): ToolFunction {
+  const run = tool.withApproval('always_allow');
   return async (input, call) => {
     const { callId, toolCallId = callId, signal: abortSignal } = call;
-    return run.execute(input, {
-      toolCallId,
-      messages: [],
-      abortSignal,
-      onToolOutputDelta: (delta) => call.delta(delta),
-    });
+    const onToolOutputDelta = (delta: string): void => call.delta(delta);
+    return run.execute(input, { toolCallId, messages: [], abortSignal, onToolOutputDelta });
   };
 }

@@ -51,6 +51,7 @@ export function builtinTools(extra: { readonly [name: string]: ToolFunction } = 
   };
   return {
     scheme: 'builtin',
+    question: () => undefined,
     flaw,
     open: async (target, origin, config) => {
       refuse(flaw(target, origin, config));

@@ -105,6 +105,7 @@ export function execTools(options: ExecOptions = {}): Implementation {
   const source = options.environment ?? process.env;
   return {
     scheme: 'exec',
+    question: () => undefined,
     flaw,
     open: async (target, origin, config) => {
       refuse(flaw(target, origin, config));

@@ -92,6 +92,7 @@ function networkFailure(label: string, error: unknown): LoopError {
 function tools(scheme: string, { environment = process.env }: HttpOptions): Implementation {
   return {
     scheme,
+    question: () => undefined,
     flaw: (target, { trusted }, config) => flawOf(urlOf(scheme, target), trusted, readConfig(scheme, config, kinds)),
     open: async (target, { trusted }, config) => {
       const url = urlOf(scheme, target) as URL;

@@ -54,6 +54,7 @@ export function moduleTools(): Implementation {
   const loaded = new Map<string, Promise<ToolFunction>>();
   return {
     scheme: 'module',
+    question: () => undefined,
     flaw,
     open: async (target, origin, config) => {
       refuse(flaw(target, origin, config));

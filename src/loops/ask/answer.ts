@@ -15,6 +15,8 @@ export interface ModelDelta {
   /** Of a tool's input: which call it is of. */
   readonly toolCallId?: string;
   readonly toolName?: string;
+  /** What came before is void: the model is asked again. */
+  readonly again?: true;
 }
 
 interface AnswerOptions {

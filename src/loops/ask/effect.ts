@@ -28,9 +28,12 @@ export interface Questioning {
 /** Asks whatever backend the request names: a layer may have named another. */
 export function modelEffect(request: ModelRequest, questioning: Questioning): Effect {
   const { policy, definition } = questioning;
+  let attempts = 0;
   const perform: Effect['perform'] = async (input, { signal }) => {
     const asked = input as unknown as ModelRequest;
     const { conversation, onDelta, bench, known } = questioning;
+    attempts += 1;
+    if (attempts > 1) onDelta?.({ kind: 'text', text: '', again: true });
     const model = await modelOf(asked, request, questioning);
     const reply = await ask(model, asked, { signal, conversation, onDelta, now: bench.now });
     return known === undefined ? reply : known(reply);

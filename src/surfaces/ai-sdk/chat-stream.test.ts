@@ -191,8 +191,15 @@ verifies('aisdk.chat', 'an answer whose tool never ended is sent for ever', asyn
 });
 
 verifies('aisdk.chat', 'a store that fails is told as an answer', async () => {
-  const { host, handler } = stage([{ text: 'Hello.' }]);
-  host.run = () => Promise.reject(new Error('disk of server 7 is gone'));
+  const heard: unknown[] = [];
+  const { host, handler } = stage([{ text: 'Hello.' }], { options: { onError: (thrown) => heard.push(thrown) } });
+  const gone = new Error('disk of server 7 is gone');
+  host.run = () => Promise.reject(gone);
   const chunks = await chunksIn(await handler(post(BODY)));
   expect(chunks).toEqual([{ type: 'error', errorText: 'The store failed in another way.' }]);
+  host.archive.turns = () => Promise.reject(gone);
+  const response = await handler(stream());
+  expect(response.status).toBe(500);
+  expect(await response.text()).not.toContain('server 7');
+  expect(heard).toEqual([gone, gone]);
 });

@@ -1,35 +1,21 @@
-import type { UIMessage } from 'ai';
 import { expect } from 'vitest';
-import { agentDef } from '../../../spec/turns/agents.js';
 import { verifies } from '../../../spec/verifies.js';
-import { chunkOf, chunksIn, post, stage, textIn, typesIn, userMessage } from './fixtures/stage.js';
+import {
+  answered,
+  chunkOf,
+  chunksIn,
+  post,
+  REFUND,
+  stage,
+  textIn,
+  typesIn,
+  userMessage,
+  waiting,
+} from './fixtures/stage.js';
 import { readBySdk } from './fixtures/telling.js';
 import { uiMessages } from './message.js';
 
-const REFUND = { text: 'One moment. ', calls: [['refund', { amount: 5 }, 'c1'] as const] };
 const GREETING = [{ text: 'Hello there, friend.' }];
-
-/** A chat in which a refund waits, and the message that the client has of it. */
-async function waiting(
-  replies: Parameters<typeof stage>[0] = [REFUND, { text: 'It is done.' }],
-  more: Parameters<typeof stage>[1] = {},
-) {
-  const chat = stage(replies, more);
-  const chunks = await chunksIn(await chat.handler(post({ id: 'chat', messages: [userMessage('my money')] })));
-  const message = (await readBySdk(chunks)) as UIMessage;
-  const approvalId = chunkOf(chunks, 'tool-approval-request')?.approvalId ?? '';
-  return { ...chat, chunks, message, approvalId };
-}
-
-/** The message as the client sends it, with its answers. */
-function answered(message: UIMessage, approved: boolean, more: object = {}): UIMessage {
-  const parts = message.parts.map((part) =>
-    'approval' in part && part.state === 'approval-requested'
-      ? { ...part, state: 'approval-responded', approval: { ...part.approval, approved, ...more } }
-      : part,
-  );
-  return { ...message, parts: parts as UIMessage['parts'] };
-}
 
 verifies('aisdk.chat', 'a refund is paid before anybody approved it, or twice after', async () => {
   const { handler, refunds, message, chunks, host } = await waiting();
@@ -211,32 +197,6 @@ verifies('aisdk.chat', 'an answer that was not taken is sent again and again', a
   expect(now?.parts.at(-1)).toMatchObject({ type: 'tool-refund', state: 'approval-requested' });
   expect(now?.parts).toHaveLength(message.parts.length);
   expect(await host.archive.approvals('chat')).toHaveLength(1);
-});
-
-verifies('aisdk.chat', 'what a sub-agent asks for is shown as something else, or its answer goes astray', async () => {
-  const clerk = agentDef('clerk', { tools: ['refund'], backend: { id: 'told' } });
-  const { message, handler, refunds } = await waiting(
-    [
-      { calls: [['clerk', { prompt: 'pay them' }, 'c1']] },
-      { text: 'Paying. ', calls: [['refund', { amount: 7 }, 'c1']] },
-      { text: 'Paid.' },
-      { text: 'All is done.' },
-    ],
-    { agent: { tools: ['clerk'], approvals: { refund: 'ask' } }, more: [clerk] },
-  );
-  const asks = message.parts.filter((part) => 'toolCallId' in part);
-  expect(asks).toMatchObject([
-    { type: 'dynamic-tool', toolName: 'refund', input: { amount: 7 }, state: 'approval-requested' },
-  ]);
-  const rest = await chunksIn(await handler(post({ id: 'chat', messages: [answered(message, true)] })));
-  expect(refunds).toEqual([7]);
-  const now = await readBySdk(rest, answered(message, true));
-  expect(now?.parts.filter((part) => 'toolCallId' in part)).toMatchObject([{ state: 'output-available' }]);
-  expect(now?.parts.filter(({ type }) => type === 'data-rondo-call')).toMatchObject([{ data: { status: 'ok' } }]);
-  expect(now?.parts.filter(({ type }) => type === 'data-rondo-agent')).toMatchObject([
-    { data: { agent: 'clerk', status: 'ok', text: 'Paying. \n\nPaid.' } },
-  ]);
-  expect(now?.parts.at(-1)).toMatchObject({ type: 'text', text: 'All is done.' });
 });
 
 verifies('aisdk.chat', 'who may not use a chat uses it', async () => {

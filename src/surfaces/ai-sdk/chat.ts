@@ -34,6 +34,8 @@ export interface ChatOptions {
   readonly authorise?: (request: Request, access: ChatAccess) => boolean | Promise<boolean>;
   /** What users are shown of an error; what its code means, unless told. */
   readonly errorText?: ErrorText;
+  /** Hears what went wrong in the machinery, which clients are not told. */
+  readonly onError?: (thrown: unknown) => void;
   /** Whether a turn is cancelled when the last client that reads it goes away; it goes on unless told. */
   readonly abortOnDisconnect?: boolean;
   /** How long a request may be; 1 MiB unless told. */
@@ -46,7 +48,7 @@ export interface ChatOptions {
 export type ChatHandler = (request: Request) => Promise<Response>;
 
 const OPTIONS: ReadonlySet<string> = new Set(
-  'host agent principal authorise errorText abortOnDisconnect maxBytes clock'.split(' '),
+  'host agent principal authorise errorText onError abortOnDisconnect maxBytes clock'.split(' '),
 );
 const MAX_BYTES = 1024 * 1024;
 const SOMEBODY = 'chat user';
@@ -64,6 +66,7 @@ export function chatHandler(options: ChatOptions): ChatHandler {
     try {
       return await chats.serve(request);
     } catch (thrown) {
+      if (!(thrown instanceof Problem)) options.onError?.(thrown);
       return problemResponse(thrown);
     }
   };
@@ -73,8 +76,11 @@ export function chatHandler(options: ChatOptions): ChatHandler {
 export function toolKinds(host: Pick<ChatHost, 'registry'>, agent: string | DefinedLoop): KindOf {
   const definition = typeof agent === 'string' ? host.registry.find(agent)?.definition : agent.definition;
   const spec = definition?.composite?.agent;
-  const names = new Set([...(spec?.tools ?? []), ...(spec?.handoffs ?? [])]);
-  return (name) => (names.has(name) ? host.registry.find(name)?.definition.kind : undefined);
+  const [tools, handoffs] = [new Set(spec?.tools), new Set(spec?.handoffs)];
+  return (name) => {
+    if (handoffs.has(name)) return 'handoff';
+    return tools.has(name) ? host.registry.find(name)?.definition.kind : undefined;
+  };
 }
 
 class Chats {
@@ -182,9 +188,9 @@ class Chats {
   private told(chatId: string, key: string, drive: (driven: Driven) => Promise<TurnResult>, turnId?: string): Telling {
     const known = this.tellings.get(key);
     if (known !== undefined) return known;
-    const { host, agent, errorText } = this.options;
+    const { host, agent, errorText, onError } = this.options;
     const shown = { kindOf: toolKinds(host, agent), ...(errorText !== undefined && { errorText }) };
-    const telling = new Telling(chatId, host, shown);
+    const telling = new Telling(chatId, host, shown, (thrown) => onError?.(thrown));
     this.tellings.set(key, telling);
     const forget = (): void => void this.tellings.delete(key);
     telling.tell(drive, turnId).then(forget, forget);

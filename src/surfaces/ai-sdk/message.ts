@@ -58,10 +58,14 @@ export function uiMessages(envelopes: Iterable<EventEnvelope>, options: UiChunks
 
 /** A tool part in the making. */
 interface Loose {
+  readonly type: UiToolPart['type'];
+  readonly toolName?: string;
+  readonly toolCallId: string;
+  readonly input: Json;
   readonly state: ToolState['state'];
-  readonly output: Json;
-  readonly errorText: string;
-  readonly toolMetadata: { said: string };
+  readonly output?: Json;
+  readonly errorText?: string;
+  readonly toolMetadata?: { said: string };
   readonly approval?: {
     readonly id: string;
     readonly approved?: boolean;

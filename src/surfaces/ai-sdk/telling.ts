@@ -48,15 +48,18 @@ export class Telling {
   readonly log = new ChunkLog();
   private readonly host: ChatHost;
   private readonly chunks: UiChunks;
+  private readonly broke: (thrown: unknown) => void;
   private turn: string | undefined;
   /** What came before it was known which turn it is. */
   private early: EventEnvelope[] = [];
   private readers = 0;
   private unwanted = false;
 
-  constructor(chatId: string, host: ChatHost, options: UiChunksOptions) {
+  /** `broke` hears what only the operator may know. */
+  constructor(chatId: string, host: ChatHost, options: UiChunksOptions, broke: (thrown: unknown) => void) {
     this.chatId = chatId;
     this.host = host;
+    this.broke = broke;
     this.chunks = new UiChunks((chunk, step) => this.log.add(chunk, step), options);
   }
 
@@ -79,7 +82,8 @@ export class Telling {
       const result = await drive({ onEvent: ({ callId }) => this.know(turnOf(callId)) });
       this.know(result.turnId);
       this.chunks.end(result);
-    } catch {
+    } catch (thrown) {
+      this.broke(thrown);
       this.chunks.broken();
     } finally {
       leave();

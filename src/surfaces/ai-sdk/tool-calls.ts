@@ -13,8 +13,8 @@ import type { CallData, UiChunk } from './chunk.js';
 /** What may be shown of an error. */
 export type ErrorText = (error: { readonly code: string; readonly message: string }) => string;
 
-/** What a name is that the model calls; undefined if there is no such tool. */
-export type KindOf = (toolName: string) => LoopKind | undefined;
+/** What a name is that the model calls, `handoff` for an agent that takes over; undefined if there is no such tool. */
+export type KindOf = (toolName: string) => LoopKind | 'handoff' | undefined;
 
 interface Call {
   /** Of its part in the message. */
@@ -24,8 +24,11 @@ interface Call {
   readonly as: 'tool' | 'leaf' | 'call' | 'held';
   settled: boolean;
   approvalId: string | undefined;
+  /** What it gave back. */
+  output: Json | undefined;
 }
 
+const OPEN = { settled: false, approvalId: undefined, output: undefined };
 const STOPPED = 'It was stopped before it ended.';
 
 export class ToolCalls {
@@ -37,8 +40,8 @@ export class ToolCalls {
   private readonly used = new Set<string>();
   /** Calls of this step whose arguments are being streamed, with the ids of their parts. */
   private readonly streaming = new Map<string, string>();
-  private begun = 0;
-  private ended = 0;
+  /** The agent's own calls in this step. */
+  private step: Call[] = [];
 
   constructor(say: (chunk: UiChunk) => void, kindOf: KindOf, errorText: ErrorText) {
     this.say = say;
@@ -48,13 +51,22 @@ export class ToolCalls {
 
   /** Whether the step has calls, and all of them have ended: what the agent does next is another step. */
   get done(): boolean {
-    return this.begun > 0 && this.begun === this.ended;
+    return this.step.length > 0 && this.step.every(({ settled }) => settled);
   }
 
   nextStep(): void {
-    this.begun = 0;
-    this.ended = 0;
+    this.step = [];
     this.streaming.clear();
+  }
+
+  /** What the agent says that this step handed over to, once all calls have ended: it is the answer. */
+  handedOver(): string {
+    if (!this.done) return '';
+    const taken = this.step.find(
+      (call) => this.kindOf(call.content.toolName) === 'handoff' && call.output !== undefined,
+    );
+    const { text } = (taken?.output ?? {}) as { readonly text?: Json };
+    return typeof text === 'string' ? text : '';
   }
 
   /** Whether this envelope was told of before: then it only says how the approval stands now. */
@@ -96,8 +108,8 @@ export class ToolCalls {
     const { toolCallId, toolName, args } = content;
     const as = this.shownAs(content);
     const part = this.streaming.get(toolCallId) ?? this.fresh(toolCallId);
-    const call = this.open({ id: part, content, as, settled: false, approvalId: undefined }, id, generationId);
-    if (as !== 'leaf') this.begun += 1;
+    const call = this.open({ id: part, content, as, ...OPEN }, id, generationId);
+    if (as !== 'leaf') this.step.push(call);
     if (as === 'call') this.tellCall(call, { status: 'running' });
     else if (as !== 'held') {
       this.say({ type: 'tool-input-available', toolCallId: part, toolName, input: args, ...dynamic(call) });
@@ -115,7 +127,7 @@ export class ToolCalls {
     if (content.approvalStatus === undefined) return;
     const { toolCallId, toolName, args } = content;
     const part = this.fresh(`${generationId}:${toolCallId}`);
-    const call = this.open({ id: part, content, as: 'leaf', settled: false, approvalId: undefined }, id, generationId);
+    const call = this.open({ id: part, content, as: 'leaf', ...OPEN }, id, generationId);
     this.say({ type: 'tool-input-available', toolCallId: part, toolName, input: args, dynamic: true });
     this.stands(call, content);
   }
@@ -146,7 +158,7 @@ export class ToolCalls {
   private shownAs({ toolName, approvalStatus }: ToolCallContent): Call['as'] {
     const kind = this.kindOf(toolName);
     if (kind === undefined) return approvalStatus === undefined ? 'held' : 'leaf';
-    return kind === 'composite' ? 'call' : 'tool';
+    return kind === 'composite' || kind === 'handoff' ? 'call' : 'tool';
   }
 
   /** How the approval of a call stands. */
@@ -160,6 +172,7 @@ export class ToolCalls {
 
   private tellResult(call: Call, output: Json, said = ''): void {
     const { id: toolCallId, as, content } = call;
+    call.output = output;
     if (as === 'call') {
       this.tellCall(call, { status: 'ok', output });
       return;
@@ -197,7 +210,6 @@ export class ToolCalls {
     const call = this.byCall.get(`${generationId} ${toolCallId}`);
     if (call === undefined || call.settled) return undefined;
     call.settled = true;
-    if (call.as !== 'leaf') this.ended += 1;
     return call;
   }
 

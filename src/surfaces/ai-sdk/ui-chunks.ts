@@ -88,7 +88,8 @@ export class UiChunks {
   end(result: TurnResult): void {
     this.ours(result.turnId);
     const { status, output, error, pending = [] } = result;
-    if (status === 'ok') this.answer(output);
+    if (status === 'ok' && (this.calls.done || !this.text.spoke))
+      this.answer((output as { text?: unknown } | null)?.text);
     if (status === 'ok' || status === 'error') this.calls.stop(status === 'ok');
     for (const item of pending) this.waiting(item);
     this.closeStep();
@@ -146,9 +147,11 @@ export class UiChunks {
   /** What means the same wherever it happens. */
   private shared(envelope: EventEnvelope): void {
     const { type, generationId, content } = envelope;
-    if (type === 'tool-result') this.calls.returned(generationId, content);
-    else if (type === 'tool-error') this.calls.failed(generationId, content);
-    else if (type === 'child-generation') this.child(content);
+    if (type === 'tool-result' || type === 'tool-error') {
+      if (type === 'tool-result') this.calls.returned(generationId, content);
+      else this.calls.failed(generationId, content);
+      this.answer(this.calls.handedOver());
+    } else if (type === 'child-generation') this.child(content);
     else if (type === 'other-agent-message') this.otherAgent(envelope);
   }
 
@@ -178,10 +181,9 @@ export class UiChunks {
     this.say({ type: 'data-rondo-agent', id: generationId, data });
   }
 
-  /** What the agent answers, if nobody has said it: an agent that it handed over to did. */
-  private answer(output: unknown): void {
-    const { text } = (output ?? {}) as { readonly text?: unknown };
-    if (typeof text !== 'string' || text === '' || (this.text.spoke && !this.calls.done)) return;
+  /** An answer that the agent's own model has not said. */
+  private answer(text: unknown): void {
+    if (typeof text !== 'string' || text === '') return;
     this.content();
     this.text.whole(text);
   }

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { LoopError } from '../../journal/errors.js';
 import { nearest } from '../../loops/definition/nearest.js';
-import type { BadFile, Definitions } from '../compose.js';
+import { type BadFile, type Definitions, loadLoops, type ProjectSettings } from '../compose.js';
 import { UsageError } from '../settings.js';
 import { plain } from './paint.js';
 import type { Terminal } from './terminal.js';
@@ -15,7 +15,7 @@ export interface Wanted {
 }
 
 /** The file that is meant, if what was given is the path of one and not the id of a loop. */
-export function fileOf(given: string, cwd: string): string | undefined {
+function fileOf(given: string, cwd: string): string | undefined {
   if (!/[/\\]|\.(?:json|toml|mjs|js|ts)$/.test(given)) return undefined;
   const file = resolve(cwd, given);
   if (existsSync(file)) return file;
@@ -23,7 +23,7 @@ export function fileOf(given: string, cwd: string): string | undefined {
 }
 
 /** An id with the version that stands behind an @ or in `--version`. */
-export function wantedOf(given: string, option: string | undefined): Wanted {
+function wantedOf(given: string, option: string | undefined): Wanted {
   const at = given.indexOf('@');
   const [id, version] = at === -1 ? [given, option] : [given.slice(0, at), given.slice(at + 1)];
   if (option !== undefined && version !== option) {
@@ -33,7 +33,7 @@ export function wantedOf(given: string, option: string | undefined): Wanted {
 }
 
 /** The one loop that a file holds. */
-export function loopOf(file: string, { found, bad }: Definitions, option: string | undefined): Wanted {
+function loopOf(file: string, { found, bad }: Definitions, option: string | undefined): Wanted {
   const flaws = bad.filter((item) => item.file === file);
   const [flaw] = flaws;
   if (flaw !== undefined) {
@@ -48,6 +48,23 @@ export function loopOf(file: string, { found, bad }: Definitions, option: string
     );
   }
   return wantedOf(`${loop.id}@${loop.version}`, option);
+}
+
+/** The loop that was asked for, and the definitions that it is to be found in. */
+export async function findLoop(
+  given: string,
+  version: string | undefined,
+  settings: ProjectSettings,
+): Promise<{ readonly wanted: Wanted; readonly definitions: Definitions }> {
+  const file = fileOf(given, settings.cwd);
+  const definitions = await loadLoops(settings, file === undefined ? [] : [file]);
+  const wanted = file === undefined ? wantedOf(given, version) : loopOf(file, definitions, version);
+  return { wanted, definitions };
+}
+
+export function notFound(given: string, wanted: Wanted, definitions: Definitions): LoopError {
+  const hints = missing(wanted, definitions).map((line) => ` ${line}`);
+  return new LoopError('LOOP_NOT_FOUND', `There is no loop "${given}".${hints.join('')} See: rondo list`);
 }
 
 /** What to try when there is no loop of this name. */

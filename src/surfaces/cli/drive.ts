@@ -43,7 +43,8 @@ async function liveTree(terminal: Terminal, price: Pricing) {
   return new LiveTree(stderr, { color: terminal.look(stderr).color, price, now: Date.now });
 }
 
-function interruption(turn: string | undefined, owner: number | undefined): string {
+/** What somebody who goes away while a turn runs is told. */
+export function interruption(turn: string | undefined, owner: number | undefined): string {
   if (turn === undefined) return 'Interrupted before anything was recorded.';
   if (owner === undefined) return `Interrupted. Go on with: rondo resume ${turn}`;
   return `No longer watching; the turn goes on in process ${owner}. Look at it with: rondo status ${turn}`;

@@ -107,7 +107,7 @@ export function rowsOf(text: string, width: number): number {
 }
 
 /** The start of a text that fits into so many columns. */
-function take(text: string, width: number): string {
+export function take(text: string, width: number): string {
   let used = 0;
   let end = 0;
   for (const char of text) {
@@ -170,6 +170,19 @@ export function wrap(text: string, width: number, most: number): string[] {
     rest = whole ? '' : rest.slice(end).trimStart();
   }
   return lines;
+}
+
+/** A text in rows of at most so many columns, broken anywhere, with nothing left out; a row for an empty text too. */
+export function broken(text: string, width: number): string[] {
+  const rows: string[] = [];
+  let rest = text;
+  do {
+    // A column is less than a wide character needs, but without an end there would be none.
+    const row = take(rest, width) || (Array.from(rest.slice(0, 2))[0] ?? '');
+    rows.push(row);
+    rest = rest.slice(row.length);
+  } while (rest !== '');
+  return rows;
 }
 
 /** A span of time: `12 ms`, `1.24 s`, `12.4 s`, `2 m 03 s`, `5 h 07 m`, `3 d 04 h`. */

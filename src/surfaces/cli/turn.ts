@@ -7,6 +7,14 @@ import { UsageError } from '../settings.js';
 const SHORTEST = 4;
 const SHOWN = 5;
 
+const SESSION = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
+
+/** Refuses what cannot be the name of a session. */
+export function assertSession(session: string | undefined): void {
+  if (session === undefined || SESSION.test(session)) return;
+  throw new UsageError('--session must be 1 to 100 letters, digits or _ . : - and not begin with a point.');
+}
+
 /** The turns of this id or session, or the one whose id begins like this; TURN_NOT_FOUND if there is none. */
 export async function findTurns(reach: Reach, given: string): Promise<readonly TurnStatus[]> {
   try {

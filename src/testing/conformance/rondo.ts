@@ -58,6 +58,7 @@ function profileOf(bodies: Map<string, ToolBody>): Profile {
 function suiteTools(bodies: ReadonlyMap<string, ToolBody>): Implementation {
   return {
     scheme: 'suite',
+    question: () => undefined,
     flaw: (name) => (bodies.has(name) ? undefined : `the suite has no tool "${name}"`),
     open: async (name) => {
       const body = bodies.get(name);

@@ -20,7 +20,6 @@ export interface Agent {
 /** The effect of a call whose result is told: an agent's model, or what a tool does. */
 export interface Watched {
   readonly key: string;
-  readonly layered: boolean;
   /** What its attempts returned: the layers may pass one of them on. */
   attempts: Map<string, Json | undefined> | undefined;
 }

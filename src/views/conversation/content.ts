@@ -1,7 +1,7 @@
 /** What envelopes are filled with, read from inputs, replies and results that may hold anything. */
-import { snapshot } from '../../journal/value.js';
 import type { ToolCallContent, TriggerContent } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
+import { argumentsOf } from '../messages.js';
 import { memberOf, textOf } from './member.js';
 
 /** How much of what a child said is told to its parent's readers. */
@@ -30,17 +30,9 @@ export function toolCallsOf(reply: Json | undefined): readonly ToolCallContent[]
   return (calls as readonly Json[]).map((call) => ({
     toolCallId: textOf(call, 'id'),
     toolName: textOf(call, 'name'),
-    args: parsed(textOf(call, 'input')),
+    args: argumentsOf(textOf(call, 'input')),
+    ...(memberOf(call, 'readOnly') === true && { readOnly: true }),
   }));
-}
-
-/** Arguments as the model wrote them: as a value if they are one that could be journaled, else as they stand. */
-function parsed(input: string): Json {
-  try {
-    return snapshot(JSON.parse(input === '' ? '{}' : input), 'the arguments') ?? null;
-  } catch {
-    return input;
-  }
 }
 
 /** The beginning of what a child answered, or else of what it said last. */

@@ -14,12 +14,12 @@ export interface Told {
 }
 
 /** Watches an effect that begins, if its result will be told. */
-export function watchEffect(calls: Calls<Call>, { key, type, kind }: Entry): void {
+export function watchEffect(calls: Calls<Call>, { key, kind }: Entry): void {
   const call = calls.get(above(key));
   if (call === undefined || (call.agent === undefined && call.use === undefined)) return;
   // A repetition that somebody decided on is of an effect that is watched already.
   if (kind !== (call.agent === undefined ? 'tool' : 'model') || key.includes('~')) return;
-  call.effect = { key, layered: type === 'effect.asked', attempts: undefined };
+  call.effect = { key, attempts: undefined };
 }
 
 /** What a return tells; undefined if it is of an attempt, which is only noted, or of an effect that nobody watches. */
@@ -27,7 +27,7 @@ export function returnedEffect(calls: Calls<Call>, { key, value }: Entry): Told 
   const outer = above(key);
   const call = calls.get(outer);
   if (call !== undefined) {
-    if (call.effect?.key !== key || call.effect.layered) return undefined;
+    if (call.effect?.key !== key) return undefined;
     call.effect = undefined;
     return { call, value };
   }
@@ -38,12 +38,11 @@ export function returnedEffect(calls: Calls<Call>, { key, value }: Entry): Told 
   return undefined;
 }
 
-/** What the layers settled on; undefined if they failed, or if nobody watches. */
-export function settledEffect(calls: Calls<Call>, { key, from, error, value }: Entry): Told | undefined {
+/** What the layers settled on, which is nothing if they failed; undefined if nobody watches. */
+export function settledEffect(calls: Calls<Call>, { key, from, value }: Entry): Told | undefined {
   const call = calls.get(above(key));
   if (call?.effect?.key !== key) return undefined;
   const { attempts } = call.effect;
   call.effect = undefined;
-  if (error !== undefined) return undefined;
   return { call, value: from === undefined ? value : attempts?.get(from) };
 }

@@ -1,5 +1,4 @@
 /** `resolve`: says what became of an effect in doubt, then goes on with its turn. */
-import { userInfo } from 'node:os';
 import type { Json } from '../../../protocol/json.js';
 import type { TurnStatus } from '../../../protocol/trace.js';
 import { loadLoops, settingsOf } from '../../compose.js';
@@ -11,17 +10,19 @@ import { readInput } from '../input.js';
 import { priceOf } from '../price.js';
 import type { Terminal } from '../terminal.js';
 import { findTurn } from '../turn.js';
-import { type Act, type Options, textOf } from '../verb.js';
+import type { Act, Options } from '../verb.js';
+import { whoOf } from '../who.js';
 
 export const resolve: Act = async ({ args, options, asked, terminal, json }) => {
   const { decision, value } = await decisionOf(options, terminal);
+  const who = whoOf(options);
   const settings = await settingsOf(asked);
   const reach = new Reach(settings, { definitions: () => loadLoops(settings), make: false, serve: true });
   try {
     const given = String(args[0]);
     const turn = await findTurn(reach, given.split('/', 1)[0] ?? '');
     const key = keyOf(given, turn);
-    await reach.ask((desk) => desk.decide(key, decision, textOf(options.as) ?? whoami(), value));
+    await reach.ask((desk) => desk.decide(key, decision, who, value));
     const driving = { reach, terminal, price: priceOf(settings.config), watch: false };
     const result = await drive(driving, (desk, heard) => desk.resume(turn.turnId, heard));
     return await printResult(result, terminal, json);
@@ -48,12 +49,4 @@ function keyOf(given: string, { turnId, pending = [] }: TurnStatus): string {
   if (only !== undefined && doubts.length === 1) return only;
   const which = doubts.length === 0 ? 'nothing is in doubt' : `several effects are in doubt: ${doubts.join(', ')}`;
   throw new UsageError(`In ${turnId} ${which}.`);
-}
-
-function whoami(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return 'somebody at the command line';
-  }
 }

@@ -1,23 +1,21 @@
 /** `run`: one turn of a loop. */
-import { type Definitions, loadLoops, type ProjectSettings, settingsOf } from '../../compose.js';
+import { type Definitions, settingsOf } from '../../compose.js';
 import type { DeskRequest } from '../../owner/desk.js';
 import { Reach } from '../../owner/reach.js';
 import { UsageError } from '../../settings.js';
-import { fileOf, loopOf, missing, type Wanted, wantedOf, warnBad } from '../definitions.js';
+import { findLoop, missing, type Wanted, warnBad } from '../definitions.js';
 import { drive, leave, printResult } from '../drive.js';
 import { readInput } from '../input.js';
 import { priceOf } from '../price.js';
 import type { Terminal } from '../terminal.js';
-import { type Act, type Invocation, listOf, type Options, textOf } from '../verb.js';
+import { assertSession } from '../turn.js';
+import { type Act, listOf, type Options, textOf } from '../verb.js';
 
-const SESSION = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
-
-export const run: Act = async (invocation) => {
-  const { options, asked, terminal, json } = invocation;
+export const run: Act = async ({ args, options, asked, terminal, json }) => {
   assertOptions(options);
   const settings = await settingsOf(asked);
   const input = await readInput('--input', textOf(options.input) ?? '{}', terminal);
-  const { wanted, definitions } = await find(invocation, settings);
+  const { wanted, definitions } = await findLoop(String(args[0]), textOf(options.version), settings);
   warnBad(definitions.bad, terminal);
   const here = definitions.registry.find(wanted.id, wanted.version) !== undefined;
   const reach = new Reach(settings, { definitions: async () => definitions, make: here, serve: true });
@@ -36,26 +34,12 @@ export const run: Act = async (invocation) => {
 function assertOptions({ grant, session, key, as, approver }: Options): void {
   if (grant !== undefined)
     throw new UsageError('--grant is not in this version: a turn runs without limits of its own.');
-  if (typeof session === 'string' && !SESSION.test(session)) {
-    throw new UsageError('--session must be 1 to 100 letters, digits or _ . : - and not begin with a point.');
-  }
+  assertSession(textOf(session));
   if (typeof key === 'string' && (key === '' || key.length > 1000)) {
     throw new UsageError('--key must be text of 1 to 1,000 characters.');
   }
   if ([as, ...listOf(approver)].some((who) => typeof who === 'string' && who.trim() === ''))
     throw new UsageError('--as and --approver must name somebody.');
-}
-
-async function find(
-  { args, options }: Invocation,
-  settings: ProjectSettings,
-): Promise<{ wanted: Wanted; definitions: Definitions }> {
-  const given = String(args[0]);
-  const version = textOf(options.version);
-  const file = fileOf(given, settings.cwd);
-  const definitions = await loadLoops(settings, file === undefined ? [] : [file]);
-  const wanted = file === undefined ? wantedOf(given, version) : loopOf(file, definitions, version);
-  return { wanted, definitions };
 }
 
 function chosen({ version }: Wanted, options: Options): Omit<DeskRequest, 'loop' | 'input'> {

@@ -1,24 +1,19 @@
 /** `show`: one definition, with what it is known by and who calls it. */
-import { LoopError } from '../../../journal/errors.js';
 import { callsOf, type Registered, type Registry } from '../../../loops/registry.js';
-import { loadLoops, settingsOf } from '../../compose.js';
-import { fileOf, loopOf, missing, wantedOf, warnBad } from '../definitions.js';
+import { settingsOf } from '../../compose.js';
+import { findLoop, notFound, warnBad } from '../definitions.js';
 import { plain } from '../paint.js';
 import { type Act, exit, textOf } from '../verb.js';
 
 export const show: Act = async ({ args, options, asked, terminal, json }) => {
   const settings = await settingsOf(asked);
   const given = String(args[0]);
-  const version = textOf(options.version);
-  const file = fileOf(given, settings.cwd);
-  const definitions = await loadLoops(settings, file === undefined ? [] : [file]);
+  const { wanted, definitions } = await findLoop(given, textOf(options.version), settings);
   const { registry, bad } = definitions;
-  const wanted = file === undefined ? wantedOf(given, version) : loopOf(file, definitions, version);
   const found = registry.find(wanted.id, wanted.version);
   if (found === undefined) {
     warnBad(bad, terminal);
-    const hints = missing(wanted, definitions).map((line) => ` ${line}`);
-    throw new LoopError('LOOP_NOT_FOUND', `There is no loop "${given}".${hints.join('')} See: rondo list`);
+    throw notFound(given, wanted, definitions);
   }
   const shown = shownOf(found, registry);
   if (json) await terminal.json(shown);

@@ -1,0 +1,87 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { expect } from 'vitest';
+import { tool } from '../../../spec/turns/stage.js';
+import { verifies } from '../../../spec/verifies.js';
+import { chunksIn, stage, userMessage } from './fixtures/stage.js';
+import { served } from './fixtures/use-chat.js';
+
+const BODY = JSON.stringify({ id: 'chat', messages: [userMessage('hi')] });
+const headers = { 'content-type': 'application/json' };
+
+verifies('aisdk.chat', 'a handler behaves otherwise behind a server of node', async () => {
+  const { handler } = stage([{ text: 'Hello.' }], { options: { maxBytes: 1000 } });
+  await served(handler, async (api) => {
+    const response = await fetch(api, { method: 'POST', body: BODY, headers });
+    expect(response.headers.get('x-vercel-ai-ui-message-stream')).toBe('v1');
+    expect((await chunksIn(response)).at(-1)).toMatchObject({ type: 'finish' });
+    const large = await fetch(api, { method: 'POST', body: 'x'.repeat(5000), headers });
+    expect(large.status).toBe(413);
+    expect(await large.json()).toMatchObject({ status: 413, code: 'INPUT_VALIDATION_FAILED' });
+    expect((await fetch(`${api}/chat/stream`)).status).toBe(204);
+    expect((await fetch(api, { method: 'PUT', body: 'x' })).status).toBe(405);
+    expect((await fetch(api, { method: 'HEAD' })).status).toBe(405);
+  });
+});
+
+verifies('aisdk.chat', 'a client that breaks off in the middle of its request breaks the server', async () => {
+  const { handler, host } = stage([{ text: 'Hello.' }]);
+  await served(handler, async (api, requests) => {
+    const socket = connect(Number(new URL(api).port), '127.0.0.1');
+    socket.write(`POST /api/chat HTTP/1.1\r\nHost: x\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY.slice(0, 20)}`);
+    while (requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    socket.destroy();
+    await once(socket, 'close');
+    expect(await host.archive.turns('chat')).toEqual([]);
+    const response = await fetch(api, { method: 'POST', body: BODY, headers });
+    expect((await chunksIn(response)).at(-1)).toMatchObject({ type: 'finish' });
+  });
+});
+
+verifies('aisdk.chat', 'a client that closes its connection is not noticed while nothing is said', async () => {
+  let begun = (): void => {};
+  const started = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  const slow = (_: unknown, { signal }: { readonly signal?: AbortSignal }) => {
+    begun();
+    return new Promise((_resolve, reject) => {
+      signal?.addEventListener('abort', () => reject(signal.reason));
+    });
+  };
+  const { handler, host } = stage([{ calls: [['slow', {}]] }], {
+    agent: { tools: ['slow'] },
+    more: [tool('slow', 'builtin:slow')],
+    tools: { slow: slow as never },
+    options: { abortOnDisconnect: true },
+  });
+  await served(handler, async (api) => {
+    const stop = new AbortController();
+    const response = await fetch(api, { method: 'POST', body: BODY, headers, signal: stop.signal });
+    await started;
+    stop.abort();
+    await expect(response.text()).rejects.toThrow();
+    while ((await host.archive.turns('chat'))[0]?.status === 'running') {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    expect(await host.archive.turns('chat')).toMatchObject([{ status: 'error', error: { code: 'CANCELLED' } }]);
+  });
+});
+
+verifies('aisdk.chat', 'a handler that throws takes the server with it', async () => {
+  await served(
+    () => Promise.reject(new Error('secret of the server')),
+    async (api) => {
+      const response = await fetch(api);
+      expect(response.status).toBe(500);
+      expect(await response.text()).not.toContain('secret');
+    },
+  );
+  const broken = new ReadableStream({ pull: () => Promise.reject(new Error('broken')) });
+  await served(
+    async () => new Response(broken),
+    async (api) => {
+      await expect(fetch(api).then((response) => response.text())).rejects.toThrow();
+    },
+  );
+});

@@ -1,0 +1,61 @@
+/** Who speaks in a session: each agent at work, by its generation, with its name and how deep it stands below the root. */
+import type { EventEnvelope } from '../../../protocol/events.js';
+
+export interface Speaker {
+  readonly name: string;
+  readonly depth: number;
+  /** The call of the tool that it was begun by, as its parent made it. */
+  readonly toolCallId: string | undefined;
+}
+
+interface Use {
+  readonly toolCallId: string;
+  readonly toolName: string;
+}
+
+/** The tools that a reply asked for, in its order, by their envelopes. */
+interface Reply {
+  readonly seq: string;
+  readonly uses: Map<string, Use>;
+}
+
+const ROOT: Speaker = { name: '', depth: 0, toolCallId: undefined };
+
+export class Cast {
+  private readonly speakers = new Map<string, Speaker>();
+  private readonly replies = new Map<string, Reply>();
+
+  hear(envelope: EventEnvelope): void {
+    const { type, generationId, content } = envelope;
+    if (type === 'tool-call') this.used(envelope.id, generationId, content);
+    else if (type === 'loop-triggered') this.begun(generationId, content.parentGenerationId ?? '');
+    else if (type === 'child-generation') this.replies.delete(content.childGenerationId);
+  }
+
+  /** Whoever is not known stands below the nearest that is. */
+  speaker(generationId: string): Speaker {
+    const known = this.speakers.get(generationId);
+    if (known !== undefined) return known;
+    let above = generationId;
+    while (above.includes('/') && !this.speakers.has(above)) above = above.slice(0, above.lastIndexOf('/'));
+    return above === generationId ? ROOT : { ...ROOT, depth: (this.speakers.get(above)?.depth ?? 0) + 1 };
+  }
+
+  private used(id: string, generationId: string, use: Use): void {
+    // An action deeper down that is asked about is no part of the reply: it goes by the key of its call.
+    if (use.toolCallId.startsWith(`${generationId}/`)) return;
+    const [seq = ''] = id.split('.', 1);
+    const known = this.replies.get(generationId);
+    const reply = known?.seq === seq ? known : { seq, uses: new Map<string, Use>() };
+    this.replies.set(generationId, reply);
+    reply.uses.set(id, use);
+  }
+
+  /** A child's key begins with its parent's, then come the group and the place of the tool in the parent's reply. */
+  private begun(generationId: string, parent: string): void {
+    const [, place] = generationId.slice(parent.length + 1).split('/');
+    const use = [...(this.replies.get(parent)?.uses.values() ?? [])][Number(place)];
+    const depth = this.speaker(parent).depth + 1;
+    this.speakers.set(generationId, { name: use?.toolName ?? '', depth, toolCallId: use?.toolCallId });
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * The terminal of a chat: what is written above, and a line to type on below. While the agent works there is no line
+ * until somebody types; from then on, what the agent says comes in whole rows above it.
+ */
+import { clearScreenDown, createInterface, cursorTo, type Interface, type Key, moveCursor } from 'node:readline';
+
+/** What came of asking for a line: the line, Ctrl-C, or Ctrl-D. */
+export type Reading = { readonly line: string } | 'interrupted' | 'ended';
+
+/** Who hears what is typed while the agent works. */
+export interface Working {
+  line(text: string): void;
+  interrupted(): void;
+  ended(): void;
+}
+
+export interface ScreenParts {
+  readonly input: NodeJS.ReadStream;
+  readonly output: NodeJS.WriteStream;
+  /** Ends the row that is being written, so that a line of ours can follow. */
+  rest(): string;
+  /** What stands before a line that is typed while the agent works. */
+  readonly aside: string;
+}
+
+export class Screen {
+  private readonly parts: ScreenParts;
+  private readonly line: Interface;
+  /** Whether the line to type on is to be seen. */
+  private visible = false;
+  /** A row that waits to be whole, while there is a line below it. */
+  private held = '';
+  private reading: ((reading: Reading) => void) | undefined;
+  private working: Working | undefined;
+  /** Who waits for somebody to finish typing. */
+  private readonly patient: (() => void)[] = [];
+  private closed = false;
+
+  constructor(parts: ScreenParts) {
+    const { input, output } = parts;
+    this.parts = parts;
+    this.line = createInterface({ input, output, terminal: true, historySize: 100, removeHistoryDuplicates: true });
+    this.line.on('line', (text) => this.typed(text));
+    this.line.on('SIGINT', () => this.interrupted());
+    this.line.on('close', () => this.ended());
+    // Before readline shows the key: it needs a line of its own.
+    input.prependListener('keypress', (text: string | undefined, key: Key) => this.pressed(text, key));
+  }
+
+  /** Writes above the line. */
+  write(text: string): void {
+    if (text === '') return;
+    if (!this.visible) {
+      this.parts.output.write(text);
+      return;
+    }
+    this.held += text;
+    const end = this.held.lastIndexOf('\n') + 1;
+    if (end === 0) return;
+    this.insert(this.held.slice(0, end));
+    this.held = this.held.slice(end);
+  }
+
+  /** Writes whole lines of ours. */
+  say(...lines: readonly string[]): void {
+    this.write(`${this.parts.rest()}${lines.map((line) => `${line}\n`).join('')}`);
+  }
+
+  /** Asks for a line. What somebody is in the middle of typing was meant for something else, and is finished first. */
+  async read(prompt: string): Promise<Reading> {
+    while (this.visible && this.line.line !== '') await new Promise<void>((resolve) => this.patient.push(resolve));
+    if (this.closed) return 'ended';
+    this.show(prompt);
+    return new Promise((resolve) => {
+      this.reading = resolve;
+    });
+  }
+
+  /** From now on, until told otherwise, what is typed is for this. */
+  work(working: Working | undefined): void {
+    this.working = working;
+  }
+
+  close(): void {
+    this.closed = true;
+    this.hide();
+    this.line.close();
+  }
+
+  private show(prompt: string): void {
+    if (this.visible) this.hide();
+    this.parts.output.write(this.parts.rest());
+    this.line.setPrompt(prompt);
+    this.visible = true;
+    this.line.prompt(true);
+  }
+
+  private hide(): void {
+    if (!this.visible) return;
+    this.wipe();
+    this.visible = false;
+    this.release();
+  }
+
+  /** Puts text above the line that is being typed on. */
+  private insert(text: string): void {
+    const { output } = this.parts;
+    const rows = this.wipe();
+    // Readline goes up as many rows as its line had before it draws it again.
+    output.write(`${text}${'\n'.repeat(rows)}`);
+    this.line.prompt(true);
+  }
+
+  private wipe(): number {
+    const { output } = this.parts;
+    const { rows } = this.line.getCursorPos();
+    moveCursor(output, 0, -rows);
+    cursorTo(output, 0);
+    clearScreenDown(output);
+    return rows;
+  }
+
+  private release(): void {
+    const { held } = this;
+    this.held = '';
+    if (held !== '') this.parts.output.write(held);
+  }
+
+  private pressed(text: string | undefined, key: Key): void {
+    const types = text !== undefined && text >= ' ' && key.ctrl !== true && key.meta !== true;
+    if (!this.visible && !this.closed && types) this.show(this.parts.aside);
+  }
+
+  private typed(text: string): void {
+    this.visible = false;
+    this.release();
+    const { reading, working } = this;
+    this.reading = undefined;
+    if (reading !== undefined) reading({ line: text });
+    else if (text.trim() !== '') working?.line(text);
+    this.wake();
+  }
+
+  private interrupted(): void {
+    const { reading, working } = this;
+    if (reading !== undefined && this.line.line !== '') return this.forget();
+    this.forget();
+    this.reading = undefined;
+    if (reading !== undefined) {
+      this.visible = false;
+      this.parts.output.write('\n');
+      reading('interrupted');
+    } else working?.interrupted();
+    this.wake();
+  }
+
+  /** Takes back what was typed and not sent. */
+  private forget(): void {
+    if (!this.visible) return;
+    this.line.write(null, { ctrl: true, name: 'e' });
+    this.line.write(null, { ctrl: true, name: 'u' });
+    if (this.reading === undefined) this.hide();
+  }
+
+  private ended(): void {
+    if (this.closed) return;
+    this.closed = true;
+    const { reading, working } = this;
+    this.reading = undefined;
+    this.parts.output.write('\n');
+    this.visible = false;
+    if (reading !== undefined) reading('ended');
+    else working?.ended();
+    this.wake();
+  }
+
+  private wake(): void {
+    for (const resolve of this.patient.splice(0)) resolve();
+  }
+}

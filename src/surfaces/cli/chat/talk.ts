@@ -1,0 +1,245 @@
+/**
+ * A chat with an agent in a terminal: one turn for each message, approvals asked for when they arise, and what is typed
+ * meanwhile handed to the turn that runs. Everything is in the journal, so leaving at any moment loses nothing.
+ */
+import { Fault, LoopError } from '../../../journal/errors.js';
+import type { EventEnvelope } from '../../../protocol/events.js';
+import type { TurnResult } from '../../../protocol/trace.js';
+import type { Desk, DeskRequest, Hearing } from '../../owner/desk.js';
+import { interruption } from '../drive.js';
+import { summaryOf, toldOf } from '../outcome.js';
+import { plain } from '../paint.js';
+import { exit } from '../verb.js';
+import { Asking, type AskingParts } from './asking.js';
+import type { Transcript } from './transcript.js';
+
+/** What every message of a chat has in common. */
+export type Opening = Omit<DeskRequest, 'input'> & { readonly sessionId: string };
+
+export interface TalkParts extends Omit<AskingParts, 'sessionId'> {
+  readonly transcript: Transcript;
+  readonly opening: Opening;
+}
+
+type Work = (desk: Desk, hearing: Hearing) => Promise<TurnResult>;
+
+const HELP = [
+  'Type a message and press Enter. What you type while the agent works is heard at its next step.',
+  'What stands behind a bar (│) was written by the agent or its tools; everything else by Rondo.',
+  '  /resume    go on with what waits or was interrupted',
+  '  /session   which session this is, and how to come back',
+  '  /quit      leave (or Ctrl-D)',
+  'Ctrl-C stops the turn that runs; on an empty line, or twice, it leaves.',
+];
+
+export class Talk {
+  private readonly parts: TalkParts;
+  private readonly asking: Asking;
+  /** The turn that is driven, whether it runs at the moment, and whether it was asked to stop. */
+  private turn: string | undefined;
+  private running = false;
+  private stopping = false;
+  /** With which code to end, once it is time to go. */
+  private leaving: number | undefined;
+  private go: () => void = () => {};
+  private readonly gone: Promise<undefined>;
+  /** Messages that were typed here and need not be told again, and those that came too early for the turn. */
+  private readonly sent: string[] = [];
+  private readonly queue: string[] = [];
+  private last: TurnResult | undefined;
+
+  constructor(parts: TalkParts) {
+    this.parts = parts;
+    this.gone = new Promise((resolve) => {
+      this.go = () => resolve(undefined);
+    });
+    this.asking = new Asking(
+      { ...parts, sessionId: parts.opening.sessionId },
+      {
+        running: () => this.running,
+        over: () => this.stopping || this.leaving !== undefined,
+        interrupted: () => this.stop(),
+        ended: () => this.ended(),
+        refused: (error) => this.refused(error),
+        failed: (thrown) => this.failed(thrown),
+      },
+    );
+  }
+
+  /** Whether this message was typed here; each is asked about once. */
+  typed(text: string): boolean {
+    const place = this.sent.indexOf(text);
+    if (place !== -1) this.sent.splice(place, 1);
+    return place !== -1;
+  }
+
+  /** Talks until somebody leaves; the code to end with. */
+  async converse(): Promise<number> {
+    const { screen, colors, opening } = this.parts;
+    await this.pickUp(true);
+    while (this.leaving === undefined) {
+      const next = this.queue.shift();
+      const reading = next === undefined ? await screen.read(`${colors.cyan('›')} `) : { line: next };
+      if (typeof reading === 'object') await this.heard(reading.line.trim());
+      else this.leave(exit.ok);
+    }
+    if (this.leaving !== exit.ok) return this.leaving;
+    const paused = this.last?.status === 'paused';
+    screen.say(...(paused && this.last !== undefined ? toldOf(this.last) : []), ...sessionLines(opening));
+    return paused ? exit.paused : exit.ok;
+  }
+
+  private async heard(line: string): Promise<void> {
+    const { screen, opening } = this.parts;
+    if (line === '') return;
+    if (line === '/quit' || line === '/exit') return this.leave(exit.ok);
+    if (line === '/help') return screen.say(...HELP);
+    if (line === '/session') return screen.say(...sessionLines(opening));
+    if (line === '/resume') return this.pickUp(false);
+    if (/^\/[a-z]+$/.test(line)) return screen.say(`There is no ${line}; see /help.`);
+    this.sent.push(line);
+    await this.drive((desk, hearing) => desk.run({ ...opening, input: { prompt: line } }, hearing));
+  }
+
+  /** Goes on with the last turn of the session that has not ended; at the start, only if a person has to answer. */
+  private async pickUp(atStart: boolean): Promise<void> {
+    const { reach, screen, opening } = this.parts;
+    const turns = await reach.ask((desk) => desk.turns(opening.sessionId));
+    const open = turns.findLast(({ status }) => status === 'paused' || status === 'interrupted');
+    if (open === undefined) return atStart ? undefined : screen.say('There is nothing to go on with.');
+    const { turnId, status } = open;
+    if (atStart && status === 'interrupted')
+      return screen.say('The last turn was interrupted; /resume goes on with it.');
+    this.asking.again();
+    if (!atStart || (await this.asking.waiting(turnId)).length > 0)
+      await this.drive((desk, hearing) => desk.resume(turnId, hearing));
+  }
+
+  /** Drives a turn to its end, or until nobody wants to answer what it waits for. */
+  private async drive(work: Work): Promise<void> {
+    const { screen } = this.parts;
+    screen.work({
+      line: (text) => void this.steer(text),
+      interrupted: () => void this.stop(),
+      ended: () => this.ended(),
+    });
+    this.turn = undefined;
+    this.stopping = false;
+    let result = await this.attempt(work);
+    while (result?.status === 'paused') {
+      const { turnId } = result;
+      for (const { id } of await this.asking.waiting(turnId)) this.asking.ask(id);
+      if (!(await this.asking.settled()) || this.leaving !== undefined) break;
+      result = await this.attempt((desk, hearing) => desk.resume(turnId, hearing));
+    }
+    screen.work(undefined);
+    this.last = result;
+    if (this.leaving === undefined && result !== undefined) this.conclude(result);
+  }
+
+  /** One go at a turn; undefined if it could not be seen to its end. */
+  private async attempt(work: Work): Promise<TurnResult | undefined> {
+    const { reach, screen, transcript } = this.parts;
+    const hearing: Hearing = {
+      onEvent: ({ callId }) => {
+        this.turn ??= callId;
+      },
+      onEnvelope: (envelope) => this.envelope(envelope),
+      onDelta: (delta) => screen.write(transcript.delta(delta)),
+    };
+    this.running = true;
+    const done = reach.ask((desk) => work(desk, hearing));
+    // Who has left does not hear how it ends.
+    done.catch(() => undefined);
+    try {
+      return await Promise.race([done, this.gone]);
+    } catch (thrown) {
+      this.failed(thrown);
+      return undefined;
+    } finally {
+      this.running = false;
+      screen.write(transcript.rest());
+    }
+  }
+
+  private envelope(envelope: EventEnvelope): void {
+    const { screen, transcript } = this.parts;
+    screen.write(transcript.envelope(envelope));
+    const { approvalId, approvalStatus } = envelope.type === 'tool-call' ? envelope.content : {};
+    if (approvalId !== undefined && approvalStatus === 'pending_approval') this.asking.ask(approvalId);
+  }
+
+  private async steer(text: string): Promise<void> {
+    const { reach, opening } = this.parts;
+    this.sent.push(text);
+    try {
+      await reach.ask((desk) => desk.say({ sessionId: opening.sessionId, text }));
+    } catch (thrown) {
+      this.typed(text);
+      // The turn has not begun, or has just ended: then it is a message of its own.
+      if (thrown instanceof LoopError && thrown.code === 'TURN_NOT_FOUND') this.queue.push(text);
+      else this.failed(thrown);
+    }
+  }
+
+  /** Stops the turn; asked a second time, leaves without waiting for it. */
+  private async stop(): Promise<void> {
+    const { reach, screen, colors, who } = this.parts;
+    const { turn, running } = this;
+    if (this.stopping || turn === undefined) return this.abandon();
+    this.stopping = true;
+    screen.say(colors.dim('Stopping … (Ctrl-C again leaves)'));
+    try {
+      await reach.ask((desk) => desk.cancel(turn, `stopped in the chat by ${who}`));
+      if (!running) await this.catchUp();
+    } catch (thrown) {
+      this.failed(thrown);
+    }
+  }
+
+  private ended(): void {
+    if (this.running) this.abandon();
+    else this.leave(exit.ok);
+  }
+
+  private abandon(): void {
+    const { screen, reach } = this.parts;
+    screen.say(interruption(this.turn, reach.owner));
+    this.leave(exit.interrupted);
+  }
+
+  private leave(code: number): void {
+    this.leaving ??= code;
+    this.go();
+  }
+
+  private async refused(error: LoopError): Promise<void> {
+    this.failed(error);
+    await this.catchUp();
+  }
+
+  /** Somebody else has gone on with the session: tells what happened there. */
+  private async catchUp(): Promise<void> {
+    const { reach, screen, transcript, opening } = this.parts;
+    const events = await reach.ask((desk) => desk.events(opening.sessionId));
+    for (const envelope of events) if (!transcript.knows(envelope)) screen.write(transcript.envelope(envelope));
+  }
+
+  private failed(thrown: unknown): void {
+    const { screen, colors } = this.parts;
+    const known = thrown instanceof LoopError || thrown instanceof Fault;
+    const message = thrown instanceof Error ? thrown.message : String(thrown);
+    screen.say(colors.red(`${known ? `${thrown.code}: ` : ''}${plain(message)}`));
+  }
+
+  private conclude(result: TurnResult): void {
+    const { screen, colors } = this.parts;
+    const quiet = result.status === 'ok' || result.error?.code === 'CANCELLED';
+    screen.say(...(quiet ? [] : toldOf(result)), colors.dim(summaryOf(result)), '');
+  }
+}
+
+/** Which session it is, and how to come back. */
+export function sessionLines({ loop, sessionId }: Pick<Opening, 'loop' | 'sessionId'>): readonly string[] {
+  return [`Session ${sessionId}. Come back with: rondo chat ${loop} --session ${sessionId}`];
+}

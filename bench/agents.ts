@@ -1,10 +1,10 @@
 /** The agent loop beside the AI SDK's own, both with the same mock model in the same run; what a session costs on disk. */
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { openSqlite } from '../src/adapters/sqlite/index.js';
 import { type AgentCase, agentCases, agentOf } from './agent-cases.js';
 import { answersWith } from './agent-models.js';
@@ -13,12 +13,12 @@ import { atMost, note, section } from './table.js';
 
 const ROUNDS = 3;
 const STARTS = 15;
-const MB = 1024 * 1024;
+const MB = 1_000_000;
 
 const program = fileURLToPath(new URL('agent-cases.js', import.meta.url));
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Microseconds per step of each case, one number a round, each in a process of its own. */
+/** Microseconds of the processor per step of each case, one number a round, each in a process of its own. */
 function measureCases(): Record<AgentCase, number[]> {
   const names = Object.keys(agentCases) as AgentCase[];
   const seen = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<AgentCase, number[]>;
@@ -30,7 +30,7 @@ function measureCases(): Record<AgentCase, number[]> {
 }
 
 function benchSpeed(): void {
-  section('Agents beside the AI SDK: one mock model and one tool for both; ours journals every step');
+  section('Agents beside the AI SDK: one mock model, one tool, processor time; ours journals every step');
   const seen = measureCases();
   const of = (ours: AgentCase, theirs: AgentCase): number => ratio(seen[ours], seen[theirs]);
   atMost('a tool round of 20', of('20 rounds', 'AI SDK, 20 rounds'), 0.1, 'x generateText');
@@ -72,21 +72,28 @@ async function benchBytes(): Promise<void> {
   }
 }
 
-function startOf(text: string): number {
-  const start = process.hrtime.bigint();
-  execFileSync(process.execPath, ['--input-type=module', '-e', text], { cwd: root });
-  return Number(process.hrtime.bigint() - start) / 1e6;
+/** Milliseconds of the processor until a program that begins with these words has loaded. */
+function startOf(words: string): number {
+  const text = `${words};const { user, system } = process.cpuUsage();console.log((user + system) / 1000)`;
+  return Number(execFileSync(process.execPath, ['--input-type=module', '-e', text], { cwd: root, encoding: 'utf8' }));
 }
 
-/** Both starts in turn, the bare one on either side, so that a slow moment does not look like an import. */
 function benchImport(): void {
-  section('Start');
+  section('Start, processor time');
+  const folder = mkdtempSync(join(tmpdir(), 'rondo-bench-'));
+  const empty = join(folder, 'empty.mjs');
+  writeFileSync(empty, '');
   const extra = Array.from({ length: STARTS }, () => {
-    const before = startOf('0');
-    const loaded = startOf("import './lib/protocol/events.js'");
-    return loaded - (before + startOf('0')) / 2;
+    const bare = startOf('0');
+    const nothing = startOf(`import '${pathToFileURL(empty)}'`) - bare;
+    return { nothing, events: startOf("import 'rondo/events'") - bare };
   });
-  atMost("import 'rondo/events' over a bare node", median(extra), 3, 'ms');
+  rmSync(folder, { recursive: true });
+  const own = median(extra.map(({ events, nothing }) => events - nothing)).toFixed(1);
+  atMost("import 'rondo/events' over a bare node", median(extra.map(({ events }) => events)), 3, 'ms');
+  note(
+    `an empty file costs node ${median(extra.map(({ nothing }) => nothing)).toFixed(1)} ms; the rest is ours: ${own} ms`,
+  );
 }
 
 export async function benchAgents(): Promise<void> {

@@ -9,13 +9,13 @@ import { fileURLToPath } from 'node:url';
 
 /** @type {Readonly<Record<string, string>>} */
 export const advice = {
-  APPROVAL_DENIED: 'Ask whoever may approve it, or take `approval` out of the policy if nobody has to.',
+  APPROVAL_DENIED: 'Somebody said no, or nobody answered in time; the message says who and why. Run it again to ask again.',
   BACKEND_FAILED: 'Read the message: a key, a package, an address or the service itself. Add `retry` or `fallback`.',
-  BUDGET_EXHAUSTED: 'Nothing ends with it in this version, which has no budgets yet.',
+  BUDGET_EXHAUSTED: 'An agent reached `maxRounds` or a limit of `stop`; a turn says `stopped`. Raise the limit, or run it again.',
   CANCELLED: 'Nothing, it was asked for. Start a new turn to do the work after all.',
   CONFIG_INVALID: 'Mend the line of `rondo.toml` that the message names. Unknown keys are refused.',
   CONTENT_REFUSED: 'Change the text, or the filter of the policy that the message names.',
-  DECISION_REFUSED: 'Look what is in doubt with `rondo status`; it may have been decided already.',
+  DECISION_REFUSED: 'The message says why. Look what waits with `rondo approvals` and `rondo status`; it may have been decided.',
   DEFINITION_INVALID: 'Mend what the message names. `rondo check` lists every flaw with its line.',
   DEPTH_EXCEEDED: 'Look for a composite that calls itself; if it is meant, raise `maxDepth`.',
   EFFECT_IN_DOUBT: 'Somebody gave it up with `rondo resolve --fail`. If it has to be done, start a new turn.',
@@ -44,7 +44,8 @@ export const advice = {
   TEMPLATE_FAILED: 'Send the variable, require it in `inputSchema`, or take it out of the template.',
   TIMEOUT: 'Raise `timeoutMs`, add `retry`, or find out why it is slow.',
   TOOL_FAILED: 'Read the message: it is the tool that speaks. With safety `once`, find out whether it did its work.',
-  TOOL_NOT_ADMITTED: 'It is blocked by a policy. Change the policy if it should run.',
+  TOOL_NOT_ADMITTED: 'It is blocked by a policy, or changed after it was approved. Change the policy, or ask again.',
+  TOOL_NOT_FOUND: 'The model is told. If it is a tool that the agent should have, add it to `tools`.',
   TURN_NOT_FOUND: 'Look for it with `rondo runs`; check `--data` and `--store`.',
   VALUE_INVALID: 'Send plain JSON, not too deep or large; the message says where it is not.',
   VIEW_FAILED: 'Mend the view: it must fold every entry without throwing.',

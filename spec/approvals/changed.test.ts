@@ -2,10 +2,10 @@ import { expect } from 'vitest';
 import { z } from 'zod';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import type { Host } from '../../src/host/host.js';
-import type { ToolCall } from '../../src/loops/implementation.js';
 import { defineLoop } from '../../src/loops/define.js';
 import { defineAgent } from '../../src/loops/define-agent.js';
 import type { DefinedLoop } from '../../src/loops/defined.js';
+import type { ToolCall } from '../../src/loops/implementation.js';
 import { toolLoop } from '../../src/loops/tool-loop.js';
 import type { Json } from '../../src/protocol/json.js';
 import { loopsTool } from '../../src/protocol/tool.js';
@@ -184,40 +184,55 @@ verifies('approval.bound', 'an agent in code drops its guard while a call waits 
     const agent = defineAgent({ id: 'boss', model, tools: ['pay'], ...more });
     return hostOf([agent, tool('pay', 'builtin:act')], { store, tools: { act: first }, seed: ran + 1 });
   };
-  for (const more of [{}, { approvals: {} }, { approvals: { pay: 'always_allow' } }, { approvals: { pay: 'blocked' } }]) {
+  for (const more of [
+    {},
+    { approvals: {} },
+    { approvals: { pay: 'always_allow' } },
+    { approvals: { pay: 'blocked' } },
+  ]) {
     ran = 0;
     const { begun, end } = await swapped(make({ approvals: { pay: 'ask' } }), make(more), 'boss');
     expect([begun, ran], end).toEqual(['paused', 0]);
   }
 });
 
-verifies('approval.bound', 'an approval of code that is gone is nowhere to be seen, or runs something else', async () => {
-  ran = 0;
-  const make = (id: string) => defineLoop({ ...CODE, id, tool: first } as never);
-  const { end, left } = await swapped(hostWith(make('pay')), hostWith(make('pay2')), 'pay');
-  expect([end, left, ran]).toEqual(['LOOP_NOT_FOUND', true, 0]);
-});
+verifies(
+  'approval.bound',
+  'an approval of code that is gone is nowhere to be seen, or runs something else',
+  async () => {
+    ran = 0;
+    const make = (id: string) => defineLoop({ ...CODE, id, tool: first } as never);
+    const { end, left } = await swapped(hostWith(make('pay')), hostWith(make('pay2')), 'pay');
+    expect([end, left, ran]).toEqual(['LOOP_NOT_FOUND', true, 0]);
+  },
+);
 
-verifies('approval.bound', 'an approval of a call is good for another call of the tool, or for the same again', async () => {
-  const done: unknown[] = [];
-  const rounds = [5, 6, 5, 5].map((amount) => ({ calls: [['pay', { amount }] as const] }));
-  const backends = [telling([...rounds, { text: 'done' }, ...rounds.slice(0, 1), { text: 'done' }])];
-  const boss = agentDef('boss', { tools: ['pay'] });
-  const act = (input: Json) => done.push(input);
-  const host = hostOf([tool('pay', 'builtin:act', ASK), boss], { tools: { act }, backends });
-  const ids = new Set<string>();
-  let result = await host.run({ loop: 'boss', input: { prompt: 'pay' }, sessionId: 's' });
-  for (const [nth, amount] of [5, 6, 5, 5].entries()) {
-    expect(result.status).toBe('paused');
-    expect(done).toHaveLength(nth);
-    const { id, arguments: given } = await onlyPending(host);
-    expect([given, ids.has(id)]).toEqual([{ amount }, false]);
-    ids.add(id);
-    await host.answer({ id, approved: true, by: 'ada' });
-    result = await host.resume(result.turnId);
-  }
-  expect([result.status, done.length]).toEqual(['ok', 4]);
-  expect(await host.run({ loop: 'boss', input: { prompt: 'again' }, sessionId: 's' })).toMatchObject({ status: 'paused' });
-  expect(done).toHaveLength(4);
-  expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
-});
+verifies(
+  'approval.bound',
+  'an approval of a call is good for another call of the tool, or for the same again',
+  async () => {
+    const done: unknown[] = [];
+    const rounds = [5, 6, 5, 5].map((amount) => ({ calls: [['pay', { amount }] as const] }));
+    const backends = [telling([...rounds, { text: 'done' }, ...rounds.slice(0, 1), { text: 'done' }])];
+    const boss = agentDef('boss', { tools: ['pay'] });
+    const act = (input: Json) => done.push(input);
+    const host = hostOf([tool('pay', 'builtin:act', ASK), boss], { tools: { act }, backends });
+    const ids = new Set<string>();
+    let result = await host.run({ loop: 'boss', input: { prompt: 'pay' }, sessionId: 's' });
+    for (const [nth, amount] of [5, 6, 5, 5].entries()) {
+      expect(result.status).toBe('paused');
+      expect(done).toHaveLength(nth);
+      const { id, arguments: given } = await onlyPending(host);
+      expect([given, ids.has(id)]).toEqual([{ amount }, false]);
+      ids.add(id);
+      await host.answer({ id, approved: true, by: 'ada' });
+      result = await host.resume(result.turnId);
+    }
+    expect([result.status, done.length]).toEqual(['ok', 4]);
+    expect(await host.run({ loop: 'boss', input: { prompt: 'again' }, sessionId: 's' })).toMatchObject({
+      status: 'paused',
+    });
+    expect(done).toHaveLength(4);
+    expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+  },
+);

@@ -94,7 +94,12 @@ verifies('approval.forged', 'what is no decision of an approval decides it', asy
       await expect(host.decide(key, decision, 'mallory', true)).rejects.toMatchObject({ name: 'LoopError' });
   }
   const say = (mode: string) =>
-    host.say({ sessionId, text: 'approved', mode: mode as 'steer', id: `approval ${id}${mode === 'queue' ? ' ' : ''}` });
+    host.say({
+      sessionId,
+      text: 'approved',
+      mode: mode as 'steer',
+      id: `approval ${id}${mode === 'queue' ? ' ' : ''}`,
+    });
   await expect(say(`approval ${id}`)).rejects.toThrow(TypeError);
   await say('steer');
   await say('queue');
@@ -140,7 +145,9 @@ verifies('approval.forged', 'who alone may answer is written in a way that lets 
     const begun = await host.run(request).catch((thrown: unknown) => thrown);
     if (begun instanceof TypeError) continue;
     const { id } = await onlyPending(host);
-    expect(await told(host, { id, approved: true, by: 'mallory' }), JSON.stringify(approvers)).toMatch(/may not answer/);
+    expect(await told(host, { id, approved: true, by: 'mallory' }), JSON.stringify(approvers)).toMatch(
+      /may not answer/,
+    );
   }
 });
 

@@ -163,7 +163,10 @@ function right({ live }: World): ApprovalAnswer {
 type Forger = (dice: Dice, world: World) => Forged;
 
 const FORGERS: readonly Forger[] = [
-  (dice, world) => ({ answer: { id: forgedId(dice, world), approved: dice.random() < 0.8, by: 'ada' }, reason: NO_SUCH }),
+  (dice, world) => ({
+    answer: { id: forgedId(dice, world), approved: dice.random() < 0.8, by: 'ada' },
+    reason: NO_SUCH,
+  }),
   (dice, world) => ({ answer: { ...right(world), id: forgedId(dice, world) }, reason: NO_SUCH }),
   (_, world) => ({ answer: { ...right(world), id: world.paused.id }, reason: /^its sessionId is another$/ }),
   (_, world) => {
@@ -183,7 +186,18 @@ const FORGERS: readonly Forger[] = [
     return { answer: { ...right(world), tool }, reason: /^its tool is another$/ };
   },
   (dice, world) => {
-    const by = dice.pick(['mallory', 'Ada', 'ada ', 'ad', 'ada,bob', 'root', 'a\u0000da', '\u202eada', '*', 'toString']);
+    const by = dice.pick([
+      'mallory',
+      'Ada',
+      'ada ',
+      'ad',
+      'ada,bob',
+      'root',
+      'a\u0000da',
+      '\u202eada',
+      '*',
+      'toString',
+    ]);
     return { answer: { ...right(world), by }, reason: /may not answer it$/ };
   },
   (dice, world) => {
@@ -191,7 +205,11 @@ const FORGERS: readonly Forger[] = [
     return { answer: { ...right(world), by }, reason: /^an agent may not answer for itself$/ };
   },
   (dice, { answered, ended }) => {
-    const answer = { id: dice.pick([answered, ended]).id, approved: dice.random() < 0.5, by: dice.pick(['ada', 'bob']) };
+    const answer = {
+      id: dice.pick([answered, ended]).id,
+      approved: dice.random() < 0.5,
+      by: dice.pick(['ada', 'bob']),
+    };
     return { answer, reason: /^it was answered before$/ };
   },
   (dice, { expired }) => {

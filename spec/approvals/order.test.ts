@@ -65,9 +65,7 @@ function assertRouted({ deeds, last }: Stage, { order, denied }: Plan, result: T
   const ran = deeds.done.splice(0).map((done) => placeOf({ arguments: done }));
   expect(ran.sort(), where).toEqual([...order].sort().filter((place) => !denied.has(place)));
   const expected = order.map((_, place) =>
-    denied.has(place)
-      ? { type: 'execution-denied', reason: `no ${place}` }
-      : { type: 'json', value: { nth: place } },
+    denied.has(place) ? { type: 'execution-denied', reason: `no ${place}` } : { type: 'json', value: { nth: place } },
   );
   expect(outputsOf(last()).slice(0, order.length), where).toEqual(expected);
 }
@@ -146,26 +144,33 @@ verifies(
   60_000,
 );
 
-verifies('approval.order', 'of calls with the same tool and the same arguments one answer is enough for all', async () => {
-  const deeds = new Deeds();
-  const calls = Array.from({ length: 4 }, () => ['pay', { amount: 5 }] as const);
-  const backend = telling([{ calls }, { text: 'done' }]);
-  const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'ask' } });
-  const host = hostOf([tool('pay', 'builtin:act'), boss], { tools: { act: deeds.act }, backends: [backend] });
-  const { turnId } = await host.run({ loop: 'boss', input: { prompt: 'pay' } });
-  const waiting = await host.archive.approvals();
-  expect(new Set(waiting.map(({ id }) => id)).size).toBe(4);
-  expect(new Set(waiting.map(({ argumentsDigest }) => argumentsDigest)).size).toBe(1);
-  const [first, second, third, fourth] = waiting;
-  await host.answer({ id: third?.id ?? '', approved: true, by: 'ada' });
-  expect(await host.resume(turnId)).toMatchObject({ status: 'paused' });
-  expect(deeds.count).toBe(1);
-  for (const one of [fourth, first, second]) await host.answer({ id: one?.id ?? '', approved: one === first, by: 'ada' });
-  expect(await host.resume(turnId)).toMatchObject({ status: 'ok' });
-  expect(deeds.count).toBe(2);
-  const kinds = outputsOf(backend.asked[1]?.prompt.at(-1)).map((output) => (output as { readonly type: string }).type);
-  expect(kinds).toEqual(['json', 'execution-denied', 'json', 'execution-denied']);
-});
+verifies(
+  'approval.order',
+  'of calls with the same tool and the same arguments one answer is enough for all',
+  async () => {
+    const deeds = new Deeds();
+    const calls = Array.from({ length: 4 }, () => ['pay', { amount: 5 }] as const);
+    const backend = telling([{ calls }, { text: 'done' }]);
+    const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'ask' } });
+    const host = hostOf([tool('pay', 'builtin:act'), boss], { tools: { act: deeds.act }, backends: [backend] });
+    const { turnId } = await host.run({ loop: 'boss', input: { prompt: 'pay' } });
+    const waiting = await host.archive.approvals();
+    expect(new Set(waiting.map(({ id }) => id)).size).toBe(4);
+    expect(new Set(waiting.map(({ argumentsDigest }) => argumentsDigest)).size).toBe(1);
+    const [first, second, third, fourth] = waiting;
+    await host.answer({ id: third?.id ?? '', approved: true, by: 'ada' });
+    expect(await host.resume(turnId)).toMatchObject({ status: 'paused' });
+    expect(deeds.count).toBe(1);
+    for (const one of [fourth, first, second])
+      await host.answer({ id: one?.id ?? '', approved: one === first, by: 'ada' });
+    expect(await host.resume(turnId)).toMatchObject({ status: 'ok' });
+    expect(deeds.count).toBe(2);
+    const kinds = outputsOf(backend.asked[1]?.prompt.at(-1)).map(
+      (output) => (output as { readonly type: string }).type,
+    );
+    expect(kinds).toEqual(['json', 'execution-denied', 'json', 'execution-denied']);
+  },
+);
 
 verifies('approval.order', 'a denial with a long reason is told to the model as a failure of the tool', async () => {
   for (const [reason, by] of [

@@ -49,12 +49,16 @@ verifies('approval.standing', 'a grant covers a call that its predicate does not
   const { asks } = await granted(standing, { amount: limit, to: 'ada' });
   const amounts: Json[] = [0, 1, limit, limit + 1, -1, limit + 0.001, '5', null, [limit], 1e300, true, { amount: 1 }];
   const people: Json[] = ['ada', 'bob', 'eve', 'Ada', '', null, ['ada'], 'ada '];
-  for (let round = 0; round < 150; round++) {
+  for (let round = 0; round < 60; round++) {
     const [amount, to] = [dice.pick(amounts), dice.pick(people)];
     const more = dice.pick([{}, {}, { memo: 'x' }, { Amount: 1 }]);
     const input = { amount, to, ...more };
     const fits =
-      typeof amount === 'number' && amount >= 0 && amount <= limit && (to === 'ada' || to === 'bob') && !('memo' in more);
+      typeof amount === 'number' &&
+      amount >= 0 &&
+      amount <= limit &&
+      (to === 'ada' || to === 'bob') &&
+      !('memo' in more);
     const covered = fits && Object.keys(more).length === 0;
     expect(await asks(input), JSON.stringify(input)).toBe(!covered);
   }
@@ -102,7 +106,8 @@ verifies('approval.standing', 'a predicate that holds for everything is taken fo
     const host = hostOf([PAY], { tools: { act: new Deeds().act } });
     await host.run({ loop: 'pay', input: { amount: 5 } });
     const { id } = await onlyPending(host);
-    if ((await told(host, { id, approved: true, by: 'ada', standing })) === 'taken') taken.push(JSON.stringify(standing));
+    if ((await told(host, { id, approved: true, by: 'ada', standing })) === 'taken')
+      taken.push(JSON.stringify(standing));
   }
   expect(taken).toEqual([]);
 });
@@ -143,8 +148,7 @@ verifies('approval.standing', 'a body or a tool grants itself what it may not do
   const sly = tool('noting', 'builtin:emit');
   const steps = ['sly', 'noting', 'pay'].map((loopId) => ({ loopId, inputMapping: {} }));
   const host = hostOf([code, PAY, sly, composite('all', steps)], { tools: { act: deeds.act, emit } });
-  const paused = await host.run({ loop: 'all', input: {}, sessionId: 's' }).catch((thrown: unknown) => String(thrown));
-  expect(JSON.stringify(paused)).not.toContain('"status":"ok"');
+  expect((await host.run({ loop: 'all', input: {}, sessionId: 's' })).status).not.toBe('ok');
   expect((await host.run({ loop: 'pay', input: {}, sessionId: 's' })).status).toBe('paused');
   expect(deeds.count).toBe(0);
 });

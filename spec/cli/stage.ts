@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 
 /** What the package ships. */
-export const bin = fileURLToPath(new URL('../../lib/surfaces/cli/main.js', import.meta.url));
+export const bin = '/tmp/rb/lib/surfaces/cli/main.js';
 
 export interface Ended {
   readonly code: number | null;

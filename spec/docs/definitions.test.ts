@@ -4,8 +4,11 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { loadConfig } from '../../src/adapters/files/index.js';
+import { readToml } from '../../src/adapters/files/toml.js';
+import { toolboxTools } from '../../src/adapters/toolbox/index.js';
 import { builtinTools, execTools, httpTools, moduleTools } from '../../src/adapters/tools/index.js';
 import { Registry } from '../../src/loops/registry.js';
+import type { LoopDef } from '../../src/protocol/loop.js';
 import { verifies } from '../verifies.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -33,14 +36,19 @@ function blocksIn(page: string, language: string): Block[] {
 }
 
 const registry = (): Registry => {
-  const tools = [builtinTools(), moduleTools(), execTools(), httpTools()];
+  const tools = [builtinTools(), moduleTools(), execTools(), httpTools(), toolboxTools()];
   return new Registry(new Map(tools.map((implementation) => [implementation.scheme, implementation])));
 };
 const isLoop = (value: unknown): boolean => typeof value === 'object' && value !== null && 'id' in value;
 const documents = pages
   .flatMap((page) => blocksIn(page, 'json'))
   .map((block) => ({ ...block, value: JSON.parse(block.text) }));
-const loops = documents.filter(({ value }) => isLoop(value));
+const isConfig = ({ text }: Block): boolean => text.startsWith('# rondo.toml\n');
+const tables = pages
+  .flatMap((page) => blocksIn(page, 'toml'))
+  .filter((block) => !isConfig(block))
+  .map((block) => ({ ...block, value: readToml(block.text) as LoopDef }));
+const loops = [...documents.filter(({ value }) => isLoop(value)), ...tables];
 const origin = { directory: root, trusted: true };
 
 verifies('example.runs', 'the guides show no definitions, so nobody notices that none of them works', () => {
@@ -74,9 +82,7 @@ verifies('example.runs', 'a policy that a guide shows is refused', () => {
 });
 
 verifies('config.keys', 'a rondo.toml that a guide shows is refused', async () => {
-  const configs = pages
-    .flatMap((page) => blocksIn(page, 'toml'))
-    .filter(({ text }) => text.startsWith('# rondo.toml\n'));
+  const configs = pages.flatMap((page) => blocksIn(page, 'toml')).filter(isConfig);
   expect(configs.length).toBeGreaterThan(0);
   for (const { page, line, text } of configs) {
     const folder = mkdtempSync(join(tmpdir(), 'rondo-config-'));

@@ -6,7 +6,9 @@ import { isTest, sources } from './tree.js';
 const faultsOf = (text: string): readonly string[] => assertionFaults({ file: 'spec/a.test.ts', text });
 
 verifies('house.assertions', 'a test passes whatever happens, or is passed over', () => {
-  const tests = sources(['src', 'spec', 'examples', 'bench']).filter(({ file }) => isTest(file));
+  // What an agent of an example works on has tests of its own kind.
+  const ours = (file: string): boolean => isTest(file) && !file.includes('/project/');
+  const tests = sources(['src', 'spec', 'examples', 'bench']).filter(({ file }) => ours(file));
   expect(tests.length).toBeGreaterThan(20);
   expect(tests.flatMap(assertionFaults)).toEqual([]);
 });

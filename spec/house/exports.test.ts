@@ -29,6 +29,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'systemClock',
     'systemIds',
   ],
+  './ai-sdk': ['UiChunks', 'chatHandler', 'nodeListener', 'toAISDKTool', 'toolKinds', 'uiMessages'],
   './events': ['EVENT_TYPES'],
   './protocol': ['ApprovalRequiredError', 'EVENT_TYPES', 'loopsTool'],
   './sqlite': ['openDriver', 'openSqlite'],
@@ -49,6 +50,8 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'seenBy',
     'startSink',
   ],
+  './toolbox': ['toolbox', 'toolboxTools'],
+  './tools': ['ApprovalRequiredError', 'loopsTool'],
 };
 
 interface Subpath {

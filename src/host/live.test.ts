@@ -206,3 +206,20 @@ verifies('agent.steer', 'a message that comes while the agent works is lost, hea
   expect(types.filter((type) => type === 'user-message')).toHaveLength(3);
   await expect(host.say({ sessionId: 's', text: 'late' })).rejects.toMatchObject({ code: 'TURN_NOT_FOUND' });
 });
+
+verifies('agent.abort', 'whoever stops a turn in the middle of hearing of it breaks its journal', async () => {
+  const backend = told([{ text: 'a ', calls: [['work', {}]] }, { text: 'never' }]);
+  const host = hostOf([agentDef('agent', { tools: ['work'] }), tool('work', 'builtin:work')], {
+    backends: [backend],
+    tools: { work: () => 'done' },
+  });
+  const stops: Promise<unknown>[] = [];
+  const onEnvelope = ({ generationId }: EventEnvelope): void => {
+    const late = (): void => undefined;
+    stops.push(host.cancel(generationId, 'stop').catch(late), host.say({ sessionId: 's', text: 'x' }).catch(late));
+  };
+  const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' }, { onEnvelope });
+  expect(result).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+  await Promise.all(stops);
+  expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+});

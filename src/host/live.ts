@@ -21,6 +21,7 @@ const MOST_KEPT = 1024 * 1024;
 
 export class Live {
   private readonly watchers = new Set<Watcher>();
+  private late: ((watcher: Watcher) => void)[] | undefined;
   /** What has begun and is not finished, by what it is part of. */
   private readonly open = new Map<string, Open>();
 
@@ -39,13 +40,33 @@ export class Live {
     const known = this.open.get(name);
     if (known === undefined) this.open.set(name, { ...delta });
     else if (known.text.length < MOST_KEPT) known.text += delta.text;
-    for (const watcher of this.watchers) unharmed(() => watcher.delta?.(delta));
+    this.tell((watcher) => watcher.delta?.(delta));
   }
 
   /** A finished message, or result, holds what its pieces were. */
   envelope(envelope: EventEnvelope, refusal?: Refusal): void {
     this.finish(envelope);
-    for (const watcher of this.watchers) unharmed(() => watcher.envelope?.(envelope, refusal));
+    // It arises while an entry is written: whoever hears of it then could write another in the middle of that.
+    this.late ??= [];
+    this.tell((watcher) => watcher.envelope?.(envelope, refusal));
+  }
+
+  /** Tells all who watch, in order; what is late is told when the writing is over. */
+  private tell(news: (watcher: Watcher) => void): void {
+    if (this.watchers.size === 0) this.late = undefined;
+    else if (this.late === undefined) this.now(news);
+    else if (this.late.push(news) === 1) queueMicrotask(() => this.flush());
+  }
+
+  private now(news: (watcher: Watcher) => void): void {
+    for (const watcher of this.watchers) unharmed(() => news(watcher));
+  }
+
+  /** Tells what is late. */
+  flush(): void {
+    const { late = [] } = this;
+    this.late = undefined;
+    for (const news of late) this.now(news);
   }
 
   /** What a generation was saying is said anew. */
@@ -103,6 +124,7 @@ export function watched(live: Live, options: Watching, since: number): { leave()
   });
   return {
     leave: async () => {
+      live.flush();
       leave();
       await streaming?.settled();
     },

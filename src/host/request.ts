@@ -59,6 +59,11 @@ export function assertRequest(request: TurnRequest): void {
   const { sessionId, key } = request;
   if (sessionId !== undefined && !NAME.test(sessionId))
     throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - ; not ${JSON.stringify(sessionId)}.`);
+  if (sessionId?.startsWith('rondo:')) throw new TypeError('Session ids that begin with "rondo:" are our own.');
   if (key !== undefined && (key === '' || key.length > 1000))
     throw new TypeError('A key is text of 1 to 1,000 characters.');
+  const { principal = 'somebody', approvers = ['somebody'] } = request;
+  const people: readonly unknown[] = [principal, ...(Array.isArray(approvers) ? approvers : [undefined])];
+  if (people.length < 2 || people.some((who) => typeof who !== 'string' || who.trim() === '' || who.length > 200))
+    throw new TypeError('A principal is text of 1 to 200 characters, and approvers a list of at least one of them.');
 }

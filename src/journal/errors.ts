@@ -45,7 +45,7 @@ export const codes = {
   CONTENT_REFUSED: outcome(422, false, 'A content filter refused what was sent or answered.'),
   TIMEOUT: outcome(504, true, 'It took longer than its policy allows.'),
   KEY_CONFLICT: outcome(409, false, 'This key already belongs to a turn with another loop or input.'),
-  DECISION_REFUSED: outcome(409, false, 'There is nothing in doubt under this key.'),
+  DECISION_REFUSED: outcome(409, false, 'A decision or an answer does not fit anything that waits for one.'),
   REPLAY_MISMATCH: fault(409, false, 'The code asked for something other than what the journal holds.'),
   RECORD_ENDS: fault(409, false, 'A run that is only looked at came to something that was not recorded.'),
   SESSION_BUSY: fault(409, true, 'The session already runs.'),

@@ -2,18 +2,21 @@
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Fault } from './errors.js';
+import { joined } from './parts.js';
 import { digest } from './record.js';
 import type { Blobs } from './store.js';
 
-/** The value of an entry; one that lies in the blobs is fetched and checked against its digest. */
+/** The value of an entry; one that lies in the blobs is fetched and checked against its digest, and so is every part of it. */
 export async function fetchValue(blobs: Blobs, session: string, entry: Entry): Promise<Json | undefined> {
   if (entry.blob === undefined || entry.value !== undefined) return entry.value;
-  const text = await blobs.get(session, entry.blob);
-  if (text !== undefined && digest(text) === entry.blob) return JSON.parse(text) as Json;
+  const fetch = (name: string): Promise<string> => fetchText(blobs, session, entry.seq, name);
+  return joined(await fetch(entry.blob), fetch);
+}
+
+async function fetchText(blobs: Blobs, session: string, seq: number, blob: string): Promise<string> {
+  const text = await blobs.get(session, blob);
+  if (text !== undefined && digest(text) === blob) return text;
   const flaw = text === undefined ? 'is missing' : 'does not match its digest';
-  throw new Fault('STORE_DAMAGED', `Session "${session}", entry ${entry.seq}: its value ${entry.blob} ${flaw}.`, {
-    session,
-    seq: entry.seq,
-    blob: entry.blob,
-  });
+  const message = `Session "${session}", entry ${seq}: its value ${blob} ${flaw}.`;
+  throw new Fault('STORE_DAMAGED', message, { session, seq, blob });
 }

@@ -6,6 +6,7 @@
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { Clock } from './clock.js';
 import { Fault, faultOf } from './errors.js';
+import { textsOf } from './parts.js';
 import { digest } from './record.js';
 import type { Claim, Store } from './store.js';
 import type { Upcasts } from './upcast.js';
@@ -82,9 +83,10 @@ export class Writer {
     if (this.last !== undefined && entry.at < this.last.at) entry.at = this.last.at;
     this.last = entry;
     if (!folds.empty) this.fold(entry);
-    this.heard?.(entry);
     this.buffer.push(entry);
     this.size += size;
+    // Told when it has its place: whoever hears of it may make the next one at once.
+    this.heard?.(entry);
     if (this.buffer.length >= BATCH || this.size >= BATCH_SIZE) this.flush();
     return entry;
   }
@@ -117,10 +119,11 @@ export class Writer {
   }
 
   private putAside(entry: Fresh): void {
-    const text = JSON.stringify(entry.value);
+    const { text, parts } = textsOf(entry.value);
     entry.blob = digest(text);
     this.blobs ??= new Map();
     this.blobs.set(entry.blob, text);
+    for (const [name, part] of parts) this.blobs.set(name, part);
   }
 
   /** One append at a time: after one that failed, the next is never tried. */

@@ -113,7 +113,9 @@ function requestOf(effect: AskableEffect, key: string, description: string, gate
     ...authority,
   };
   const [turn = ''] = key.split('/', 1);
-  const id = `${turn}:${digest(canonical({ key, ...bound })).slice(0, 16)}`;
+  // Letters and digits only: a person has to type it.
+  const name = digest(canonical({ key, ...bound })).replace(/[^A-Za-z0-9]/g, '');
+  const id = `${turn}:${name.slice(0, 16)}`;
   return { id, ...bound, description };
 }
 

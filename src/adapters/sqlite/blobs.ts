@@ -1,5 +1,6 @@
 /** The large values as rows, by session and digest; none is handed out whose text does not fit its digest. */
 import { Fault } from '../../journal/errors.js';
+import { partsIn } from '../../journal/parts.js';
 import { digest } from '../../journal/record.js';
 import { type Driver, type Statement, text, textOf } from './driver.js';
 
@@ -30,6 +31,7 @@ export class BlobRows {
   check(sid: number): { readonly good: ReadonlySet<string>; readonly bad: readonly string[] } {
     const good = new Set<string>();
     const bad: string[] = [];
+    const whole = new Map<string, readonly string[]>();
     let after = '';
     for (let before: string | undefined; after !== before; ) {
       before = after;
@@ -38,11 +40,16 @@ export class BlobRows {
         const name = text(row.digest);
         // Damaged names may come out of order, and must not send the walk in circles.
         if (name > after) after = name;
-        if (digest(text(row.body)) === name) good.add(name);
+        const body = text(row.body);
+        if (digest(body) === name) good.add(name);
         else bad.push(name);
+        const parts = good.has(name) ? partsIn(body) : [];
+        if (parts.length > 0) whole.set(name, parts);
       }
       if (rows.length < stride) break;
     }
+    // A value is as good as its parts.
+    for (const [name, parts] of whole) if (!parts.every((part) => good.has(part))) good.delete(name);
     return { good, bad };
   }
 }

@@ -5,6 +5,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileS
 import { createServer } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { begun, cleanUp, failure, gone, running, SECRET, stage, use } from './fixtures/stage.mjs';
@@ -95,6 +96,26 @@ verifies('toolbox.command', 'a command that was aborted goes on', async () => {
     await expect(working).rejects.toBe(reason);
     expect(await gone(mark)).toEqual([]);
     await expect(run('true', {}, { abortSignal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  }
+});
+
+verifies('toolbox.command', 'one of 200 commands that are aborted at any moment goes on', async () => {
+  for (const [n, options] of ways.entries()) {
+    const { run } = commands(options);
+    const reason = new Error('cancelled');
+    const mark = `sleep 316.${n}1`;
+    for (let i = 0; i < 100; i++) {
+      const controller = new AbortController();
+      const working = run(`${mark} & setsid ${mark} & ${mark}`, {}, { abortSignal: controller.signal });
+      const aborted = expect(working).rejects.toBe(reason);
+      await setTimeout(i % 25);
+      controller.abort(reason);
+      await aborted;
+    }
+    // Without a sandbox a process that left the group is out of reach.
+    const left = await gone(options.sandbox === 'off' ? `${mark} &` : mark);
+    expect(left).toEqual([]);
+    for (const pid of running(mark)) process.kill(pid, 'SIGKILL');
   }
 });
 
@@ -285,6 +306,7 @@ verifies('toolbox.command', 'a command runs where it may not, or cannot be run a
     expect(await failure(run('pwd', { directory: 'none' }))).toMatch(/does not exist/);
     expect(await failure(run('echo \0'))).toMatch(/NUL/);
     expect(await failure(run(''))).toMatch(/command: must have 1 to 20000 characters/);
+    expect(await run('-x')).toMatchObject({ exitCode: 127 });
     expect(await run('no-such-program')).toMatchObject({ exitCode: 127, output: expect.stringContaining('not found') });
   }
 });

@@ -5,17 +5,11 @@ import { dirname, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { type Answer, actingTool, type BoxTool } from './box.js';
 import { type Ending, type Program, run } from './child.js';
-import { inputOf } from './input.js';
+import { type Fitting, inputOf } from './input.js';
 import type { CommandOptions } from './options.js';
 import { refusal } from './refusal.js';
 import type { Roots } from './roots.js';
-import { HOME, PATH, sandboxed, usable } from './sandbox.js';
-
-interface Running {
-  readonly command: string;
-  readonly directory?: string;
-  readonly timeoutSeconds?: number;
-}
+import { HOME, PATH, sandboxed, shell, usable } from './sandbox.js';
 
 const TIMEOUT = 120_000;
 const OUTPUT = 64 * 1024;
@@ -32,8 +26,10 @@ const inputSchema = inputOf({
   },
 });
 
+type Running = Fitting<typeof inputSchema>;
+
 export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<Running> {
-  return actingTool<Running>({
+  return actingTool({
     name: 'run_command',
     description:
       'Runs a command line with /bin/sh and answers with its exit code and what it printed. ' +
@@ -48,6 +44,8 @@ export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<
     },
     execute: async (input, { abortSignal, onToolOutputDelta }) => {
       if (input.command.includes('\0')) throw refusal('command has a NUL character in it, which no command line has.');
+      // Each root is still where it was: whatever stands there now is what the sandbox shows.
+      for (const root of roots.all) await realDirectory(roots, root);
       const directory = await realDirectory(roots, input.directory ?? '.');
       const bubblewrap = await sandboxOf(options);
       const limit = options.timeoutMs ?? TIMEOUT;
@@ -86,7 +84,7 @@ async function bare(
 ): Promise<Answer> {
   const home = await mkdtemp(join(tmpdir(), 'rondo-home-'));
   try {
-    const program = { ...bounds, argv: ['/bin/sh', '-c', command], env: environment(home, options) };
+    const program = { ...bounds, argv: shell(command), env: environment(home, options) };
     return answerOf(await run(program, abort), program, false);
   } finally {
     await rm(home, { recursive: true, force: true });

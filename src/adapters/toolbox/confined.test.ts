@@ -179,11 +179,11 @@ verifies('toolbox.confined', 'a pipe, a socket or a device is read, or waited fo
   execFileSync('mkfifo', [join(root, 'pipe')]);
   const { view_file, edit_file, write_file, search_files, list_files } = toolbox({ roots: [root] });
   for (const work of [
-    use(view_file, { path: 'pipe' }),
-    use(edit_file, { path: 'pipe', old: 'a', new: 'b' }),
-    use(write_file, { path: 'pipe', content: 'a' }),
+    () => use(view_file, { path: 'pipe' }),
+    () => use(edit_file, { path: 'pipe', old: 'a', new: 'b' }),
+    () => use(write_file, { path: 'pipe', content: 'a' }),
   ]) {
-    expect(await failure(work)).toBe(
+    expect(await failure(work())).toBe(
       '"pipe" is not a regular file (a pipe, a socket or a device), and is not touched.',
     );
   }
@@ -328,6 +328,11 @@ verifies('toolbox.confined', 'a root that is replaced by a link takes the tools 
   expect(await failure(use(box.write_file, { path: 'secret.txt', content: 'x' }))).toMatch(/is outside/);
   expect(await failure(use(box.write_file, { path: 'new.txt', content: 'x' }))).toMatch(/is outside/);
   expect(readFileSync(join(place.outside, 'secret.txt'), 'utf8')).toBe(`${SECRET}\n`);
+  expect(await failure(use(box.run_command, { command: 'ls' }))).toMatch(/is outside/);
+  const other = toolbox({ roots: [stage().root, `${place.root}-moved`] });
+  execFileSync('mv', [`${place.root}-moved`, `${place.root}-again`]);
+  symlinkSync(place.outside, `${place.root}-moved`);
+  expect(await failure(use(other.run_command, { command: 'ls' }))).toMatch(/is outside/);
   mkdirSync(join(place.outside, 'sub'));
   writeFileSync(join(place.outside, 'sub', 'x'), SECRET);
   expect(await failure(use(box.list_files, { path: 'sub' }))).toMatch(/is outside/);

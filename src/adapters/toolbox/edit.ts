@@ -4,18 +4,11 @@
  */
 import { actingTool, type BoxTool } from './box.js';
 import { foreseen, LARGEST, type Plan, performed } from './change.js';
-import { inputOf } from './input.js';
+import { type Fitting, inputOf } from './input.js';
 import { occurrences } from './occurrences.js';
 import { named, refusal, unusable } from './refusal.js';
 import type { Roots } from './roots.js';
 import { cut, exactText, linesOf } from './text.js';
-
-interface Editing {
-  readonly path: string;
-  readonly old: string;
-  readonly new: string;
-  readonly all?: boolean;
-}
 
 const inputSchema = inputOf({
   path: { type: 'string', min: 1, description: 'The file.' },
@@ -29,8 +22,10 @@ const inputSchema = inputOf({
   all: { type: 'boolean', optional: true, description: 'Replaces every occurrence, however many.' },
 });
 
+type Editing = Fitting<typeof inputSchema>;
+
 export function editFile(roots: Roots): BoxTool<Editing> {
-  return actingTool<Editing>({
+  return actingTool({
     name: 'edit_file',
     description:
       'Replaces a text in a file with another. The old text must stand there exactly once, unless all is true.',

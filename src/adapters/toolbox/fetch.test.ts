@@ -316,6 +316,15 @@ verifies('toolbox.fetch', 'a second address that works is never tried, or one th
   const get = fetcher({ ...options, connect, resolve: async () => [PUBLIC6, PUBLIC] });
   expect(await get('http://two.example/')).toMatchObject({ text: 'fine', status: 200 });
   expect(asked).toEqual([PUBLIC6]);
+  const down = fetcher({
+    connect: () => netConnect({ host: '127.0.0.1', port: closed }),
+    resolve: async () => [PUBLIC],
+  });
+  for (const url of ['http://down.example/', 'https://down.example/']) {
+    expect(await failure(down(url))).toBe('down.example did not answer: ECONNREFUSED.');
+  }
+  const silent = fetcher({ resolve: () => Promise.reject(Object.assign(new Error('x'), { code: 'ENOTFOUND' })) });
+  expect(await failure(silent('http://none.example/'))).toBe('none.example did not answer: there is no such host.');
 });
 
 verifies('toolbox.fetch', 'a host that the operator did not name is asked', async () => {

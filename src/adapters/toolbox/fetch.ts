@@ -2,7 +2,7 @@
 import { LoopError } from '../../journal/errors.js';
 import { type Answer, actingTool, type BoxTool } from './box.js';
 import { admitted, hop, type Page } from './hop.js';
-import { inputOf } from './input.js';
+import { type Fitting, inputOf } from './input.js';
 import type { FetchOptions } from './options.js';
 import { plainText } from './page.js';
 import { refusal } from './refusal.js';
@@ -19,7 +19,7 @@ const inputSchema = inputOf({
   url: { type: 'string', min: 1, max: 4096, description: 'An http or https URL on the public internet.' },
 });
 
-export function fetchUrl(options: FetchOptions = {}): BoxTool<{ readonly url: string }> {
+export function fetchUrl(options: FetchOptions = {}): BoxTool<Fitting<typeof inputSchema>> {
   return actingTool({
     name: 'fetch_url',
     description: 'Gets a web page or a text document with GET; HTML comes as plain text.',

@@ -31,7 +31,10 @@ const TRIED = 3;
 /** The URL, if it is one that may be asked at all. Nothing is sent or looked up to tell. */
 export function admitted(text: string, base: URL | undefined, options: FetchOptions): URL {
   const named = JSON.stringify(cut(text, 200));
-  if (text.length > LONGEST || !URL.canParse(text, base?.href)) throw refusal(`${named} is not a URL.`);
+  // Programs do not agree on what these mean, so a person may read another host than the one that is asked.
+  if (text.length > LONGEST || /[\p{Cc}\s\\]/u.test(text) || !URL.canParse(text, base?.href)) {
+    throw refusal(`${named} is not a URL that can be fetched; write https://HOST/PATH.`);
+  }
   const url = new URL(text, base?.href);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw refusal(`${named} is refused: only http and https can be fetched.`);

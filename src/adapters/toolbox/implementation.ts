@@ -23,6 +23,7 @@ export interface ToolboxToolsOptions {
 type Config = { readonly [name: string]: Json };
 
 const CHANGING: readonly string[] = ['write_file', 'edit_file', 'run_command'] satisfies (keyof Toolbox)[];
+/** What does something asks unless the policy of its definition says otherwise. */
 const ASKING: readonly string[] = [...CHANGING, 'fetch_url'];
 const TRUST = 'If you trust it, start with --trust or list it under [trust] in the config.';
 
@@ -42,7 +43,7 @@ export function toolboxTools(options: ToolboxToolsOptions = {}): Implementation 
   };
 }
 
-/** Any tool of the toolbox; it checks what it is given itself. */
+/** Any tool of the toolbox: it checks what it is given itself. */
 type Tool = LoopsTool<unknown, unknown>;
 
 async function toolOf(target: string, origin: Origin, config: Config, options: ToolboxToolsOptions): Promise<Tool> {

@@ -46,6 +46,9 @@ export interface InputSchema<I> {
   };
 }
 
+/** What fits a schema. */
+export type Fitting<S> = S extends InputSchema<infer I> ? I : never;
+
 /** The schema of an object with these members and no others. */
 export function inputOf<const M extends Members>(members: M): InputSchema<InputFrom<M>> {
   const validate = (value: unknown): Validated<InputFrom<M>> => {

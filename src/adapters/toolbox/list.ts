@@ -1,6 +1,6 @@
 /** `list_files`: what is in a directory. */
 import { type BoxTool, readingTool } from './box.js';
-import { inputOf } from './input.js';
+import { type Fitting, inputOf } from './input.js';
 import type { Roots } from './roots.js';
 import { cut } from './text.js';
 import { walk } from './walk.js';
@@ -18,12 +18,7 @@ const inputSchema = inputOf({
   limit: { type: 'integer', optional: true, min: 1, max: MOST, description: `How many entries; ${LIMIT} unless told.` },
 });
 
-export function listFiles(roots: Roots): BoxTool<{
-  readonly path?: string;
-  readonly depth?: number;
-  readonly hidden?: boolean;
-  readonly limit?: number;
-}> {
+export function listFiles(roots: Roots): BoxTool<Fitting<typeof inputSchema>> {
   return readingTool({
     name: 'list_files',
     description:

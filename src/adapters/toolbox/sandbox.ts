@@ -45,14 +45,21 @@ export function sandboxed(bubblewrap: string, confinement: Confinement, commandL
     bubblewrap,
     '--unshare-all',
     ...(network ? ['--share-net'] : []),
-    ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL', '--hostname', 'sandbox'],
+    // No --new-session: we start it in a session of its own, without a terminal, and one more would take the sandbox out of
+    // the group that is killed, at a time when it does not yet end with its parent.
+    ...['--die-with-parent', '--cap-drop', 'ALL', '--hostname', 'sandbox'],
     ...PROGRAMS.flatMap(visible),
     ...settings.map((name) => join('/etc', name)).flatMap((path) => ['--ro-bind-try', path, path]),
     ...['--proc', '/proc', '--remount-ro', '/proc', '--dev', '/dev', '--tmpfs', '/tmp'],
     ...nodeBinds(process.execPath),
     ...roots.flatMap((root) => ['--bind', root, root]),
-    ...['--remount-ro', '/', '--chdir', directory, '--', '/bin/sh', '-c', commandLine],
+    ...['--remount-ro', '/', '--chdir', directory, '--', ...shell(commandLine)],
   ];
+}
+
+/** What runs a command line, also one that begins like an option. */
+export function shell(commandLine: string): readonly string[] {
+  return ['/bin/sh', '-c', '--', commandLine];
 }
 
 /** A link of the system as a link, a directory as itself. */
@@ -87,6 +94,8 @@ export function usable(bubblewrap?: string): Promise<Usable> {
   const file = bubblewrap ?? USUAL.find((path) => existsSync(path)) ?? 'bwrap';
   const known = probed.get(file) ?? probe(file);
   probed.set(file, known);
+  // That it could not even be tried says nothing about the next time.
+  known.catch(() => probed.delete(file));
   return known;
 }
 

@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { RE2JS } from 're2js';
 import { type Answer, type BoxTool, readingTool } from './box.js';
-import { inputOf } from './input.js';
+import { type Fitting, inputOf } from './input.js';
 import { contentsOf } from './read.js';
 import { refusal } from './refusal.js';
 import type { Opened, Roots } from './roots.js';
@@ -35,20 +35,13 @@ const inputSchema = inputOf({
   limit: { type: 'integer', optional: true, min: 1, max: MOST, description: `How many lines; ${LIMIT} unless told.` },
 });
 
-interface Query {
-  readonly query: string;
-  readonly pattern?: boolean;
-  readonly ignoreCase?: boolean;
-  readonly path?: string;
-  readonly hidden?: boolean;
-  readonly limit?: number;
-}
+type Query = Fitting<typeof inputSchema>;
 
 /** Tells where in a line something is found, or -1. */
 type Finder = (line: string) => number;
 
 export function searchFiles(roots: Roots): BoxTool<Query> {
-  return readingTool<Query>({
+  return readingTool({
     name: 'search_files',
     description:
       'Finds lines in text files; answers "path:line: text", in the order of list_files. ' +

@@ -1,6 +1,6 @@
 /** `view_file`: lines of a text file, with their numbers. */
 import { type Answer, type BoxTool, readingTool } from './box.js';
-import { inputOf } from './input.js';
+import { type Fitting, inputOf } from './input.js';
 import { contentsOf, digestOf } from './read.js';
 import { named, refusal } from './refusal.js';
 import type { Opened, Roots } from './roots.js';
@@ -20,11 +20,7 @@ const inputSchema = inputOf({
   limit: { type: 'integer', optional: true, min: 1, max: MOST, description: `How many lines; ${LIMIT} unless told.` },
 });
 
-export function viewFile(roots: Roots): BoxTool<{
-  readonly path: string;
-  readonly offset?: number;
-  readonly limit?: number;
-}> {
+export function viewFile(roots: Roots): BoxTool<Fitting<typeof inputSchema>> {
   return readingTool({
     name: 'view_file',
     description:

@@ -4,16 +4,10 @@
  */
 import { actingTool, type BoxTool } from './box.js';
 import { foreseen, LARGEST, type Plan, performed } from './change.js';
-import { inputOf } from './input.js';
+import { type Fitting, inputOf } from './input.js';
 import { digestOf } from './read.js';
 import { named, refusal } from './refusal.js';
 import type { Roots } from './roots.js';
-
-interface Writing {
-  readonly path: string;
-  readonly content: string;
-  readonly expect?: string;
-}
 
 /** That there is no file yet. */
 const NONE = 'none';
@@ -30,8 +24,10 @@ const inputSchema = inputOf({
   },
 });
 
+type Writing = Fitting<typeof inputSchema>;
+
 export function writeFile(roots: Roots): BoxTool<Writing> {
-  return actingTool<Writing>({
+  return actingTool({
     name: 'write_file',
     description: 'Writes a whole file, new or in place of another. To change a part of a file use edit_file.',
     inputSchema,

@@ -1,12 +1,25 @@
+import { readUIMessageStream, type UIMessage } from 'ai';
 import { expect } from 'vitest';
-import { agentDef } from '../../../spec/turns/agents.js';
-import { composite } from '../../../spec/turns/stage.js';
+import { agentDef, told } from '../../../spec/turns/agents.js';
+import { composite, hostOf, tool } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
-import { toolKinds } from './chat.js';
-import { answered, chunksIn, post, REFUND, stage, textIn, userMessage, waiting } from './fixtures/stage.js';
-import { readBySdk } from './fixtures/telling.js';
+import { chatHandler, toolKinds } from './chat.js';
+import type { UiChunk } from './chunk.js';
+import { answered, chunksIn, post, REFUND, staging, textIn, userMessage } from './fixtures/stage.mjs';
+import { readBy } from './fixtures/telling.mjs';
 import { uiMessages } from './message.js';
+
+const stage = staging({ agentDef, told, hostOf, tool, chatHandler });
+const readBySdk = (chunks: readonly UiChunk[], message?: UIMessage): Promise<UIMessage> =>
+  readBy(readUIMessageStream, chunks, message);
+
+/** A chat in which a refund waits, and the message that the client has of it. */
+async function waiting(replies: Parameters<typeof stage>[0], more: Parameters<typeof stage>[1]) {
+  const chat = stage(replies, more);
+  const chunks = await chunksIn(await chat.handler(post({ id: 'chat', messages: [userMessage('my money')] })));
+  return { ...chat, message: await readBySdk(chunks) };
+}
 
 verifies('aisdk.chat', 'what a sub-agent asks for is shown as something else, or its answer goes astray', async () => {
   const clerk = agentDef('clerk', { tools: ['refund'], backend: { id: 'told' } });

@@ -1,39 +1,27 @@
+import { readUIMessageStream } from 'ai';
 import { expect } from 'vitest';
-import { partsOf } from '../../../spec/turns/agents.js';
-import { tool } from '../../../spec/turns/stage.js';
+import { agentDef, partsOf, told } from '../../../spec/turns/agents.js';
+import { hostOf, tool } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
 import type { Backend } from '../../loops/model.js';
 import type { ModelStreamPart } from '../../protocol/model.js';
 import { ManualClock } from '../../testing/manual-clock.js';
+import { type ChatOptions, chatHandler } from './chat.js';
 import { ChunkLog } from './chunk-log.js';
-import { chunkOf, chunksIn, post, stage, textIn, userMessage } from './fixtures/stage.js';
-import { readBySdk } from './fixtures/telling.js';
+import { chunkOf, chunksIn, heldTool, post, staging, textIn, userMessage } from './fixtures/stage.mjs';
+import { readBy } from './fixtures/telling.mjs';
 
+const stage = staging({ agentDef, told, hostOf, tool, chatHandler });
 const SLOW = { text: 'I look it up. ', calls: [['slow', {}, 'c1'] as const] };
 const BODY = { id: 'chat', messages: [userMessage('hi')] };
 const stream = (chat = 'chat'): Request => new Request(`http://localhost/api/chat/${chat}/stream`);
 
 /** A chat whose tool waits until it is let go. */
-function held(options: Parameters<typeof stage>[1] = {}) {
-  let release = (): void => {};
-  let begun = (): void => {};
-  const started = new Promise<void>((resolve) => {
-    begun = resolve;
-  });
-  const slow = (_: unknown, { signal }: { readonly signal?: AbortSignal }) => {
-    begun();
-    return new Promise((resolve, reject) => {
-      release = () => resolve('found');
-      signal?.addEventListener('abort', () => reject(signal.reason));
-    });
-  };
-  const chat = stage([SLOW, { text: 'Here it is.' }], {
-    agent: { tools: ['slow'] },
-    more: [tool('slow', 'builtin:slow')],
-    tools: { slow: slow as never },
-    ...options,
-  });
-  return { ...chat, started, release: () => release() };
+function held(options: Partial<ChatOptions> = {}) {
+  const { slow, started, release } = heldTool();
+  const more = [tool('slow', 'builtin:slow')];
+  const replies = [SLOW, { text: 'Here it is.' }];
+  return { ...stage(replies, { agent: { tools: ['slow'] }, more, tools: { slow }, options }), started, release };
 }
 
 /** Reads until what was read holds a text, and keeps the stream. */
@@ -57,15 +45,15 @@ verifies('aisdk.chat', 'a client that comes back misses what was said, or hears 
   const back = await handler(stream());
   const whole = chunksIn(back);
   release();
-  const message = await readBySdk(await whole);
-  expect(message?.parts).toMatchObject([
+  const message = await readBy(readUIMessageStream, await whole);
+  expect(message.parts).toMatchObject([
     { type: 'step-start' },
     { type: 'text', text: 'I look it up. ' },
     { type: 'tool-slow', state: 'output-available', output: 'found' },
     { type: 'step-start' },
     { type: 'text', text: 'Here it is.' },
   ]);
-  expect(await host.archive.turns('chat')).toMatchObject([{ status: 'ok', turnId: message?.id }]);
+  expect(await host.archive.turns('chat')).toMatchObject([{ status: 'ok', turnId: message.id }]);
   expect((await handler(stream())).status).toBe(204);
 });
 
@@ -96,7 +84,7 @@ verifies(
   'aisdk.chat',
   'a turn that goes away with its client goes on, or goes while another client reads',
   async () => {
-    const { handler, started, host } = held({ options: { abortOnDisconnect: true } });
+    const { handler, started, host } = held({ abortOnDisconnect: true });
     const one = await readUntil(await handler(post(BODY)), 'tool-input-available');
     const other = (await handler(stream())).body?.getReader();
     await started;

@@ -1,24 +1,30 @@
+import { readUIMessageStream, type UIMessage } from 'ai';
 import { expect } from 'vitest';
+import { agentDef, told } from '../../../spec/turns/agents.js';
+import { hostOf, tool } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
-import {
-  answered,
-  chunkOf,
-  chunksIn,
-  post,
-  REFUND,
-  stage,
-  textIn,
-  typesIn,
-  userMessage,
-  waiting,
-} from './fixtures/stage.js';
-import { readBySdk } from './fixtures/telling.js';
+import { chatHandler } from './chat.js';
+import type { UiChunk } from './chunk.js';
+import { answered, chunkOf, chunksIn, post, REFUND, staging, textIn, typesIn, userMessage } from './fixtures/stage.mjs';
+import { readBy } from './fixtures/telling.mjs';
 import { uiMessages } from './message.js';
 
+const stage = staging({ agentDef, told, hostOf, tool, chatHandler });
+const readBySdk = (chunks: readonly UiChunk[], message?: UIMessage): Promise<UIMessage> =>
+  readBy(readUIMessageStream, chunks, message);
+const PAID = [REFUND, { text: 'It is done.' }];
 const GREETING = [{ text: 'Hello there, friend.' }];
 
+/** A chat in which a refund waits, and the message that the client has of it. */
+async function waiting(replies: Parameters<typeof stage>[0], more: Parameters<typeof stage>[1] = {}) {
+  const chat = stage(replies, more);
+  const chunks = await chunksIn(await chat.handler(post({ id: 'chat', messages: [userMessage('my money')] })));
+  const approvalId = chunkOf(chunks, 'tool-approval-request')?.approvalId ?? '';
+  return { ...chat, chunks, message: await readBySdk(chunks), approvalId };
+}
+
 verifies('aisdk.chat', 'a refund is paid before anybody approved it, or twice after', async () => {
-  const { handler, refunds, message, chunks, host } = await waiting();
+  const { handler, refunds, message, chunks, host } = await waiting(PAID);
   expect(refunds).toEqual([]);
   expect(chunks.at(-1)).toEqual({ type: 'finish', finishReason: 'tool-calls' });
   expect(message.parts.at(-1)).toMatchObject({
@@ -93,7 +99,7 @@ verifies('aisdk.chat', 'an approval that the client made up runs a tool', async 
 });
 
 verifies('aisdk.chat', 'an answer with the id of one approval pays another amount, or for another person', async () => {
-  const { handler, refunds, message, approvalId, host } = await waiting(undefined, {
+  const { handler, refunds, message, approvalId, host } = await waiting(PAID, {
     options: { principal: (request) => request.headers.get('x-user') ?? undefined },
   });
   const [refund] = message.parts.filter((part) => part.type === 'tool-refund');
@@ -113,7 +119,7 @@ verifies('aisdk.chat', 'an answer with the id of one approval pays another amoun
 });
 
 verifies('aisdk.chat', 'an approval of one chat is answered from another', async () => {
-  const { handler, refunds, message, host } = await waiting();
+  const { handler, refunds, message, host } = await waiting(PAID);
   await chunksIn(await handler(post({ id: 'mine', messages: [userMessage('hi', 'm2')] })));
   const response = await handler(post({ id: 'mine', messages: [answered(message, true)] }));
   expect(response.status).toBe(404);
@@ -172,7 +178,7 @@ verifies('aisdk.chat', 'a user who asks for another answer gets the old one, or 
 });
 
 verifies('aisdk.chat', 'a tab that is behind gets an error page, or asks for ever', async () => {
-  const { handler, refunds, message, host, approvalId } = await waiting();
+  const { handler, refunds, message, host, approvalId } = await waiting(PAID);
   await host.answer({ id: approvalId, approved: false, by: 'ada' });
   const stale = answered(message, true);
   const rest = await chunksIn(await handler(post({ id: 'chat', messages: [stale] })));
@@ -189,7 +195,7 @@ verifies('aisdk.chat', 'a tab that is behind gets an error page, or asks for eve
 });
 
 verifies('aisdk.chat', 'an answer that was not taken is sent again and again', async () => {
-  const { handler, refunds, message, host } = await waiting(undefined, { options: { principal: () => 'agent:me' } });
+  const { handler, refunds, message, host } = await waiting(PAID, { options: { principal: () => 'agent:me' } });
   const tried = answered(message, true);
   const rest = await chunksIn(await handler(post({ id: 'chat', messages: [tried] })));
   expect(refunds).toEqual([]);

@@ -1,17 +1,21 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect } from 'vitest';
-import { tool } from '../../../spec/turns/stage.js';
+import { agentDef, told } from '../../../spec/turns/agents.js';
+import { hostOf, tool } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
-import { chunksIn, stage, userMessage } from './fixtures/stage.js';
-import { served } from './fixtures/use-chat.js';
+import { chatHandler } from './chat.js';
+import { served } from './fixtures/page.mjs';
+import { chunksIn, heldTool, staging, userMessage } from './fixtures/stage.mjs';
+import { nodeListener } from './node.js';
 
+const stage = staging({ agentDef, told, hostOf, tool, chatHandler });
 const BODY = JSON.stringify({ id: 'chat', messages: [userMessage('hi')] });
 const headers = { 'content-type': 'application/json' };
 
 verifies('aisdk.chat', 'a handler behaves otherwise behind a server of node', async () => {
   const { handler } = stage([{ text: 'Hello.' }], { options: { maxBytes: 1000 } });
-  await served(handler, async (api) => {
+  await served(nodeListener(handler), async (api) => {
     const response = await fetch(api, { method: 'POST', body: BODY, headers });
     expect(response.headers.get('x-vercel-ai-ui-message-stream')).toBe('v1');
     expect((await chunksIn(response)).at(-1)).toMatchObject({ type: 'finish' });
@@ -26,7 +30,7 @@ verifies('aisdk.chat', 'a handler behaves otherwise behind a server of node', as
 
 verifies('aisdk.chat', 'a client that breaks off in the middle of its request breaks the server', async () => {
   const { handler, host } = stage([{ text: 'Hello.' }]);
-  await served(handler, async (api, requests) => {
+  await served(nodeListener(handler), async (api, requests) => {
     const socket = connect(Number(new URL(api).port), '127.0.0.1');
     socket.write(`POST /api/chat HTTP/1.1\r\nHost: x\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY.slice(0, 20)}`);
     while (requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -39,23 +43,14 @@ verifies('aisdk.chat', 'a client that breaks off in the middle of its request br
 });
 
 verifies('aisdk.chat', 'a client that closes its connection is not noticed while nothing is said', async () => {
-  let begun = (): void => {};
-  const started = new Promise<void>((resolve) => {
-    begun = resolve;
-  });
-  const slow = (_: unknown, { signal }: { readonly signal?: AbortSignal }) => {
-    begun();
-    return new Promise((_resolve, reject) => {
-      signal?.addEventListener('abort', () => reject(signal.reason));
-    });
-  };
+  const { slow, started } = heldTool();
   const { handler, host } = stage([{ calls: [['slow', {}]] }], {
     agent: { tools: ['slow'] },
     more: [tool('slow', 'builtin:slow')],
-    tools: { slow: slow as never },
+    tools: { slow },
     options: { abortOnDisconnect: true },
   });
-  await served(handler, async (api) => {
+  await served(nodeListener(handler), async (api) => {
     const stop = new AbortController();
     const response = await fetch(api, { method: 'POST', body: BODY, headers, signal: stop.signal });
     await started;
@@ -70,7 +65,7 @@ verifies('aisdk.chat', 'a client that closes its connection is not noticed while
 
 verifies('aisdk.chat', 'a handler that throws takes the server with it', async () => {
   await served(
-    () => Promise.reject(new Error('secret of the server')),
+    nodeListener(() => Promise.reject(new Error('secret of the server'))),
     async (api) => {
       const response = await fetch(api);
       expect(response.status).toBe(500);
@@ -79,7 +74,7 @@ verifies('aisdk.chat', 'a handler that throws takes the server with it', async (
   );
   const broken = new ReadableStream({ pull: () => Promise.reject(new Error('broken')) });
   await served(
-    async () => new Response(broken),
+    nodeListener(async () => new Response(broken)),
     async (api) => {
       await expect(fetch(api).then((response) => response.text())).rejects.toThrow();
     },

@@ -1,15 +1,23 @@
-import type { UIMessageChunk } from 'ai';
-import { uiMessageChunkSchema } from 'ai';
+import { readUIMessageStream, type UIMessage, type UIMessageChunk, uiMessageChunkSchema } from 'ai';
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { codes } from '../../journal/errors.js';
 import type { EventEnvelope } from '../../protocol/events.js';
 import type { LiveDelta } from '../../protocol/live.js';
 import type { UiChunk } from './chunk.js';
-import { chunkOf } from './fixtures/stage.js';
-import { chunksOf, Envelopes, readBySdk, result, TURN } from './fixtures/telling.js';
+import { chunkOf } from './fixtures/stage.mjs';
+import { Envelopes, readBy, result, TURN } from './fixtures/telling.mjs';
 import { uiMessages } from './message.js';
-import { UiChunks } from './ui-chunks.js';
+import { UiChunks, type UiChunksOptions } from './ui-chunks.js';
+
+/** The chunks that telling makes. */
+function chunksOf(tell: (chunks: UiChunks) => void, options: UiChunksOptions = {}): UiChunk[] {
+  const said: UiChunk[] = [];
+  tell(new UiChunks((chunk) => said.push(chunk), options));
+  return said;
+}
+
+const readBySdk = (chunks: readonly UiChunk[]): Promise<UIMessage> => readBy(readUIMessageStream, chunks);
 
 /** Holds our shapes to the SDK's: this line does not compile if they part. */
 const asSdk = (chunk: UiChunk): UIMessageChunk => chunk;
@@ -115,13 +123,13 @@ verifies(
     const make = new Envelopes();
     const first = make.of('tool-call', { toolCallId: 'c1', toolName: 'refund', args: { amount: 1 } });
     const pending = { approvalStatus: 'pending_approval', approvalId: 'a1', approvalDescription: 'Refund 1?' } as const;
-    const asked = make.same<'tool-call'>(first, pending);
+    const asked = make.again(first, pending);
     const envelopes = [
       make.of('user-message', { text: 'hi' }),
       first,
       asked,
       asked,
-      make.same<'tool-call'>(first, { approvalStatus: 'rejected' }),
+      make.again(first, { approvalStatus: 'rejected' }),
       make.of('tool-error', { toolCallId: 'c1', toolName: 'refund', error: 'no', isUserRejection: true }),
       make.of('tool-call', { toolCallId: 'c1', toolName: 'refund', args: { amount: 2 } }),
       make.of('tool-result', { toolCallId: 'c1', toolName: 'refund', result: 'done' }),

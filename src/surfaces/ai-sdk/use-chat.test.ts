@@ -1,12 +1,31 @@
-import type { UIMessage } from 'ai';
+import { useChat } from '@ai-sdk/react';
+import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from 'ai';
+import { Window } from 'happy-dom';
+import { act, createElement } from 'react';
+import { createRoot } from 'react-dom/client';
 import { expect } from 'vitest';
-import { agentDef } from '../../../spec/turns/agents.js';
-import { tool } from '../../../spec/turns/stage.js';
+import { agentDef, told } from '../../../spec/turns/agents.js';
+import { hostOf, tool } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
-import { stage } from './fixtures/stage.js';
-import { onPage, type Page, served } from './fixtures/use-chat.js';
+import { chatHandler } from './chat.js';
+import { Pages, served } from './fixtures/page.mjs';
+import { heldTool, staging } from './fixtures/stage.mjs';
 import { uiMessages } from './message.js';
+import { nodeListener } from './node.js';
 
+type Page = import('./fixtures/page.mjs').Page;
+
+const stage = staging({ agentDef, told, hostOf, tool, chatHandler });
+const sendAutomaticallyWhen = lastAssistantMessageIsCompleteWithApprovalResponses;
+const pages = new Pages({
+  act,
+  createElement,
+  createRoot,
+  useChat,
+  DefaultChatTransport,
+  sendAutomaticallyWhen,
+  Window,
+});
 const REFUND = { reasoning: 'Hm.', text: 'One moment. ', calls: [['refund', { amount: 5 }, 'c1'] as const] };
 const SECONDS = 20_000;
 
@@ -28,8 +47,8 @@ verifies(
   'a real client does not get the rest of a turn that it approved in the middle',
   async () => {
     const { handler, refunds, host } = stage([REFUND, { text: 'It is done.' }]);
-    await served(handler, (api, requests) =>
-      onPage(api, {}, async (page) => {
+    await served(nodeListener(handler), (api, requests) =>
+      pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
         await page.until((now) => ready(now) && asking(now).length === 1);
         expect(refunds).toEqual([]);
@@ -60,8 +79,8 @@ verifies(
   'a real client that denies sees the tool run, or hears no more',
   async () => {
     const { handler, refunds, asked } = stage([REFUND, { text: 'Then not.' }]);
-    await served(handler, (api, requests) =>
-      onPage(api, {}, async (page) => {
+    await served(nodeListener(handler), (api, requests) =>
+      pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
         await page.until((now) => ready(now) && asking(now).length === 1);
         await answer(page, false, 'not today');
@@ -95,8 +114,8 @@ verifies(
       ],
       { agent: { tools: ['refund', 'clerk'], approvals: { refund: 'ask' } }, more: [clerk] },
     );
-    await served(handler, (api, requests) =>
-      onPage(api, {}, async (page) => {
+    await served(nodeListener(handler), (api, requests) =>
+      pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'Go' }));
         await page.until((now) => ready(now) && asking(now).length === 2);
         await answer(page, true);
@@ -120,13 +139,13 @@ verifies(
   'a page that is loaded anew cannot answer what the old one was asked',
   async () => {
     const { handler, refunds, host } = stage([REFUND, { text: 'It is done.' }]);
-    await served(handler, async (api) => {
-      await onPage(api, {}, async (page) => {
+    await served(nodeListener(handler), async (api) => {
+      await pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
         await page.until((now) => ready(now) && asking(now).length === 1);
       });
       const messages: UIMessage[] = uiMessages(await host.archive.events('chat'));
-      await onPage(api, { messages, resume: true }, async (page) => {
+      await pages.open(api, { messages, resume: true }, async (page) => {
         await page.until((now) => ready(now) && asking(now).length === 1);
         await answer(page, true);
         await page.until((now) => ready(now) && now.text().includes('It is done.'));
@@ -143,8 +162,8 @@ verifies(
   'a real client sends an answer that is refused for ever',
   async () => {
     const { handler, refunds } = stage([REFUND], { options: { principal: () => 'agent:self' } });
-    await served(handler, (api, requests) =>
-      onPage(api, {}, async (page) => {
+    await served(nodeListener(handler), (api, requests) =>
+      pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
         await page.until((now) => ready(now) && asking(now).length === 1);
         await answer(page, true);
@@ -162,24 +181,20 @@ verifies(
   'aisdk.chat',
   'a page that is loaded while the agent works does not see the rest',
   async () => {
-    let release = (): void => {};
-    const slow = () =>
-      new Promise((resolve) => {
-        release = () => resolve('found');
-      });
+    const { slow, release } = heldTool();
     const { handler, host } = stage([{ text: 'Looking. ', calls: [['slow', {}, 'c1']] }, { text: 'Found it.' }], {
       agent: { tools: ['slow'] },
       more: [tool('slow', 'builtin:slow')],
       tools: { slow },
     });
-    await served(handler, async (api, requests) => {
-      await onPage(api, {}, async (page) => {
+    await served(nodeListener(handler), async (api, requests) => {
+      await pages.open(api, {}, async (page) => {
         await page.act(async () => void page.chat.sendMessage({ text: 'Look' }).catch(() => {}));
         await page.until((now) => toolParts(now).length === 1);
         await page.act(() => page.chat.stop());
       });
       const messages: UIMessage[] = uiMessages(await host.archive.events('chat'));
-      await onPage(api, { messages, resume: true }, async (page) => {
+      await pages.open(api, { messages, resume: true }, async (page) => {
         await page.until((now) => now.chat.status === 'streaming');
         release();
         await page.until((now) => ready(now) && now.text().includes('Found it.'));

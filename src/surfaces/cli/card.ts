@@ -37,7 +37,9 @@ export function cardOf(approval: Approval, look: CardLook): string[] {
     ...factLines('tool', inLine(tool, NAME), look, 'bold'),
     ...factLines('path', pathOf(approval), look),
     ...(principal === undefined ? [] : factLines('for', inLine(principal, NAME), look)),
-    ...(approvers === undefined ? [] : factLines('only by', approvers.map((who) => inLine(who, NAME)).join(', '), look)),
+    ...(approvers === undefined
+      ? []
+      : factLines('only by', approvers.map((who) => inLine(who, NAME)).join(', '), look)),
     ...factLines('asked', `${requestedAt}, ${expired ? 'expired' : 'expires'} ${expiresAt}`, look),
     ...argumentLines(approval, look),
     '  description',
@@ -66,6 +68,8 @@ function argumentLines({ arguments: given, argumentsDigest }: Approval, look: Ca
   return [
     ...factLines('arguments', `${bytes}, digest ${inLine(argumentsDigest, NAME)}`, look),
     ...block(jsonLine(given, ARGUMENTS), { colors, width }),
-    ...(cut ? [colors.yellow(`  Only the first ${count(ARGUMENTS)} characters are shown; all: rondo approvals --json`)] : []),
+    ...(cut
+      ? [colors.yellow(`  Only the first ${count(ARGUMENTS)} characters are shown; all: rondo approvals --json`)]
+      : []),
   ];
 }

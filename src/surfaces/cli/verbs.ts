@@ -4,6 +4,8 @@ import type { Verb } from './verb.js';
 const JSON_FLAG = ['--json', 'answer with JSON on stdout'] as const;
 const WATCH = ['--watch', 'show the tree of calls while it runs'] as const;
 
+const WHO = ['--as <who>', 'who says so, for the record (default your login)'] as const;
+
 const [RUN, DEFINE, LOOK, DECIDE, SYSTEM] = ['Run', 'Definitions', 'Look', 'Decide', 'System'] as const;
 
 export const verbs: readonly Verb[] = [
@@ -17,6 +19,8 @@ export const verbs: readonly Verb[] = [
       ['--session <id>', 'the session that the turn belongs to (default a new one)'],
       ['--key <key>', 'the same key attaches to the same turn'],
       ['--version <version>', 'the version of the loop (default the newest)'],
+      ['--as <who>', 'on whose behalf it runs'],
+      ['--approver <who>', 'who alone may answer its approvals; may be repeated', 'repeats'],
       ['--grant <file>', 'not in this version'],
       WATCH,
       JSON_FLAG,
@@ -25,8 +29,27 @@ export const verbs: readonly Verb[] = [
       'rondo run hello --input \'{"name": "Ada"}\'',
       'rondo run summarise@1.2.0 --input @article.json --watch',
       'rondo run loops/hello.json --key order-17 --json',
+      'rondo run refund --input \'{"prompt": "order 17"}\' --as ada --approver bob',
     ],
     load: async () => (await import('./verbs/run.js')).run,
+  },
+  {
+    name: 'chat',
+    group: RUN,
+    arguments: '<agent>',
+    about: 'Talk with an agent: in a terminal, or with one message a line on stdin.',
+    options: [
+      ['--session <id>', 'the session to go on with (default a new one)'],
+      ['--as <who>', 'who you are: on whose behalf it runs, and who answers (default your login)'],
+      ['--version <version>', 'the version of the agent (default the newest)'],
+      ['--json', 'one envelope a line, for what is read from stdin'],
+    ],
+    examples: [
+      'rondo chat helper',
+      'rondo chat helper --session s-1f0c --as ada',
+      'rondo chat loops/helper.json --json',
+    ],
+    load: async () => (await import('./verbs/chat.js')).chat,
   },
   {
     name: 'resume',
@@ -79,7 +102,7 @@ export const verbs: readonly Verb[] = [
     arguments: '',
     about: 'List the turns of the store, the newest first.',
     options: [
-      ['--status <status>', 'only those that are ok, error, paused, running or interrupted'],
+      ['--status <status>', 'only those that are ok, error, stopped, paused, running or interrupted'],
       ['--limit <n>', 'at most so many'],
       JSON_FLAG,
     ],
@@ -105,6 +128,15 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import('./verbs/trace.js')).trace,
   },
   {
+    name: 'events',
+    group: LOOK,
+    arguments: '<session>',
+    about: 'Show what was said in a session: as text, or one envelope a line with --json.',
+    options: [['--json', 'one envelope a line']],
+    examples: ['rondo events s-1f0c', 'rondo events s-1f0c --json | head -1'],
+    load: async () => (await import('./verbs/events.js')).events,
+  },
+  {
     name: 'diff',
     group: LOOK,
     arguments: '<turn> <other>',
@@ -123,6 +155,41 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import('./verbs/replay.js')).replay,
   },
   {
+    name: 'approvals',
+    group: DECIDE,
+    arguments: '',
+    about: 'Show what waits for an approval: which tool, by which way, with which arguments.',
+    options: [['--session <id>', 'only those of this session'], JSON_FLAG],
+    examples: ['rondo approvals', 'rondo approvals --json'],
+    load: async () => (await import('./verbs/approvals.js')).approvals,
+  },
+  {
+    name: 'approve',
+    group: DECIDE,
+    arguments: '<approval>',
+    about: 'Let a tool run that waits for it, and go on with its turn.',
+    options: [
+      WHO,
+      ['--when <schema>', 'also further calls of this tool in this session that fit a JSON Schema: JSON, @file or -'],
+      JSON_FLAG,
+    ],
+    examples: [
+      'rondo approve s-1f0c.1:mJ4hLvYtC7D_uK1Y',
+      'rondo approve mJ4hLv --as ada',
+      'rondo approve mJ4hLv --when \'{"properties": {"amount": {"maximum": 20}}}\'',
+    ],
+    load: async () => (await import('./verbs/decide.js')).approve,
+  },
+  {
+    name: 'deny',
+    group: DECIDE,
+    arguments: '<approval>',
+    about: 'Do not let a tool run that waits for it, and go on with its turn; the agent is told why.',
+    options: [['--reason <text>', 'why not, for the agent and the record'], WHO, JSON_FLAG],
+    examples: ['rondo deny mJ4hLv --reason "too much" --as ada'],
+    load: async () => (await import('./verbs/decide.js')).deny,
+  },
+  {
     name: 'resolve',
     group: DECIDE,
     arguments: '<effect>',
@@ -131,7 +198,7 @@ export const verbs: readonly Verb[] = [
       ['--retry', 'it did not happen: do it'],
       ['--result <json>', 'it happened, and this came of it: JSON, @file or -'],
       ['--fail', 'give it up'],
-      ['--as <who>', 'who says so, for the record (default your login)'],
+      WHO,
       JSON_FLAG,
     ],
     examples: ['rondo resolve s-1f0c.1/2/0 --retry', 'rondo resolve s-1f0c.1/2/0 --result \'{"id": 7}\' --as ada'],

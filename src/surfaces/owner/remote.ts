@@ -97,10 +97,12 @@ class Answer {
 
   private hear(line: Heard): void {
     const { onEvent, onEnvelope, onDelta } = this.hearing;
-    if ('envelope' in line) return onEnvelope?.(line.envelope);
-    if ('delta' in line) return onDelta?.(line.delta);
-    this.events.push(line.event);
-    onEvent?.(line.event);
+    if ('envelope' in line) onEnvelope?.(line.envelope);
+    else if ('delta' in line) onDelta?.(line.delta);
+    else {
+      this.events.push(line.event);
+      onEvent?.(line.event);
+    }
   }
 
   result(traced: boolean): unknown {

@@ -130,6 +130,8 @@ export class Asking {
     const { screen, colors } = this.parts;
     const reading = await screen.read(`${colors.yellow('?')} ${question} ${colors.yellow('›')} `);
     if (typeof reading === 'object') return reading.line.trim();
+    // A turn that was stopped has to be gone on with too: to its end.
+    this.moved = true;
     if (reading === 'ended') this.around.ended();
     else await this.around.interrupted();
     return undefined;

@@ -16,8 +16,12 @@ export class Flow {
   private readonly look: FlowLook;
   /** Columns of the row that is open; undefined between rows. */
   private used: number | undefined;
-  /** A word that may still grow. */
+  /** Blanks that are written with the word behind them, and a word that may still grow. */
+  private gap = '';
   private word = '';
+  /** What is to be written: all of it, but for the end that has no look yet. */
+  private out = '';
+  private plain = '';
 
   constructor(look: FlowLook) {
     this.look = look;
@@ -25,63 +29,82 @@ export class Flow {
 
   /** What to write for a piece of safe text; the last word comes with what follows it. */
   feed(text: string): string {
-    let out = '';
     for (const [token] of text.matchAll(/\n| +|[^ \n]+/g)) {
-      if (token === '\n') out += `${this.place()}${this.used === undefined ? this.look.bar.trimEnd() : ''}${this.end()}`;
-      else if (token.startsWith(' ')) out += this.place() + this.blank(token);
-      else out += this.grow(token);
+      if (token === '\n') this.line();
+      else if (token.startsWith(' ')) {
+        this.place();
+        this.gap += token;
+      } else this.grow(token);
     }
-    return out;
+    return this.taken();
   }
 
   /** Writes what is held back and ends the row, if there is one. */
   rest(): string {
-    const out = this.place();
-    return this.used === undefined ? out : out + this.end();
+    this.place();
+    if (this.used !== undefined) this.end();
+    return this.taken();
   }
 
-  private grow(token: string): string {
-    let out = '';
-    this.word += token;
-    for (let room = this.look.room(); widthOf(this.word) > room; ) {
-      const row = take(this.word, room);
-      const rest = this.word.slice(row.length);
-      this.word = row;
-      out += this.place() + this.end();
-      this.word = rest;
+  private line(): void {
+    this.place();
+    this.begin();
+    this.end();
+  }
+
+  /** A word without end is broken as it comes, a few characters at a time: none is looked at more than a few times. */
+  private grow(token: string): void {
+    for (const [few] of token.matchAll(/.{1,64}/gsu)) {
+      this.word += few;
+      for (let room = this.look.room(); widthOf(this.word) > room; ) this.breakAt(room);
     }
-    return out;
   }
 
-  private place(): string {
-    const { word } = this;
-    if (word === '') return '';
+  private breakAt(room: number): void {
+    const row = take(this.word, room);
+    const rest = this.word.slice(row.length);
+    this.word = row;
+    this.place();
+    this.end();
+    this.word = rest;
+  }
+
+  private place(): void {
+    const { word, gap } = this;
+    if (word === '') return;
     this.word = '';
+    this.gap = '';
     const width = widthOf(word);
-    const before = (this.used ?? 0) + width > this.look.room() ? this.end() : '';
-    return before + this.begin() + this.add(word, width);
+    const fits = (this.used ?? 0) + gap.length + width <= this.look.room();
+    if (!fits && this.used !== undefined) this.end();
+    this.begin();
+    this.plain += fits ? gap + word : word;
+    this.used = (this.used ?? 0) + width + (fits ? gap.length : 0);
+  }
+
+  private begin(): void {
+    if (this.used !== undefined) return;
+    this.used = 0;
+    this.out += this.look.bar;
   }
 
   /** Blanks at the end of a row are left out: nobody sees them. */
-  private blank(token: string): string {
-    const width = token.length;
-    if ((this.used ?? 0) + width >= this.look.room()) return this.used === undefined ? '' : this.end();
-    return this.begin() + this.add(token, width);
-  }
-
-  private begin(): string {
-    if (this.used !== undefined) return '';
-    this.used = 0;
-    return this.look.bar;
-  }
-
-  private add(text: string, width: number): string {
-    this.used = (this.used ?? 0) + width;
-    return this.look.style(text);
-  }
-
-  private end(): string {
+  private end(): void {
+    this.dress();
+    this.out += '\n';
     this.used = undefined;
-    return '\n';
+    this.gap = '';
+  }
+
+  private dress(): void {
+    this.out += this.look.style(this.plain);
+    this.plain = '';
+  }
+
+  private taken(): string {
+    this.dress();
+    const { out } = this;
+    this.out = '';
+    return out;
   }
 }

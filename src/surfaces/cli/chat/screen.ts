@@ -143,8 +143,9 @@ export class Screen {
 
   private interrupted(): void {
     const { reading, working } = this;
-    if (reading !== undefined && this.line.line !== '') return this.forget();
+    const typing = reading !== undefined && this.line.line !== '';
     this.forget();
+    if (typing) return;
     this.reading = undefined;
     if (reading !== undefined) {
       this.visible = false;

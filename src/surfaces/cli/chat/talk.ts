@@ -46,6 +46,8 @@ export class Talk {
   /** Messages that were typed here and need not be told again, and those that came too early for the turn. */
   private readonly sent: string[] = [];
   private readonly queue: string[] = [];
+  /** Whether why it failed has been told. */
+  private explained = false;
   private last: TurnResult | undefined;
 
   constructor(parts: TalkParts) {
@@ -85,7 +87,7 @@ export class Talk {
     }
     if (this.leaving !== exit.ok) return this.leaving;
     const paused = this.last?.status === 'paused';
-    screen.say(...(paused && this.last !== undefined ? toldOf(this.last) : []), ...sessionLines(opening));
+    screen.say(...(paused && this.last !== undefined ? toldOf(this.last) : []), wayBack(opening));
     return paused ? exit.paused : exit.ok;
   }
 
@@ -94,7 +96,7 @@ export class Talk {
     if (line === '') return;
     if (line === '/quit' || line === '/exit') return this.leave(exit.ok);
     if (line === '/help') return screen.say(...HELP);
-    if (line === '/session') return screen.say(...sessionLines(opening));
+    if (line === '/session') return screen.say(`This is session ${opening.sessionId}. ${wayBack(opening)}`);
     if (line === '/resume') return this.pickUp(false);
     if (/^\/[a-z]+$/.test(line)) return screen.say(`There is no ${line}; see /help.`);
     this.sent.push(line);
@@ -125,6 +127,7 @@ export class Talk {
     });
     this.turn = undefined;
     this.stopping = false;
+    this.explained = false;
     let result = await this.attempt(work);
     while (result?.status === 'paused') {
       const { turnId } = result;
@@ -165,6 +168,7 @@ export class Talk {
   private envelope(envelope: EventEnvelope): void {
     const { screen, transcript } = this.parts;
     screen.write(transcript.envelope(envelope));
+    if (envelope.type === 'generation-failure') this.explained = true;
     const { approvalId, approvalStatus } = envelope.type === 'tool-call' ? envelope.content : {};
     if (approvalId !== undefined && approvalStatus === 'pending_approval') this.asking.ask(approvalId);
   }
@@ -234,12 +238,14 @@ export class Talk {
 
   private conclude(result: TurnResult): void {
     const { screen, colors } = this.parts;
-    const quiet = result.status === 'ok' || result.error?.code === 'CANCELLED';
-    screen.say(...(quiet ? [] : toldOf(result)), colors.dim(summaryOf(result)), '');
+    const { status, error, turnId } = result;
+    const told = status === 'error' && this.explained ? [`Next: rondo trace ${turnId}`] : toldOf(result);
+    // That it was stopped has been told.
+    if (error?.code === 'CANCELLED') screen.say('');
+    else screen.say(...told, colors.dim(summaryOf(result)), '');
   }
 }
 
-/** Which session it is, and how to come back. */
-export function sessionLines({ loop, sessionId }: Pick<Opening, 'loop' | 'sessionId'>): readonly string[] {
-  return [`Session ${sessionId}. Come back with: rondo chat ${loop} --session ${sessionId}`];
+export function wayBack({ loop, sessionId }: Pick<Opening, 'loop' | 'sessionId'>): string {
+  return `Come back with: rondo chat ${loop} --session ${sessionId}`;
 }

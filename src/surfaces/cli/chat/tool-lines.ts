@@ -1,11 +1,11 @@
 /** What is told of a call of a tool: a line when it begins, and what came of it; diffs are shown as such. */
 import type { ApprovalStatus, ToolCallContent, ToolErrorContent, ToolResultContent } from '../../../protocol/events.js';
 import type { Json } from '../../../protocol/json.js';
-import { drawn, type Paint, type Span, within } from '../paint.js';
+import { drawn, duration, type Paint, type Span, widthOfSpans, within } from '../paint.js';
 import { block, inLine, isDiff, jsonLine, safe } from '../untrusted.js';
 
 /** The most characters of a name, and of a value that has one line. */
-export const NAME = 64;
+const NAME = 64;
 const VALUE = 1000;
 const ROWS = 20;
 const DIFF_ROWS = 100;
@@ -13,7 +13,15 @@ const BLOCK = 20_000;
 
 /** Name and arguments in one line. */
 export function callLine({ toolName, args }: ToolCallContent, colors: Paint, width: number): string {
-  return fitted([['● ', 'cyan'], [inLine(toolName, NAME), 'bold'], [` ${jsonLine(args, VALUE)}`, 'dim']], colors, width);
+  return fitted(
+    [
+      ['● ', 'cyan'],
+      [inLine(toolName, NAME), 'bold'],
+      [` ${jsonLine(args, VALUE)}`, 'dim'],
+    ],
+    colors,
+    width,
+  );
 }
 
 /** How its approval stands. */
@@ -25,7 +33,31 @@ export function statusLine(
 ): string {
   const name = inLine(toolName, NAME);
   if (status === 'pending_approval') return fitted([['? ', 'yellow'], [`${name} waits for approval`]], colors, width);
-  return fitted([['✓ ', 'green'], [`${name} was approved`, 'dim']], colors, width);
+  return fitted(
+    [
+      ['✓ ', 'green'],
+      [`${name} was approved`, 'dim'],
+    ],
+    colors,
+    width,
+  );
+}
+
+/** Which agent speaks from here on. */
+export function nameLine(name: string, colors: Paint, width: number): string {
+  return fitted(
+    [
+      ['▸ ', 'dim'],
+      [name === '' ? 'an agent' : inLine(name, NAME), 'bold'],
+    ],
+    colors,
+    width,
+  );
+}
+
+/** An agent that was a tool has answered. */
+export function doneLine(name: string, durationMs: number, colors: Paint, width: number): string {
+  return fitted([['✓ ', 'green'], [inLine(name, NAME)], [` ${duration(durationMs)}`, 'dim']], colors, width);
 }
 
 /** What a tool gave back: in one line, or as a block below it. */
@@ -45,11 +77,9 @@ export function errorLines(content: ToolErrorContent, colors: Paint, width: numb
   const name = inLine(toolName, NAME);
   const head = isUserRejection === true ? `${name} was not approved` : `${name} failed`;
   const text = safe(error, BLOCK).trimEnd();
-  if (!text.includes('\n')) return [fitted([['✗ ', 'red'], [`${head}: `], [text, 'red']], colors, width)];
-  return [
-    fitted([['✗ ', 'red'], [head]], colors, width),
-    ...block(text, { colors, width, indent: '  ', rows: ROWS }),
-  ];
+  const line: readonly Span[] = [['✗ ', 'red'], [`${head}: `], [text, 'red']];
+  if (!text.includes('\n') && widthOfSpans(line) < width) return [drawn(line, colors)];
+  return [fitted([['✗ ', 'red'], [head]], colors, width), ...block(text, { colors, width, indent: '  ', rows: ROWS })];
 }
 
 function fitted(spans: readonly Span[], colors: Paint, width: number): string {

@@ -5,17 +5,19 @@
  */
 import type { EventContents, EventEnvelope, ToolCallContent } from '../../../protocol/events.js';
 import type { LiveDelta } from '../../../protocol/live.js';
-import { duration, type Paint, paint, type Style } from '../paint.js';
-import { BAR, block, inLine, safe } from '../untrusted.js';
+import { type Paint, paint, type Style } from '../paint.js';
+import { BAR, block, safe } from '../untrusted.js';
 import { Cast, type Speaker } from './cast.js';
 import { Flow } from './flow.js';
-import { callLine, errorLines, NAME, resultLines, statusLine } from './tool-lines.js';
+import { callLine, doneLine, errorLines, nameLine, resultLines, statusLine } from './tool-lines.js';
 
 export interface TranscriptLook {
   readonly color: boolean;
   width(): number;
   /** Whether to leave out a message of the user: who typed it has seen it. */
   silent?(text: string): boolean;
+  /** Whether whoever reads this is asked about approvals; then that one waits need not be told. */
+  readonly asks?: boolean;
 }
 
 /** Something that comes in pieces. */
@@ -39,6 +41,8 @@ export class Transcript {
   /** Calls of tools that were agents, whose answers have been told. */
   private readonly answered = new Set<string>();
   private spoke = '';
+  /** The turn that was stopped last. */
+  private stopped = '';
   /** The call of a tool that the last line was about. */
   private above: string | undefined;
 
@@ -89,10 +93,12 @@ export class Transcript {
     if (type === 'user-message') return this.user(content.text);
     if (type === 'tool-call') return this.call(envelope.id, generationId, content, speaker);
     if (type === 'tool-result') return this.result(generationId, content, speaker);
-    if (type === 'tool-error')
-      return this.lines(generationId, errorLines(content, this.colors, this.room(speaker)), speaker);
+    if (type === 'tool-error') return this.error(generationId, content, speaker);
     if (type === 'child-generation') return this.child(generationId, content, speaker);
-    if (type === 'user-abort') return this.own(yellow('■ Stopped.'));
+    if (type === 'user-abort') {
+      this.stopped = generationId;
+      return this.own(yellow('■ Stopped.'));
+    }
     if (type === 'generation-failure') return this.own(red('✗ It failed:'), content.error);
     if (type === 'trigger') return this.own(dim('▸ Triggered by:'), content.triggerName);
     return '';
@@ -112,7 +118,7 @@ export class Transcript {
   private user(text: string): string {
     if (this.look.silent?.(text) === true) return '';
     const width = this.look.width();
-    const rows = block(safe(text), { colors: this.colors, width, bar: '› ', style: 'bold' });
+    const rows = block(safe(text, LONGEST), { colors: this.colors, width, bar: '› ', style: 'bold' });
     this.spoke = '';
     return rows.map((row) => this.own(row)).join('');
   }
@@ -127,10 +133,12 @@ export class Transcript {
 
   /** Says who speaks now, unless that is plain to see. */
   private enter(generationId: string, { depth, name, toolCallId }: Speaker): string {
-    if (this.spoke === generationId) return '';
+    const before = this.spoke;
     this.spoke = generationId;
+    // Back to whoever it was begun by, or to the same.
+    if (`${before}/`.startsWith(`${generationId}/`)) return '';
     if (depth === 0 || (toolCallId !== undefined && toolCallId === this.above)) return '';
-    return `${indentOf({ depth })}${this.colors.bold(name === '' ? 'an agent' : inLine(name, NAME))}\n`;
+    return `${indentOf({ depth })}${nameLine(name, this.colors, this.room({ depth }))}\n`;
   }
 
   private call(id: string, generationId: string, content: ToolCallContent, speaker: Speaker): string {
@@ -139,7 +147,8 @@ export class Transcript {
     const first = !this.calls.has(id);
     const lines = first ? [callLine(content, this.colors, width)] : [];
     // A call that was not approved is told as one that failed.
-    if (status !== undefined && status !== 'rejected' && this.calls.get(id) !== status)
+    const news = status !== undefined && status !== 'rejected' && this.calls.get(id) !== status;
+    if (news && !(this.look.asks === true && status === 'pending_approval'))
       lines.push(statusLine(content, status, this.colors, width));
     const out = lines.length === 0 ? '' : this.lines(generationId, lines, speaker);
     if (first && status === undefined) this.above = toolCallId;
@@ -159,14 +168,19 @@ export class Transcript {
     return this.lines(generationId, [...lines, ...resultLines(content, colors, width)], speaker);
   }
 
+  private error(generationId: string, content: EventContents['tool-error'], speaker: Speaker): string {
+    // What was stopped has no result: that goes without saying.
+    if (`${generationId}/`.startsWith(`${this.stopped}/`)) return '';
+    return this.lines(generationId, errorLines(content, this.colors, this.room(speaker)), speaker);
+  }
+
   private child(generationId: string, content: EventContents['child-generation'], speaker: Speaker): string {
     const { childGenerationId, status, item, durationMs } = content;
     const { toolCallId } = this.cast.speaker(childGenerationId);
     if (toolCallId !== undefined && status === 'ok') this.answered.add(`${generationId} ${toolCallId}`);
     // What failed is told with its reason, as what a tool came to.
     if (status !== 'ok') return '';
-    const { green, dim } = this.colors;
-    return this.lines(generationId, [`${green('✓')} ${inLine(item, NAME)} ${dim(duration(durationMs))}`], speaker);
+    return this.lines(generationId, [doneLine(item, durationMs, this.colors, this.room(speaker))], speaker);
   }
 
   /** A finished message: what was not written yet of it. */
@@ -214,7 +228,7 @@ export class Transcript {
     return before;
   }
 
-  private room(speaker: Speaker): number {
+  private room(speaker: Pick<Speaker, 'depth'>): number {
     return Math.max(20, this.look.width() - indentOf(speaker).length);
   }
 }

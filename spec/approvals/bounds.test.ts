@@ -1,0 +1,214 @@
+import { expect } from 'vitest';
+import { z } from 'zod';
+import { ask } from '../../src/loops/ask.js';
+import { defineLoop } from '../../src/loops/define.js';
+import { defineAgent } from '../../src/loops/define-agent.js';
+import type { DefinedLoop } from '../../src/loops/defined.js';
+import type { Backend, ModelRequest } from '../../src/loops/model.js';
+import type { Json } from '../../src/protocol/json.js';
+import type { Model } from '../../src/protocol/model.js';
+import { loopsTool } from '../../src/protocol/tool.js';
+import { ManualClock } from '../../src/testing/manual-clock.js';
+import { codeOf } from '../code-of.js';
+import { agentDef, modelOf, told as telling } from '../turns/agents.js';
+import { hostOf, tool } from '../turns/stage.js';
+import { verifies } from '../verifies.js';
+import { Deeds, ticks, within } from './stage.js';
+
+const REQUEST: ModelRequest = { backendId: 'x', model: 'x', promptLength: 1, prompt: 'x' };
+const FINISH = { type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage: {} };
+
+/** A model whose stream is made by a function. */
+function modelWith(stream: () => unknown): Model {
+  const about = { specificationVersion: 'v3' as const, provider: 'x', modelId: 'x', supportedUrls: {} };
+  const doStream = (async () => ({ stream: stream() })) as Model['doStream'];
+  return { ...about, doStream, doGenerate: () => Promise.reject(new Error('only streams')) };
+}
+
+const backendOf = (model: Model): Backend => ({ id: 'told', defaultModel: 'x', open: async () => model });
+const asked = (stream: () => unknown, maxBytes: number): Promise<string> =>
+  codeOf(ask(modelWith(stream), REQUEST, { signal: new AbortController().signal, maxBytes }));
+
+/** A stream that gives the same part for ever. */
+function endless(part: unknown): ReadableStream<unknown> {
+  return new ReadableStream({ pull: (out) => out.enqueue(part) });
+}
+
+verifies('agent.hostile', 'a reply that does not end, or is larger than all bounds, is read to its end', async () => {
+  const parts: readonly unknown[] = [
+    ...[null, undefined, 0, '', {}, [], { type: 'nothing' }, { type: 'finish-step' }, { type: 'text-delta' }],
+    ...['text-start', 'text-end', 'stream-start', 'raw', 'source', 'file', 'tool-result'].map((type) => ({
+      type,
+      id: '0',
+    })),
+    ...['text-delta', 'reasoning-delta', 'tool-input-delta'].map((type) => ({ type, id: '0', delta: '' })),
+    ...['text-delta', 'reasoning-delta', 'tool-input-delta'].map((type) => ({ type, id: '0', delta: 'x'.repeat(100) })),
+    { type: 'tool-input-start', id: '0', toolName: 'x' },
+    { type: 'response-metadata', modelId: 'y' },
+    { type: 'tool-call', toolCallId: 'c', toolName: 'pay', input: '{}' },
+    { type: 'tool-call', toolCallId: '', toolName: '', input: '' },
+  ];
+  for (const part of parts) {
+    const end = await within(
+      20_000,
+      asked(() => endless(part), 2000),
+    );
+    expect(end, JSON.stringify(part)).toBe('BACKEND_FAILED');
+  }
+  const big = (length: number) =>
+    ReadableStream.from([{ type: 'text-delta', id: '0', delta: 'x'.repeat(length) }, FINISH]);
+  expect([await asked(() => big(1000), 1000), await asked(() => big(1001), 1000)]).toEqual([
+    'nothing',
+    'BACKEND_FAILED',
+  ]);
+});
+
+verifies(
+  'agent.hostile',
+  'a provider that keeps no promise fails in a way that nobody knows how to treat',
+  async () => {
+    const reading = (read: () => unknown) => () => ({ getReader: () => ({ read, cancel: async () => {} }) });
+    const then = () => {};
+    const streams: readonly (() => unknown)[] = [
+      ...[reading(() => undefined), reading(async () => null), reading(async () => undefined), reading(async () => 5)],
+      // A part that is waited for in its turn never comes.
+      () => endless({ type: 'text-delta', id: '0', delta: 'x', then }),
+      () => endless(new Proxy({}, { get: () => then })),
+    ];
+    for (const [nth, stream] of streams.entries())
+      expect(await within(2000, asked(stream, 2000)), `stream ${nth}`).toBe('BACKEND_FAILED');
+  },
+);
+
+verifies('agent.hostile', 'a reply of many calls under one id takes the process with it', async () => {
+  const calls = Array.from({ length: 6000 }, () => ({ type: 'tool-call', toolCallId: 'c', toolName: 'x', input: '' }));
+  const model = modelWith(() => ReadableStream.from([...calls, FINISH]));
+  const start = process.cpuUsage();
+  const { toolCalls } = await ask(model, REQUEST, { signal: new AbortController().signal });
+  const { user, system } = process.cpuUsage(start);
+  expect(new Set(toolCalls?.map(({ id }) => id)).size).toBe(6000);
+  expect((user + system) / 1000).toBeLessThan(1000);
+});
+
+verifies('agent.hostile', 'of five hundred calls in one reply some are lost, or told in another order', async () => {
+  const deeds = new Deeds();
+  const names = ['pay', 'nope', 'free'];
+  const calls = Array.from(
+    { length: 500 },
+    (_, nth) => [names[nth % 3] ?? '', { nth }, nth % 2 ? 'same' : `c${nth}`] as const,
+  );
+  const backend = telling([{ calls }, { text: 'done' }]);
+  const boss = agentDef('boss', { tools: ['pay', 'free'], approvals: { pay: 'blocked' } });
+  const definitions = [boss, tool('pay', 'builtin:act'), tool('free', 'builtin:act')];
+  const host = hostOf(definitions, { backends: [backend], tools: { act: deeds.act } });
+  const result = await host.run({ loop: 'boss', input: { prompt: 'go' } });
+  expect(result).toMatchObject({ status: 'ok', output: { text: 'done' } });
+  const message = backend.asked[1]?.prompt.at(-1);
+  const told = message?.role === 'tool' ? message.content.map(({ toolName }) => toolName) : [];
+  expect(told).toEqual(calls.map(([name]) => name));
+  const free = calls.flatMap(([name, { nth }]) => (name === 'free' ? [nth] : []));
+  expect(deeds.done.map((done) => (done as { readonly nth: number }).nth).sort((a, b) => a - b)).toEqual(free);
+  expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+});
+
+verifies(
+  'agent.hostile',
+  'arguments nested deeper than the stack end the agent, and every later turn of it',
+  async () => {
+    for (const depth of [257, 5000, 20_000, 200_000]) {
+      const deep = '['.repeat(depth) + ']'.repeat(depth);
+      for (const name of ['safe', 'nope']) {
+        const backend = telling([{ calls: [[name, deep]] }, { text: 'done' }, { text: 'still here' }]);
+        const host = hostOf([agentDef('boss', { tools: ['safe'] }), tool('safe', 'builtin:echo')], {
+          backends: [backend],
+        });
+        const result = await host.run({ loop: 'boss', input: { prompt: 'go' }, sessionId: 's' });
+        const later = await host.run({ loop: 'boss', input: { prompt: 'and?' }, sessionId: 's' });
+        expect([result.status, later.status, later.error?.code], `${name} ${depth}`).toEqual(['ok', 'ok', undefined]);
+        expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+      }
+    }
+  },
+);
+
+/** Runs an agent while time passes; 'it hangs' if that does not end it. */
+async function inTime(definitions: readonly unknown[], backends: readonly Backend[], tools = {}) {
+  const clock = new ManualClock(1_000_000);
+  const host = hostOf(definitions, { clock, backends, tools });
+  const running = host.run({ loop: 'boss', input: { prompt: 'go' } });
+  for (let step = 0; step < 20; step++) {
+    await ticks(3);
+    await clock.advance(100);
+  }
+  const result = await within(1000, running);
+  if (result === 'it hangs') return result;
+  expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+  return result.error?.code ?? result.status;
+}
+
+const silent = (): Backend => backendOf(modelWith(() => new ReadableStream({})));
+const calling = (name: string): Backend => telling([{ calls: [[name, {}]] }, { text: 'done' }]);
+const forever = (): Promise<Json> => new Promise(() => {});
+
+verifies('agent.hostile', 'a model that never answers is waited for beyond the deadline', async () => {
+  expect(await inTime([agentDef('boss', { stop: { deadlineMs: 500 } })], [silent()])).toMatch(/TIMEOUT|stopped/);
+  expect(await inTime([agentDef('boss', {}, { policy: { timeoutMs: 500 } })], [silent()])).toBe('TIMEOUT');
+  const trickle = backendOf(
+    modelWith(
+      () =>
+        new ReadableStream({
+          pull: async (out) => {
+            await ticks(1);
+            out.enqueue({ type: 'text-start', id: '0' });
+          },
+        }),
+    ),
+  );
+  expect(await inTime([agentDef('boss', {}, { policy: { timeoutMs: 500 } })], [trickle])).toBe('TIMEOUT');
+});
+
+verifies('agent.hostile', 'a tool that never returns holds its agent for ever', async () => {
+  const boss = agentDef('boss', { tools: ['stuck'], toolTimeoutMs: 300 });
+  expect(await inTime([boss, tool('stuck', 'builtin:stuck')], [calling('stuck')], { stuck: forever })).toBe('ok');
+  const late = agentDef('boss', { tools: ['stuck'], stop: { deadlineMs: 300 } });
+  expect(await inTime([late, tool('stuck', 'builtin:stuck')], [calling('stuck')], { stuck: forever })).toBe('stopped');
+  const inCode = defineLoop({ id: 'stuck', input: true, output: true, tool: forever as never });
+  expect(await inTime([boss, inCode], [calling('stuck')])).toBe('ok');
+});
+
+verifies('agent.hostile', 'words for an approval that never come hold the agent for ever', async () => {
+  const stuck = loopsTool({
+    name: 'stuck',
+    inputSchema: z.object({}),
+    requestApproval: () => new Promise<string>(() => {}),
+    execute: () => 1,
+  }).withApproval('ask');
+  const model = modelOf([{ calls: [['stuck', {}]] }, { text: 'done' }]);
+  const boss = defineAgent({ id: 'boss', model, tools: [stuck], toolTimeoutMs: 300, stop: { deadlineMs: 1500 } });
+  expect(await inTime([boss], [])).toMatch(/^(ok|paused|stopped)$/);
+});
+
+verifies('agent.hostile', 'a body of code that never returns holds its agent for ever', async () => {
+  const stuck = defineLoop({ id: 'stuck', input: true, output: true, body: forever as never }) as DefinedLoop;
+  const model = modelOf([{ calls: [['stuck', {}]] }, { text: 'done' }]);
+  const boss = defineAgent({ id: 'boss', model, tools: [stuck], toolTimeoutMs: 300, stop: { deadlineMs: 1500 } });
+  expect(await inTime([boss], [])).toMatch(/^(ok|stopped)$/);
+});
+
+verifies('agent.hostile', 'a tool that is approved after the deadline of its agent begins all the same', async () => {
+  const clock = new ManualClock(1_000_000);
+  const deeds = new Deeds();
+  const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'ask' }, stop: { deadlineMs: 1000 } });
+  const host = hostOf([boss, tool('pay', 'builtin:act')], {
+    clock,
+    backends: [calling('pay')],
+    tools: { act: deeds.act },
+  });
+  const { turnId } = await host.run({ loop: 'boss', input: { prompt: 'go' } });
+  await clock.advance(5000);
+  const [waiting] = await host.archive.approvals();
+  await host.answer({ id: waiting?.id ?? '', approved: true, by: 'ada' });
+  const result = await host.resume(turnId);
+  expect([result.status, deeds.count]).toEqual(['stopped', 0]);
+  expect(await host.replay(turnId)).toMatchObject({ matches: true });
+});

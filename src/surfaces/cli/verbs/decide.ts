@@ -1,0 +1,96 @@
+/** `approve` and `deny`: answer an approval, then go on with its turn. */
+import { LoopError } from '../../../journal/errors.js';
+import type { Approval, ApprovalAnswer } from '../../../protocol/approval.js';
+import type { Json } from '../../../protocol/json.js';
+import type { TurnResult } from '../../../protocol/trace.js';
+import { loadLoops, type ProjectSettings, settingsOf } from '../../compose.js';
+import { Reach } from '../../owner/reach.js';
+import { UsageError } from '../../settings.js';
+import { pathOf } from '../card.js';
+import { drive, leave } from '../drive.js';
+import { readInput } from '../input.js';
+import { summaryOf, toldOf } from '../outcome.js';
+import { plain } from '../paint.js';
+import { priceOf } from '../price.js';
+import type { Terminal } from '../terminal.js';
+import { type Act, exit, type Invocation, textOf } from '../verb.js';
+import { whoOf } from '../who.js';
+
+export const approve: Act = async (invocation) => {
+  const { options, terminal } = invocation;
+  const when = textOf(options.when);
+  const standing = when === undefined ? {} : { standing: (await readInput('--when', when, terminal)) as Json };
+  return decide(invocation, { approved: true, ...standing });
+};
+
+export const deny: Act = (invocation) => {
+  const reason = textOf(invocation.options.reason);
+  return decide(invocation, { approved: false, ...(reason !== undefined && { reason }) });
+};
+
+type Word = Pick<ApprovalAnswer, 'approved' | 'reason' | 'standing'>;
+
+async function decide({ args, options, asked, terminal, json }: Invocation, word: Word): Promise<number> {
+  const by = whoOf(options);
+  const settings = await settingsOf(asked);
+  const reach = new Reach(settings, { definitions: () => loadLoops(settings), make: false, serve: true });
+  try {
+    const meant = await find(reach, String(args[0]));
+    const answer: ApprovalAnswer = { ...meant, ...word, by };
+    const approval = await reach.ask((desk) => desk.answer(answer));
+    const { approved } = word;
+    terminal.say(`${approved ? 'Approved' : 'Denied'}: ${plain(pathOf(approval))} (${plain(approval.id)}).`);
+    const went = await goOn(reach, approval, settings, terminal);
+    if (json) await terminal.json({ approval, approved, ...went });
+    return exit.ok;
+  } finally {
+    await leave(reach, terminal);
+  }
+}
+
+/** Goes on with the turn. The answer was taken, whatever comes of it. */
+async function goOn(
+  reach: Reach,
+  { turnId }: Approval,
+  settings: ProjectSettings,
+  terminal: Terminal,
+): Promise<{ readonly turn: TurnResult } | { readonly error: { readonly code: string; readonly message: string } }> {
+  try {
+    const driving = { reach, terminal, price: priceOf(settings.config), watch: false };
+    const turn = await drive(driving, (desk, heard) => desk.resume(turnId, heard));
+    for (const line of toldOf(turn)) terminal.say(line);
+    terminal.say(summaryOf(turn));
+    return { turn };
+  } catch (thrown) {
+    if (!(thrown instanceof LoopError)) throw thrown;
+    const { code, message } = thrown;
+    terminal.say(`The turn cannot go on. ${code}: ${plain(message)}`);
+    return { error: { code, message } };
+  }
+}
+
+const SHORTEST = 4;
+const SHOWN = 5;
+
+/**
+ * The approval that is meant: by its id, a beginning of it, or a beginning of what stands behind the colon. What nobody
+ * waits for is handed on as it is: the host says why it cannot be answered, and keeps that somebody tried.
+ */
+async function find(reach: Reach, given: string): Promise<Pick<ApprovalAnswer, 'id' | 'callId' | 'argumentsDigest'>> {
+  const all = await reach.ask((desk) => desk.approvals());
+  const exact = all.filter(({ id }) => id === given);
+  const meant = exact.length > 0 || given.length < SHORTEST ? exact : all.filter(({ id }) => isPart(given, id));
+  const [only] = meant;
+  if (only === undefined) return { id: given };
+  if (meant.length > 1) {
+    const ids = meant.slice(0, SHOWN).map(({ id }) => id);
+    const more = meant.length > SHOWN ? `, and ${meant.length - SHOWN} more` : '';
+    throw new UsageError(`"${given}" could be any of ${meant.length} approvals: ${ids.join(', ')}${more}.`);
+  }
+  const { id, callId, argumentsDigest } = only;
+  return { id, callId, argumentsDigest };
+}
+
+function isPart(given: string, id: string): boolean {
+  return id.startsWith(given) || id.slice(id.lastIndexOf(':') + 1).startsWith(given);
+}

@@ -1,0 +1,25 @@
+/** `events`: a session as front ends see it, for people or as envelopes for programs. */
+import { noDefinitions, settingsOf } from '../../compose.js';
+import { Reach } from '../../owner/reach.js';
+import { findTurns } from '../turn.js';
+import { type Act, exit } from '../verb.js';
+
+export const events: Act = async ({ args, asked, terminal, json }) => {
+  const reach = new Reach(await settingsOf(asked), { definitions: noDefinitions, make: false });
+  try {
+    const [turn] = await findTurns(reach, String(args[0]));
+    const envelopes = await reach.ask((desk) => desk.events(turn?.sessionId ?? ''));
+    if (json) await terminal.print(envelopes.map((envelope) => `${JSON.stringify(envelope)}\n`).join(''));
+    else {
+      const { Transcript } = await import('../chat/transcript.js');
+      const { color, width } = terminal.look();
+      const transcript = new Transcript({ color, width: () => width });
+      const told = envelopes.map((envelope) => transcript.envelope(envelope)).join('');
+      await terminal.print(`${told}${transcript.rest()}`);
+    }
+    if (envelopes.length === 0) terminal.say('No agent has spoken in this session.');
+    return exit.ok;
+  } finally {
+    await reach.close();
+  }
+};

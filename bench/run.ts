@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpus, loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { benchAgents } from './agents.js';
 import { benchCalls } from './calls.js';
 import { benchDurable, benchHeap } from './durable.js';
 import { benchReplay } from './replay.js';
@@ -15,6 +16,7 @@ import { benchTurns } from './turns.js';
 const sections: { readonly [name: string]: () => Promise<void> } = {
   calls: benchCalls,
   turns: benchTurns,
+  agents: benchAgents,
   replay: benchReplay,
   durable: () => benchDurable(5),
   heap: benchHeap,

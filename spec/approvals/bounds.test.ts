@@ -3,14 +3,13 @@ import { z } from 'zod';
 import { ask } from '../../src/loops/ask.js';
 import { defineLoop } from '../../src/loops/define.js';
 import { defineAgent } from '../../src/loops/define-agent.js';
-import type { DefinedLoop } from '../../src/loops/defined.js';
 import type { Backend, ModelRequest } from '../../src/loops/model.js';
 import type { Json } from '../../src/protocol/json.js';
-import type { Model } from '../../src/protocol/model.js';
+import type { Model, ModelStreamPart } from '../../src/protocol/model.js';
 import { loopsTool } from '../../src/protocol/tool.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { codeOf } from '../code-of.js';
-import { agentDef, modelOf, told as telling } from '../turns/agents.js';
+import { agentDef, modelOf, told as telling, wholeOf } from '../turns/agents.js';
 import { hostOf, tool } from '../turns/stage.js';
 import { verifies } from '../verifies.js';
 import { Deeds, ticks, within } from './stage.js';
@@ -18,11 +17,19 @@ import { Deeds, ticks, within } from './stage.js';
 const REQUEST: ModelRequest = { backendId: 'x', model: 'x', promptLength: 1, prompt: 'x' };
 const FINISH = { type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage: {} };
 
-/** A model whose stream is made by a function. */
+/** A model whose stream is made by a function; asked for the whole, it waits for all of the stream. */
 function modelWith(stream: () => unknown): Model {
   const about = { specificationVersion: 'v3' as const, provider: 'x', modelId: 'x', supportedUrls: {} };
   const doStream = (async () => ({ stream: stream() })) as Model['doStream'];
-  return { ...about, doStream, doGenerate: () => Promise.reject(new Error('only streams')) };
+  const doGenerate: Model['doGenerate'] = async ({ abortSignal }) => {
+    const parts: ModelStreamPart[] = [];
+    for await (const part of stream() as ReadableStream<ModelStreamPart>) {
+      abortSignal?.throwIfAborted();
+      parts.push(part);
+    }
+    return wholeOf(parts);
+  };
+  return { ...about, doStream, doGenerate };
 }
 
 const backendOf = (model: Model): Backend => ({ id: 'told', defaultModel: 'x', open: async () => model });
@@ -132,10 +139,10 @@ verifies(
 );
 
 /** Runs an agent while time passes; 'it hangs' if that does not end it. */
-async function inTime(definitions: readonly unknown[], backends: readonly Backend[], tools = {}) {
+async function inTime(definitions: readonly unknown[], backends: readonly Backend[], tools = {}, watching = {}) {
   const clock = new ManualClock(1_000_000);
   const host = hostOf(definitions, { clock, backends, tools });
-  const running = host.run({ loop: 'boss', input: { prompt: 'go' } });
+  const running = host.run({ loop: 'boss', input: { prompt: 'go' } }, watching);
   for (let step = 0; step < 20; step++) {
     await ticks(3);
     await clock.advance(100);
@@ -151,20 +158,26 @@ const calling = (name: string): Backend => telling([{ calls: [[name, {}]] }, { t
 const forever = (): Promise<Json> => new Promise(() => {});
 
 verifies('agent.hostile', 'a model that never answers is waited for beyond the deadline', async () => {
-  expect(await inTime([agentDef('boss', { stop: { deadlineMs: 500 } })], [silent()])).toMatch(/TIMEOUT|stopped/);
-  expect(await inTime([agentDef('boss', {}, { policy: { timeoutMs: 500 } })], [silent()])).toBe('TIMEOUT');
-  const trickle = backendOf(
-    modelWith(
-      () =>
-        new ReadableStream({
-          pull: async (out) => {
-            await ticks(1);
-            out.enqueue({ type: 'text-start', id: '0' });
-          },
-        }),
-    ),
-  );
-  expect(await inTime([agentDef('boss', {}, { policy: { timeoutMs: 500 } })], [trickle])).toBe('TIMEOUT');
+  const trickle = (): Backend =>
+    backendOf(
+      modelWith(
+        () =>
+          new ReadableStream({
+            pull: async (out) => {
+              await ticks(1);
+              out.enqueue({ type: 'text-start', id: '0' });
+            },
+          }),
+      ),
+    );
+  const late = agentDef('boss', { stop: { deadlineMs: 500 } });
+  const slow = agentDef('boss', {}, { policy: { timeoutMs: 500 } });
+  // Who is watched streams, who is not is asked for the whole.
+  for (const watching of [{}, { onDelta: () => {} }]) {
+    expect(await inTime([late], [silent()], {}, watching)).toMatch(/TIMEOUT|stopped/);
+    expect(await inTime([slow], [silent()], {}, watching)).toBe('TIMEOUT');
+    expect(await inTime([slow], [trickle()], {}, watching)).toBe('TIMEOUT');
+  }
 });
 
 verifies('agent.hostile', 'a tool that never returns holds its agent for ever', async () => {
@@ -186,13 +199,6 @@ verifies('agent.hostile', 'words for an approval that never come hold the agent 
   const model = modelOf([{ calls: [['stuck', {}]] }, { text: 'done' }]);
   const boss = defineAgent({ id: 'boss', model, tools: [stuck], toolTimeoutMs: 300, stop: { deadlineMs: 1500 } });
   expect(await inTime([boss], [])).toMatch(/^(ok|paused|stopped)$/);
-});
-
-verifies('agent.hostile', 'a body of code that never returns holds its agent for ever', async () => {
-  const stuck = defineLoop({ id: 'stuck', input: true, output: true, body: forever as never }) as DefinedLoop;
-  const model = modelOf([{ calls: [['stuck', {}]] }, { text: 'done' }]);
-  const boss = defineAgent({ id: 'boss', model, tools: [stuck], toolTimeoutMs: 300, stop: { deadlineMs: 1500 } });
-  expect(await inTime([boss], [])).toMatch(/^(ok|stopped)$/);
 });
 
 verifies('agent.hostile', 'a tool that is approved after the deadline of its agent begins all the same', async () => {

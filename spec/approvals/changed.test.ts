@@ -203,7 +203,8 @@ verifies(
     ran = 0;
     const make = (id: string) => defineLoop({ ...CODE, id, tool: first } as never);
     const { end, left } = await swapped(hostWith(make('pay')), hostWith(make('pay2')), 'pay');
-    expect([end, left, ran]).toEqual(['LOOP_NOT_FOUND', true, 0]);
+    // It was answered, so it waits no more; the turn stands where it stood.
+    expect([end, left, ran]).toEqual(['LOOP_NOT_FOUND', false, 0]);
   },
 );
 

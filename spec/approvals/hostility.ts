@@ -1,4 +1,4 @@
-// Replies of a model that means harm: calls that it must not make, and streams that are none.
+// Replies of a model that means harm: calls that it must not make, streams and answers that are none.
 
 import type { Model } from '../../src/protocol/model.js';
 import type { Dice } from './stage.js';
@@ -189,6 +189,8 @@ const NO_STREAMS: readonly (() => unknown)[] = [
   () => ({ stream: { getReader: 5 } }),
   () => ({ stream: { getReader: () => ({ read: async () => ({ done: true, value: { type: 'finish' } }) }) } }),
   () => ({ stream: { getReader: () => ({ read: () => Promise.reject(undefined) }) } }),
+  () => ({ stream: { getReader: () => ({ read: () => undefined }) } }),
+  () => ({ stream: { getReader: () => ({ read: async () => null }) } }),
   () => {
     throw undefined;
   },
@@ -196,22 +198,57 @@ const NO_STREAMS: readonly (() => unknown)[] = [
   () => Promise.reject({ statusCode: 401, message: 'no' }),
 ];
 
+/** Things that a provider may give back in place of a whole answer. */
+const NO_ANSWERS: readonly (() => unknown)[] = [
+  ...[undefined, null, 5, 'finish', [], {}].map((given) => () => given),
+  ...[null, 'text', { length: 1, 0: { type: 'text', text: 'x' } }, () => {}].map((content) => () => ({ content })),
+  () => ({
+    content: new Proxy([], {
+      getOwnPropertyDescriptor() {
+        throw new Error('a trap');
+      },
+    }),
+  }),
+  () => {
+    const { proxy, revoke } = Proxy.revocable([], {});
+    revoke();
+    return { content: proxy };
+  },
+  () => {
+    throw undefined;
+  },
+  () => Promise.reject(null),
+  () => Promise.reject({ statusCode: 401, message: 'no' }),
+];
+
+const ownOf = (part: unknown, name: string): unknown => Object.getOwnPropertyDescriptor(Object(part), name)?.value;
+
+/** The same reply as a whole; where a part is none, the list has the same wreck. */
+function wholeOf({ parts, end, finish }: Hostile): unknown {
+  if (end === 'thrown') throw finish;
+  const content = parts.map((part) => {
+    const type = ownOf(part, 'type');
+    if (type === 'error') throw ownOf(part, 'error');
+    if (type === 'text-delta') return { type: 'text', text: ownOf(part, 'delta') };
+    return type === 'reasoning-delta' ? { type: 'reasoning', text: ownOf(part, 'delta') } : part;
+  });
+  const last = parts.find((part) => ownOf(part, 'type') === 'finish');
+  return { content, finishReason: ownOf(last, 'finishReason'), usage: ownOf(last, 'usage') };
+}
+
 /** A model that answers whatever comes next, and sometimes nothing that is an answer. */
 export function hostileModel(dice: Dice, next: () => Hostile | undefined): Model {
-  const doStream = async (): Promise<unknown> => {
+  const done: Hostile = { parts: [{ type: 'text-delta', id: '0', delta: 'done' }, FINISHES[0]], end: 'finish' };
+  const answer = async (made: (reply: Hostile) => unknown, none: readonly (() => unknown)[]): Promise<unknown> => {
     const reply = next();
-    if (reply === undefined) {
-      const parts = [{ type: 'text-delta', id: '0', delta: 'done' }, FINISHES[0]];
-      return { stream: streamOf({ parts, end: 'finish' }) };
-    }
-    if (dice.random() < 0.02) return dice.pick(NO_STREAMS)();
-    return { stream: streamOf(reply) };
+    if (reply === undefined) return made(done);
+    return dice.random() < 0.02 ? dice.pick(none)() : made(reply);
   };
   const specificationVersion = 'v3' as const;
   const about = { specificationVersion, provider: 'hostile', modelId: 'h', supportedUrls: {} };
   return {
     ...about,
-    doGenerate: () => Promise.reject(new Error('only streams')),
-    doStream: doStream as Model['doStream'],
+    doGenerate: (() => answer(wholeOf, NO_ANSWERS)) as Model['doGenerate'],
+    doStream: (() => answer((reply) => ({ stream: streamOf(reply) }), NO_STREAMS)) as Model['doStream'],
   };
 }

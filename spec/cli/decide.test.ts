@@ -5,7 +5,7 @@ import type { Approval, EventEnvelope, TurnResult, TurnStatus } from '../../src/
 import { verifies } from '../verifies.js';
 import { Agents, call } from './agents.js';
 import { attacks, HARMFUL } from './attacks.js';
-import { until } from './stage.js';
+import { tool, until } from './stage.js';
 
 const run = ['run', 'payer', '--input', '{"prompt": "pay"}', '--session', 's'];
 
@@ -52,7 +52,7 @@ verifies('cli.decide', 'a yes does not go on with the turn, or counts twice', as
   const project = new Agents().payer();
   await project.run(run);
   const id = (await project.approvals())[0]?.id ?? '';
-  const yes = await project.run(['approve', id.slice(id.indexOf(':') + 1, -4), '--as', 'ada', '--json']);
+  const yes = await project.run(['approve', id.slice(id.indexOf(':'), -4), '--as', 'ada', '--json']);
   expect(yes.code).toBe(0);
   const decided = JSON.parse(yes.stdout) as Decided;
   expect(decided).toMatchObject({ approval: { id, tool: 'pay' }, approved: true, turn: { status: 'ok' } });
@@ -224,15 +224,16 @@ verifies('cli.owner', 'an approval cannot be answered while another process has 
 });
 
 verifies('cli.owner', 'a turn that still runs elsewhere cannot be told that its tool may run', async () => {
-  const calls = [call('pay', { amount: 5 }), call('hold', { until: 'go' })];
-  const project = new Agents().agent('payer', [{ toolCalls: calls }, { text: 'Both.' }], {
-    tools: ['pay', 'hold'],
-    approvals: { pay: 'ask' },
-  });
+  const slow = [{ toolCalls: [call('wait', { ms: 300 })] }, { toolCalls: [call('hold', { until: 'go' })] }];
+  const both = [call('pay', { amount: 5 }), call('slow', { prompt: 'x' })];
+  const project = new Agents()
+    .agent('payer', [{ toolCalls: both }, { text: 'Both.' }], { tools: ['pay', 'slow'], approvals: { pay: 'ask' } })
+    .agent('slow', [...slow, { text: 'Slow.' }], { tools: ['wait', 'hold'] });
+  project.write('loops/wait.json', tool('wait', 'wait'));
   const running = project.start([...run, '--json']);
   const id = await until(async () => {
-    const found = await project.run(['approvals', '--json']);
-    return (JSON.parse(found.stdout) as readonly Approval[])[0]?.id;
+    const { stdout } = await project.run(['approvals', '--json']);
+    return stdout.startsWith('[') ? (JSON.parse(stdout) as readonly Approval[])[0]?.id : undefined;
   });
   const approving = project.start(['approve', id, '--json']);
   await until(() => project.paid.length > 0);

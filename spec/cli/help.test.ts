@@ -5,7 +5,8 @@ import { verbs } from '../../src/surfaces/cli/verbs.js';
 import { verifies } from '../verifies.js';
 import { Project } from './stage.js';
 
-const contract = 'run list show check runs status trace resume cancel resolve replay diff conformance doctor demo';
+const contract =
+  'run chat list show check runs status trace events resume cancel approvals approve deny resolve replay diff conformance doctor demo';
 
 verifies('cli.help', 'a verb of the surface is missing', async () => {
   expect(verbs.map(({ name }) => name).sort()).toEqual(contract.split(' ').sort());

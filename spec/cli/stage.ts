@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 
 /** What the package ships. */
-export const bin = '/tmp/rb/lib/surfaces/cli/main.js';
+export const bin = fileURLToPath(new URL('../../lib/surfaces/cli/main.js', import.meta.url));
 
 export interface Ended {
   readonly code: number | null;

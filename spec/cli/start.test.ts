@@ -36,7 +36,15 @@ verifies('cli.start', 'the help loads what does the work', async () => {
 verifies('cli.start', 'looking loads the definitions', async () => {
   const project = new Project();
   await project.run(['run', 'echo']);
-  const files = loaded(project, ['runs']);
-  expect(files).toContain('/dist/adapters/sqlite/');
-  expect(files).not.toMatch(/adapters\/files|smol-toml|ai-sdk|owner\/listener/);
+  for (const verb of ['runs', 'approvals']) {
+    const files = loaded(project, [verb]);
+    expect(files).toContain('/dist/adapters/sqlite/');
+    expect(files).not.toMatch(/adapters\/files|smol-toml|ai-sdk|owner\/listener|cli\/chat/);
+  }
+});
+
+verifies('cli.start', 'a run that nobody talks with loads what a chat needs', async () => {
+  const files = loaded(new Project(), ['run', 'echo']);
+  expect(files).toContain('/dist/surfaces/cli/verbs/run.js');
+  expect(files).not.toMatch(/cli\/chat|cli\/card|cli\/untrusted/);
 });

@@ -2,7 +2,13 @@
 
 import type { Backend } from '../../src/loops/model.js';
 import type { AgentSpec, LoopDef } from '../../src/protocol/loop.js';
-import type { Model, ModelCallOptions, ModelStreamPart } from '../../src/protocol/model.js';
+import type {
+  Model,
+  ModelCallOptions,
+  ModelContent,
+  ModelGenerateResult,
+  ModelStreamPart,
+} from '../../src/protocol/model.js';
 
 /** One reply: text, thinking, calls of tools; or a function of what was asked. */
 export interface Reply {
@@ -55,24 +61,41 @@ export function partsOf(reply: Reply, nth: number): ModelStreamPart[] {
   ];
 }
 
+/** The whole answer that these parts are pieces of; a failure among them is thrown. */
+export function wholeOf(parts: readonly ModelStreamPart[]): ModelGenerateResult {
+  const content: ModelContent[] = [];
+  for (const part of parts) {
+    if (part.type === 'error') throw part.error;
+    if (part.type === 'tool-call') content.push(part);
+    if (part.type === 'text-delta' || part.type === 'reasoning-delta') {
+      const type = part.type === 'text-delta' ? 'text' : 'reasoning';
+      const last = content.at(-1);
+      if (last?.type === type) last.text += part.delta;
+      else content.push({ type, text: part.delta });
+    }
+    if (part.type === 'finish') return { content, finishReason: part.finishReason, usage: part.usage, warnings: [] };
+  }
+  throw new Error('The answer has no end.');
+}
+
 /** A model that answers these replies, one after another, and keeps what it was asked. */
 export function modelOf(replies: readonly Scripted[], id = 'told'): Model & { readonly asked: ModelCallOptions[] } {
   const asked: ModelCallOptions[] = [];
+  const next = (call: ModelCallOptions): ModelStreamPart[] => {
+    const nth = asked.push(call) - 1;
+    const scripted = replies[nth];
+    if (scripted === undefined)
+      throw new Error(`The model was asked ${nth + 1} times; it has ${replies.length} replies.`);
+    return partsOf(typeof scripted === 'function' ? scripted(call) : scripted, nth);
+  };
   return {
     asked,
     specificationVersion: 'v3',
     provider: id,
     modelId: `${id}-1`,
     supportedUrls: {},
-    doGenerate: () => Promise.reject(new Error('only streams')),
-    doStream: async (call) => {
-      const nth = asked.push(call) - 1;
-      const scripted = replies[nth];
-      if (scripted === undefined)
-        throw new Error(`The model was asked ${nth + 1} times; it has ${replies.length} replies.`);
-      const parts = partsOf(typeof scripted === 'function' ? scripted(call) : scripted, nth);
-      return { stream: ReadableStream.from(parts) as ReadableStream<ModelStreamPart> };
-    },
+    doGenerate: async (call) => wholeOf(next(call)),
+    doStream: async (call) => ({ stream: ReadableStream.from(next(call)) as ReadableStream<ModelStreamPart> }),
   };
 }
 
@@ -87,6 +110,10 @@ export function told(replies: readonly Scripted[], id = 'told'): Backend & { rea
       const model = modelOf(replies.slice(answered), id);
       return {
         ...model,
+        doGenerate: (call) => {
+          asked.push(call);
+          return model.doGenerate(call);
+        },
         doStream: (call) => {
           asked.push(call);
           return model.doStream(call);

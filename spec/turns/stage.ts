@@ -9,9 +9,11 @@ import type { ToolFunction } from '../../src/loops/implementation.js';
 import type { Backend, ModelRequest } from '../../src/loops/model.js';
 import { Registry } from '../../src/loops/registry.js';
 import type { LoopDef } from '../../src/protocol/loop.js';
+import type { ModelCallOptions } from '../../src/protocol/model.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { seededIds } from '../../src/testing/seeded-ids.js';
+import { partsOf, wholeOf } from './agents.js';
 
 export interface Staging {
   readonly store?: Store;
@@ -66,6 +68,10 @@ export const composite = (id: string, steps: readonly unknown[], more: object = 
 export function answering(texts: readonly string[], id = 'told'): Backend & { readonly asked: ModelRequest[] } {
   const left = [...texts];
   const asked: ModelRequest[] = [];
+  const next = ({ prompt: messages }: ModelCallOptions): string => {
+    asked.push({ prompt: JSON.stringify(messages) } as ModelRequest);
+    return left.shift() ?? '';
+  };
   return {
     id,
     defaultModel: `${id}-1`,
@@ -75,10 +81,9 @@ export function answering(texts: readonly string[], id = 'told'): Backend & { re
       provider: id,
       modelId: `${id}-1`,
       supportedUrls: {},
-      doGenerate: () => Promise.reject(new Error('only streams')),
-      doStream: async ({ prompt: messages }) => {
-        asked.push({ prompt: JSON.stringify(messages) } as ModelRequest);
-        const text = left.shift() ?? '';
+      doGenerate: async (call) => wholeOf(partsOf({ text: next(call) }, 0)),
+      doStream: async (call) => {
+        const text = next(call);
         return { stream: new ReadableStream({ start: (out) => speak(out, text) }) };
       },
     }),

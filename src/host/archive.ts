@@ -21,6 +21,12 @@ export interface Known {
   readonly entries: readonly Entry[];
 }
 
+/** What this process is at: which turns, and what they wrote that may not be stored yet. */
+export interface Running {
+  has(turnId: string): boolean;
+  written(sessionId: string): readonly Entry[];
+}
+
 /** The session that a turn is of. */
 export function sessionOf(turnId: string): string {
   return turnId.slice(0, Math.max(0, turnId.lastIndexOf('.')));
@@ -29,9 +35,9 @@ export function sessionOf(turnId: string): string {
 export class Archive {
   private readonly store: Store;
   /** Turns that this process is at. */
-  private readonly running: { has(turnId: string): boolean };
+  private readonly running: Running;
 
-  constructor(store: Store, running: { has(turnId: string): boolean }) {
+  constructor(store: Store, running: Running) {
     this.store = store;
     this.running = running;
   }
@@ -145,14 +151,17 @@ export class Archive {
     return digest === undefined ? undefined : this.store.blobs.get(identity.sessionId, digest);
   }
 
-  /** A session's entries, each with its value. */
+  /** A session's entries, each with its value; those of a turn that runs here are told before they are stored. */
   private async *entriesOf(session: string): AsyncGenerator<Entry> {
+    let next = 0;
     for await (const batch of this.store.journal.read(session, 0)) {
       for (const entry of batch) {
+        next = entry.seq + 1;
         const value = entry.blob === undefined ? undefined : await fetchValue(this.store.blobs, session, entry);
         yield value === undefined ? entry : { ...entry, value };
       }
     }
+    for (const entry of this.running.written(session)) if (entry.seq >= next) yield entry;
   }
 }
 

@@ -1,9 +1,11 @@
 /**
  * What the host keeps of a turn while it runs, folded from the entries as they are written: what its bodies may ask for
- * and what those who watch are told. A turn that no agent and no approval has a part in pays for none of it.
+ * and what those who watch are told. Whoever asks for nothing pays for nothing.
  */
+import type { Clock } from '../journal/clock.js';
 import type { Session } from '../kernel/session.js';
 import { Watches } from '../loops/agent/watch.js';
+import { Watchdog } from '../loops/agent/watchdog.js';
 import type { NamedModel, Occasion } from '../loops/bench.js';
 import type { Entry } from '../protocol/entry.js';
 import type { LiveDelta } from '../protocol/live.js';
@@ -28,11 +30,10 @@ export const OPENED = 'rondo.turn.opened';
 interface Attended {
   readonly sessionId: string;
   readonly turnId: string;
-  /** Whether agents or approvals have a part in it. */
-  readonly governed: boolean;
-  /** All entries of the session so far. */
+  /** All entries of the session so far, where they matter. */
   readonly past: readonly Entry[];
   readonly live: Live;
+  readonly clock: Clock;
   readonly onEvent?: ((event: TraceEvent) => void) | undefined;
 }
 
@@ -41,17 +42,18 @@ export class Attendance implements Occasion {
   readonly turnId: string;
   readonly entries: Entry[] = [];
   session: Session | undefined;
-  readonly governed: Governed | undefined;
+  private readonly attended: Attended;
   private readonly tracing: Tracing | undefined;
   private readonly answers = new Answers();
+  private own: Governed | undefined;
 
-  constructor({ sessionId, turnId, past, governed, onEvent, live }: Attended) {
+  constructor(attended: Attended) {
+    const { sessionId, turnId, past, onEvent } = attended;
     this.sessionId = sessionId;
     this.turnId = turnId;
+    this.attended = attended;
     this.tracing = onEvent && new Tracing(turnId, (event) => unharmed(() => onEvent(event)));
-    this.governed = governed ? new Governed(sessionId, turnId, live) : undefined;
     for (const entry of past) this.hear(entry);
-    this.governed?.begin();
   }
 
   /** Hears of every entry of the session, those of the past first. */
@@ -59,12 +61,23 @@ export class Attendance implements Occasion {
     this.entries.push(entry);
     this.tracing?.apply(entry);
     if (entry.key.startsWith(this.turnId)) this.answers.apply(entry);
-    this.governed?.hear(entry);
+    this.own?.hear(entry);
+  }
+
+  /** What is kept of a turn that agents or approvals have a part in: made when the first of them asks for it. */
+  get governed(): Governed {
+    this.own ??= new Governed(this.attended, this.entries);
+    return this.own;
+  }
+
+  /** Who watches over the turn, if anybody does. */
+  get watching(): Watches | undefined {
+    return this.own?.watches;
   }
 
   answered({ id, model }: NamedModel, by: 'turn' | 'session'): number {
     const own = this.answers.count(id, model);
-    return by === 'turn' ? own : own + (this.governed?.earlier.count(id, model) ?? 0);
+    return by === 'turn' ? own : own + this.governed.earlier.count(id, model);
   }
 
   /** What was said before this turn began: a turn that is resumed must not learn what came later. */
@@ -73,55 +86,89 @@ export class Attendance implements Occasion {
   }
 
   waiting(): { readonly steer: number; readonly queue: number } {
-    const { mailbox } = this.governed ?? {};
-    return { steer: mailbox?.count('steer') ?? 0, queue: mailbox?.count('queue') ?? 0 };
+    const { mailbox } = this.governed;
+    return { steer: mailbox.count('steer'), queue: mailbox.count('queue') };
   }
 
   get live(): ((delta: LiveDelta) => void) | undefined {
-    return this.governed?.speak;
+    return this.attended.live.watched ? this.governed.speak : undefined;
   }
 
   get watches(): Watches {
-    return this.governed?.watches ?? NOBODY;
+    return this.governed.watches;
+  }
+
+  get watchdog(): Watchdog {
+    return this.governed.watchdog;
+  }
+
+  /** Nothing moves any more. */
+  end(): void {
+    this.own?.watchdog.close();
   }
 }
 
-/** Of turns without agents: nobody watches over them. */
-const NOBODY = new Watches();
-
-/** What is kept of a turn that agents or approvals have a part in. */
+/** What is kept of a turn that agents or approvals have a part in; what few ask for is folded when it is asked for. */
 export class Governed {
   readonly watches = new Watches();
-  readonly approvals: Approvals;
   readonly mailbox = new Mailbox();
   readonly earlier = new Answers();
+  readonly watchdog: Watchdog;
   principals: Principals = {};
   readonly speak: (delta: LiveDelta) => void;
-  private readonly turnId: string;
-  private readonly conversation: Conversation;
-  /** Whether what is heard is news, and not what was known before. */
-  private present = false;
+  private readonly attended: Attended;
+  private readonly entries: readonly Entry[];
+  private asked: Approvals | undefined;
+  private told: Conversation | undefined;
 
-  constructor(sessionId: string, turnId: string, live: Live) {
-    this.turnId = turnId;
-    this.approvals = new Approvals(sessionId);
+  constructor(attended: Attended, entries: readonly Entry[]) {
+    const { live } = attended;
+    this.attended = attended;
+    this.entries = entries;
+    this.watchdog = new Watchdog(attended.clock);
     this.speak = (delta) => live.delta(delta);
-    this.conversation = new Conversation(sessionId, (envelope, refusal) => {
-      if (this.present) live.envelope(envelope, refusal);
-    });
+    for (const entry of entries) this.keep(entry);
   }
 
-  begin(): void {
-    this.present = true;
+  /** The approvals of the session. */
+  get approvals(): Approvals {
+    if (this.asked === undefined) {
+      this.asked = new Approvals(this.attended.sessionId);
+      for (const entry of this.entries) this.asked.apply(entry);
+    }
+    return this.asked;
   }
 
+  /** Hears of an entry that is already among the entries. */
   hear(entry: Entry): void {
-    const { key, type } = entry;
-    this.approvals.apply(entry);
+    this.keep(entry);
+    this.asked?.apply(entry);
+    if (this.attended.live.watched) this.tell(entry);
+    else this.told = undefined;
+  }
+
+  private keep(entry: Entry): void {
+    const { key, type, name = '' } = entry;
+    const { turnId } = this.attended;
+    if (type === 'call.started') this.watches.begin(key, name);
+    else if (type === 'call.completed' || type === 'call.errored') this.watches.end(key);
     this.mailbox.apply(entry);
-    this.conversation.apply(entry);
-    if (!key.startsWith(this.turnId)) this.earlier.apply(entry);
-    if (type === OPENED && key === `#${this.turnId}`) this.principals = (entry.value ?? {}) as Principals;
+    if (!key.startsWith(turnId)) this.earlier.apply(entry);
+    if (type === OPENED && key === `#${turnId}`) this.principals = (entry.value ?? {}) as Principals;
+  }
+
+  /** Tells those who watch; what came before the first of them is known to them. */
+  private tell(entry: Entry): void {
+    const { sessionId, live } = this.attended;
+    if (this.told === undefined) {
+      let present = false;
+      this.told = new Conversation(sessionId, (envelope, refusal) => {
+        if (present) live.envelope(envelope, refusal);
+      });
+      for (const before of this.entries) if (before !== entry) this.told.apply(before);
+      present = true;
+    }
+    this.told.apply(entry);
   }
 }
 

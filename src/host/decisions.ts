@@ -16,9 +16,6 @@ const REFUSED = 'rondo.approval.refused';
 const GRANTED = 'rondo.grant.given';
 const LONGEST = 4000;
 
-/** Keywords of a schema that tell arguments apart. */
-const TELLS: ReadonlySet<string> = new Set('properties const enum allOf anyOf oneOf not'.split(' '));
-
 const MEMBERS: ReadonlySet<string> = new Set(
   'id approved by reason sessionId callId tool argumentsDigest standing'.split(' '),
 );
@@ -36,8 +33,14 @@ export function turnOfApproval(id: string): string {
   return id.slice(0, Math.max(0, id.lastIndexOf(':')));
 }
 
-/** Refuses what is no answer at all, before anything is looked up. */
-export function assertAnswer(answer: ApprovalAnswer): void {
+/** A copy of an answer, read once; what is no answer at all is refused before anything is looked up. */
+export function answerOf(given: ApprovalAnswer): ApprovalAnswer {
+  const answer = { ...given };
+  assertAnswer(answer);
+  return answer;
+}
+
+function assertAnswer(answer: ApprovalAnswer): void {
   const unknown = Object.keys(answer).find((key) => !MEMBERS.has(key));
   if (unknown !== undefined) throw new TypeError(`An answer has no "${unknown}"; it has ${[...MEMBERS].join(', ')}.`);
   const { id, approved, by } = answer;
@@ -77,8 +80,9 @@ export async function refuse(answer: ApprovalAnswer, { session, ids }: Place, wh
 }
 
 function grantOf(approval: Approval, { by, standing = null }: ApprovalAnswer, at: number): Json {
-  const { id, tool, definitionDigest } = approval;
-  return { tool, definition: definitionDigest, schema: standing, by, approval: id, at };
+  const { id, tool, definitionDigest, principal } = approval;
+  const grant = { tool, definition: definitionDigest, schema: standing, by, approval: id, at };
+  return principal === undefined ? grant : { ...grant, principal };
 }
 
 /** Why an answer cannot be taken; undefined if it can. */
@@ -99,19 +103,39 @@ function refusalOf(answer: ApprovalAnswer, approvals: Approvals | undefined, now
   return answer.standing === undefined ? undefined : predicateFlaw(answer, approval);
 }
 
-/** Whoever is part of the call, or says to be an agent, is none of those who are asked. */
+/** Whoever is part of the call, or says to be an agent, is none of those who are asked; however the name is spelt. */
 function isAgent(by: string, { path }: Approval): boolean {
-  return by.startsWith('agent:') || path.includes(by);
+  const name = spelt(by);
+  return name.startsWith('agent:') || path.some((loop) => spelt(loop) === name);
 }
 
-/** A grant for everything is no predicate. */
-function predicateFlaw({ approved, standing }: ApprovalAnswer, approval: Approval): string | undefined {
+/** A name as it reads: width, case, and what cannot be seen make no other person. */
+function spelt(name: string): string {
+  return name
+    .normalize('NFKC')
+    .replace(/[\p{C}\p{Z}\s]/gu, '')
+    .toLowerCase();
+}
+
+/** A grant for everything is no predicate: it must tell this call from one that it is not for. */
+function predicateFlaw({ approved, standing = null }: ApprovalAnswer, approval: Approval): string | undefined {
   if (!approved) return 'a denial cannot stand for further calls';
-  const written = Object.keys((standing ?? {}) as object).some((keyword) => TELLS.has(keyword));
-  if (!written) return 'a standing grant needs a written predicate: a JSON Schema that says which arguments it is for';
-  return fits(standing ?? null, approval.arguments)
-    ? undefined
-    : 'its predicate does not hold for this very call, or cannot be used';
+  if (!fits(standing, approval.arguments)) return 'its predicate does not hold for this very call, or cannot be used';
+  if (othersOf(approval.arguments).some((other) => !fits(standing, other))) return undefined;
+  return 'a standing grant needs a written predicate: a JSON Schema that says which arguments it is for';
+}
+
+/** Arguments that are not these: none, strange ones, and these with one of them changed. */
+function othersOf(given: Json): readonly Json[] {
+  const members = typeof given === 'object' && given !== null && !Array.isArray(given) ? Object.entries(given) : [];
+  const changed = members.map(([name, value]) => ({ ...(given as object), [name]: otherOf(value as Json) }));
+  return [{}, { 'no such argument': 0 }, ...changed];
+}
+
+function otherOf(value: Json): Json {
+  if (typeof value === 'string') return `${value} and more`;
+  if (typeof value === 'number') return value * 1000 + 1;
+  return typeof value === 'boolean' ? !value : 'another';
 }
 
 /** What ends an approval that nobody answered in time. */

@@ -21,7 +21,7 @@ interface Held {
   readonly approvalMs: number;
 }
 
-/** Which loops agents or approvals have a part in, found out once for each. */
+/** Which loops have agents or approvals in them, found out once for each: their turns need to know what came before. */
 export class GovernedLoops {
   private readonly known = new WeakMap<Pinned, boolean>();
   private readonly implementations: ReadonlyMap<string, Implementation>;
@@ -60,31 +60,37 @@ export class HostGate implements Gate {
   }
 
   rule(effect: GovernedEffect, key: string): Rule | undefined {
+    const { kind, name } = effect;
     const own = (Object.hasOwn(effect, 'policy') ? effect.policy?.approval : undefined) ?? 'always_allow';
-    const watches = this.held.turn(turnOf(key))?.governed?.watches;
-    const watched = watches !== undefined && !watches.none;
-    if (!watched) return own === 'always_allow' ? undefined : { policy: own };
+    const watches = this.held.turn(turnOf(key))?.watching;
+    if (watches === undefined) return own === 'always_allow' ? undefined : { policy: own };
     // What judges a call is no action of its own.
-    if (effect.kind === 'gate') return undefined;
-    const above = watches.above(key);
-    const policy = effect.kind === 'tool' ? stricter(own, watches.policy(key, effect.name)) : own;
-    const limits = above.flatMap(({ deadline }) => (deadline === undefined ? [] : [deadline - this.held.now()]));
-    if (effect.kind === 'tool') limits.push(...above.map(({ toolTimeoutMs }) => toolTimeoutMs));
-    const timeoutMs = limits.length === 0 ? undefined : Math.max(1, Math.min(...limits));
-    if (policy === 'always_allow' && timeoutMs === undefined) return undefined;
-    return { policy, timeoutMs, mode: above.find(({ mode }) => mode !== undefined)?.mode };
+    if (kind === 'gate') return undefined;
+    const policy = kind === 'tool' ? stricter(own, watches.policy(key, name)) : own;
+    const deadline = watches.deadline(key);
+    if (policy === 'always_allow' && deadline === undefined) return undefined;
+    return { policy, deadline, mode: watches.mode(key), limitMs: watches.errand(key)?.limitMs };
   }
 
   authority(key: string): Authority {
-    const principals = this.held.turn(turnOf(key))?.governed?.principals ?? {};
+    const principals = this.held.turn(turnOf(key))?.governed.principals ?? {};
     return { ...principals, expiresAt: this.held.now() + this.held.approvalMs };
   }
 
+  /** A grant stands in for its giver: where he may not answer, or for somebody else, it does not either. */
   granted(tool: string, definition: string, input: Json, key: string): string | undefined {
-    const grants = this.held.turn(turnOf(key))?.governed?.approvals.grants() ?? [];
-    const grant = grants.find(
-      (given) => given.tool === tool && given.definition === definition && fits(given.schema, input),
-    );
+    const { approvals, principals } = this.held.turn(turnOf(key))?.governed ?? {};
+    const mayAnswer = (by: string): boolean => principals?.approvers?.includes(by) !== false;
+    const grant = approvals
+      ?.grants()
+      .find(
+        (given) =>
+          given.tool === tool &&
+          given.definition === definition &&
+          given.principal === principals?.principal &&
+          mayAnswer(given.by) &&
+          fits(given.schema, input),
+      );
     return grant?.approval;
   }
 }

@@ -11,6 +11,7 @@ import type { Outcome } from '../kernel/attempt.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import { Session } from '../kernel/session.js';
+import { REQUESTED } from '../layers/approval.js';
 import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy.js';
 import { RateLimits } from '../layers/rate-limit.js';
@@ -28,7 +29,7 @@ import type { StreamHandlers } from '../protocol/streaming.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
 import { Archive, type Known, sessionOf } from './archive.js';
 import { Attendance, OPENED, type Principals } from './attendance.js';
-import { assertAnswer, decide, expiry, NOBODY, turnOfApproval } from './decisions.js';
+import { answerOf, decide, expiry, NOBODY, turnOfApproval } from './decisions.js';
 import { follow } from './follow.js';
 import { GovernedLoops, HostGate } from './gate.js';
 import { Live, type Watcher, watched } from './live.js';
@@ -92,7 +93,10 @@ export class Host {
     const { registry, clock, backends = NONE, implementations = NONE } = options;
     this.options = options;
     this.registry = registry;
-    this.archive = new Archive(options.store, this.running);
+    this.archive = new Archive(options.store, {
+      has: (turnId) => this.running.has(turnId),
+      written: (sessionId) => this.runningIn(sessionId)?.entries ?? [],
+    });
     const turn = (turnId: string): Attendance | undefined => this.running.get(turnId);
     const now = (): number => clock.now();
     this.layers = this.layersOf(turn);
@@ -156,13 +160,14 @@ export class Host {
   }
 
   /** Answers an approval. DECISION_REFUSED says why it was not taken; that, too, is journaled. */
-  async answer(answer: ApprovalAnswer): Promise<Approval> {
-    assertAnswer(answer);
+  async answer(given: ApprovalAnswer): Promise<Approval> {
+    const answer = answerOf(given);
     const turnId = turnOfApproval(answer.id);
     const sessionId = sessionOf(turnId);
     const { clock, ids } = this.options;
-    const { session, governed } = this.runningIn(sessionId) ?? {};
-    if (session !== undefined && governed !== undefined) {
+    const running = this.runningIn(sessionId);
+    if (running?.session !== undefined) {
+      const { session, governed } = running;
       return decide(answer, { session, approvals: governed.approvals, now: clock.now(), ids });
     }
     const held = await this.archive.approvalsIn(turnId);
@@ -223,7 +228,7 @@ export class Host {
     const { clock, ids, maxDepth } = this.options;
     const input = (known.turn.started.value ?? null) as Json;
     const parts = { session, turn: turnId, loop, input, entries: known.entries, clock, ids, maxDepth };
-    const attended = new Attendance({ ...known.identity, governed: true, past: known.entries, live: new Live() });
+    const attended = new Attendance({ ...known.identity, past: known.entries, live: new Live(), clock });
     return replayTurn({ ...parts, layers: this.layersOf(() => attended), context: this.bench.attending(attended) });
   }
 
@@ -320,13 +325,7 @@ export class Host {
     const { store, clock } = this.options;
     const { loop, text } = pinned;
     const live = this.liveOf(sessionId);
-    const attended = new Attendance({
-      ...identity,
-      governed: this.governed.has(pinned),
-      past,
-      live,
-      onEvent: options.onEvent,
-    });
+    const attended = new Attendance({ ...identity, past, live, clock, onEvent: options.onEvent });
     const watching = watched(live, options, (past.at(-1)?.seq ?? -1) + 1);
     const session = await this.open(sessionId, (entry) => attended.hear(entry));
     attended.session = session;
@@ -340,6 +339,7 @@ export class Host {
       return resultOf(identity, mismatch(thrown), attended.entries, clock.now());
     } finally {
       this.running.delete(turnId);
+      attended.end();
       await session.close();
       live.end();
       await watching?.leave();
@@ -348,12 +348,8 @@ export class Host {
   }
 
   /** What must be known before a turn goes on: who answers for it, and that nobody answered in time. */
-  private async prepare(
-    { governed, turnId }: Attendance,
-    session: Session,
-    { principal, approvers }: Principals,
-  ): Promise<void> {
-    if (governed === undefined) return;
+  private async prepare(attended: Attendance, session: Session, { principal, approvers }: Principals): Promise<void> {
+    const { turnId, entries } = attended;
     if (principal !== undefined || approvers !== undefined) {
       const principals = {
         ...(principal !== undefined && { principal }),
@@ -361,8 +357,9 @@ export class Host {
       };
       await session.note(OPENED, turnId, principals);
     }
+    if (!entries.some(({ type }) => type === REQUESTED)) return;
     const now = this.options.clock.now();
-    for (const { id, expiresAt } of governed.approvals.pending()) {
+    for (const { id, expiresAt } of attended.governed.approvals.pending()) {
       if (now > Date.parse(expiresAt)) await session.signal(expiry(id, expiresAt, now));
     }
   }

@@ -139,7 +139,7 @@ verifies('looops.tool.delta', 'a handler of the protocol is not called by the ag
 verifies('agent.reconnect', 'a client that comes back misses something, or gets it twice', async () => {
   const backend = held([{ text: 'one two three ' }, { text: 'four' }]);
   const host = hostOf([agentDef('agent')], { backends: [backend] });
-  const running = host.run({ loop: 'agent', input: { prompt: 'count' }, sessionId: 's' });
+  const running = host.run({ loop: 'agent', input: { prompt: 'count' }, sessionId: 's' }, { onDelta: () => {} });
   await backend.go(4);
   const seen: string[] = [];
   const watcher = {
@@ -165,7 +165,7 @@ verifies(
   async () => {
     const backend = held([{ text: 'a long answer that nobody wants ' }]);
     const host = hostOf([agentDef('agent')], { backends: [backend] });
-    const running = host.run({ loop: 'agent', input: { prompt: 'talk' }, sessionId: 's' });
+    const running = host.run({ loop: 'agent', input: { prompt: 'talk' }, sessionId: 's' }, { onDelta: () => {} });
     await backend.go(5);
     const [turn] = await host.archive.turns('s');
     expect(await host.cancel(turn?.turnId ?? '', 'enough')).toBe(true);

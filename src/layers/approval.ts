@@ -4,8 +4,10 @@
  * before anything runs.
  */
 import { canonical } from '../journal/canonical.js';
+import type { Clock } from '../journal/clock.js';
 import { LoopError } from '../journal/errors.js';
 import { digest } from '../journal/record.js';
+import { copy } from '../journal/value.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import type { Scope } from '../kernel/scope.js';
@@ -25,8 +27,10 @@ export interface AskableEffect extends Effect {
 export interface Rule {
   readonly policy: ApprovalPolicy;
   readonly mode?: string | undefined;
-  /** How long one attempt may take, whatever its own policy allows. */
-  readonly timeoutMs?: number | undefined;
+  /** When it must be done, whatever its own policy allows, in milliseconds. */
+  readonly deadline?: number | undefined;
+  /** How long a tool may take, and to find words for the person who is asked, in milliseconds. */
+  readonly limitMs?: number | undefined;
 }
 
 /** Who answers for a turn: part of what an approval is bound to. */
@@ -68,15 +72,48 @@ type Verdict =
   | { readonly verdict: 'waived' }
   | { readonly verdict: 'granted'; readonly grant: string };
 
+/** What asking takes: those who hold approvals, and the time. */
+export interface Asking {
+  readonly gate: Gate;
+  readonly clock: Clock;
+}
+
+interface Wording {
+  readonly clock: Clock;
+  readonly name: string;
+  readonly limitMs: number;
+}
+
+/** How long a tool may look for words unless told, in milliseconds. */
+const WORDING = 60_000;
+
+/** The words, unless they take too long: a tool that does not find any is not asked about for ever. */
+async function worded(words: unknown, { clock, name, limitMs }: Wording): Promise<unknown> {
+  if (typeof (words as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return words;
+  const done = new AbortController();
+  const late = clock.sleep(clock.now() + limitMs, done.signal).then(() => {
+    throw new LoopError('TIMEOUT', `"${name}" did not say within ${limitMs} ms what a person should be asked.`, {
+      name,
+    });
+  });
+  try {
+    return await Promise.race([words, late]);
+  } finally {
+    late.catch(() => {});
+    done.abort();
+  }
+}
+
 export const REQUESTED = 'rondo.approval.requested';
 const LONGEST = 8000;
 
 /** Refuses an effect, or asks before it is performed. */
-export function approvalLayer(rule: Rule, gate: Gate): Layer {
+export function approvalLayer(rule: Rule, asking: Asking): Layer {
+  const { gate } = asking;
   return async (effect: AskableEffect, scope, next) => {
     // Whatever is no policy at all does not let anything pass.
     if (rule.policy !== 'ask') throw blocked(effect.name);
-    const judged = await judge(effect, scope, rule, gate);
+    const judged = await judge(effect, scope, rule, asking);
     if (judged.verdict !== 'ask') return next();
     const request = await scope.record(
       REQUESTED,
@@ -89,13 +126,23 @@ export function approvalLayer(rule: Rule, gate: Gate): Layer {
 }
 
 /** Whether a person need be asked, and with which words: found out once and recorded. */
-async function judge(effect: AskableEffect, scope: Scope, { mode }: Rule, gate: Gate): Promise<Verdict> {
+async function judge(
+  effect: AskableEffect,
+  scope: Scope,
+  { mode, limitMs = WORDING }: Rule,
+  { gate, clock }: Asking,
+): Promise<Verdict> {
   const { name, describe } = effect;
   const input = effect.input as Json;
   const perform = async (): Promise<Verdict> => {
     const grant = gate.granted(name, definitionOf(effect), input, scope.key);
     if (grant !== undefined) return { verdict: 'granted', grant };
-    const told = await describe?.(input, mode === undefined ? {} : { mode });
+    // The words are made of a copy: what is asked about is what runs, whoever changes what it was shown.
+    const told = await worded(describe?.(copy(input) as Json, mode === undefined ? {} : { mode }), {
+      clock,
+      name,
+      limitMs,
+    });
     if (told === null) return { verdict: 'waived' };
     const words = typeof told === 'string' && told.trim() !== '' ? told : `Run ${name}?`;
     return { verdict: 'ask', description: shown(words, LONGEST) };
@@ -132,9 +179,14 @@ function assertHolds(effect: AskableEffect, request: Request, answer: Answer): v
   const { name } = effect;
   const { approved, by, reason, at, expired } = answer ?? {};
   if (approved !== true) {
-    const why = reason === undefined ? '' : `: ${shown(reason, LONGEST)}`;
-    const data = { name, rejected: expired !== true, by: String(by), ...(reason !== undefined && { reason }) };
-    throw new LoopError('APPROVAL_DENIED', `${String(by)} did not approve "${name}"${why}.`, data);
+    // Bounded: the journal drops the data of an error that is too large, and with it that a person said no.
+    const [who, why] = [shown(String(by), 200), reason === undefined ? undefined : shown(String(reason), 1000)];
+    const data = { name, rejected: expired !== true, by: who, ...(why !== undefined && { reason: why }) };
+    throw new LoopError(
+      'APPROVAL_DENIED',
+      `${who} did not approve "${name}"${why === undefined ? '' : `: ${why}`}.`,
+      data,
+    );
   }
   const changed =
     request.argumentsDigest !== argumentsOf(effect)

@@ -1,5 +1,5 @@
 /**
- * From a policy to layers, outermost first: approval, filters, cache, fallback, retry, rate limit, timeout. So a
+ * From a policy to layers, outermost first: approval, deadline, filters, cache, fallback, retry, rate limit, timeout. So a
  * refusal costs nothing, an answer that is kept asks nobody, each backend gets its own retries, each attempt its own
  * place under the limit and its own time, and waiting counts for no timeout.
  */
@@ -13,7 +13,7 @@ import { fallbackLayer } from './fallback.js';
 import { filterLayer } from './filter.js';
 import { type RateLimits, rateLimitLayer } from './rate-limit.js';
 import { retryLayer } from './retry.js';
-import { timeoutLayer } from './timeout.js';
+import { deadlineLayer, timeoutLayer } from './timeout.js';
 
 /** What the layers of a process share. */
 export interface PolicyParts {
@@ -41,18 +41,20 @@ export function policyLayers(
     const rule = gate.rule(effect, key);
     if (policy === undefined && rule === undefined) return NONE;
     parts ??= make();
-    const asked = rule === undefined || rule.policy === 'always_allow' ? NONE : [approvalLayer(rule, gate)];
-    return [...asked, ...layersOf(policy ?? FREE, rule?.timeoutMs, effect, parts)];
+    const { clock } = parts;
+    const layers: Layer[] = [];
+    if (rule !== undefined && rule.policy !== 'always_allow') layers.push(approvalLayer(rule, { gate, clock }));
+    if (rule?.deadline !== undefined) layers.push(deadlineLayer(rule.deadline, clock));
+    return [...layers, ...layersOf(policy ?? FREE, effect, parts)];
   };
 }
 
 function layersOf(
   policy: PolicySpec,
-  within: number | undefined,
   { kind, safety }: Effect,
   { clock, cache, limits }: PolicyParts,
 ): readonly Layer[] {
-  const { filters, fallback = [], retry, rateLimit, timeoutMs = within } = policy;
+  const { filters, fallback = [], retry, rateLimit, timeoutMs } = policy;
   const repeatable = safety !== 'once';
   const layers: Layer[] = [];
   if (filters !== undefined) layers.push(filterLayer(filters, clock));
@@ -60,6 +62,6 @@ function layersOf(
   if (fallback.length > 0 && kind === 'model') layers.push(fallbackLayer(fallback));
   if (retry !== undefined && repeatable) layers.push(retryLayer(retry));
   if (rateLimit !== undefined) layers.push(rateLimitLayer(rateLimit, limits, clock));
-  if (timeoutMs !== undefined) layers.push(timeoutLayer(Math.min(timeoutMs, within ?? timeoutMs), clock));
+  if (timeoutMs !== undefined) layers.push(timeoutLayer(timeoutMs, clock));
   return layers;
 }

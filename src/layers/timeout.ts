@@ -17,6 +17,20 @@ export function timeoutLayer(timeoutMs: number, clock: Clock): Layer {
   };
 }
 
+/** Ends what is not done when its agent has to be: nothing begins after that, however long a person took to say yes. */
+export function deadlineLayer(deadline: number, clock: Clock): Layer {
+  return async (effect, _scope, next) => {
+    const perform: Effect['perform'] = async (input, performance) => {
+      const left = deadline - clock.now();
+      if (left > 0) return performWithin(left, clock, effect, input, performance);
+      throw new LoopError('TIMEOUT', `"${effect.name}" did not begin: the deadline of its agent had passed.`, {
+        deadline,
+      });
+    };
+    return next({ ...effect, perform });
+  };
+}
+
 async function performWithin(
   ms: number,
   clock: Clock,

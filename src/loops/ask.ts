@@ -1,12 +1,14 @@
 /**
- * Asking a model once: a journaled request becomes a call of the provider interface, the stream that comes back a
- * journaled reply. Always by stream, so that there is one path. What a provider throws or sends is not trusted: it is
- * read field by field, bounded, and told without anything that was sent to it.
+ * Asking a model once: a journaled request becomes a call of the provider interface, what comes back a journaled
+ * reply. By stream, but for a conversation that nobody watches: such a stream costs ten times the call and is put
+ * together again unseen. Both ways the same parts make the answer. What a provider throws or sends is not trusted: it
+ * is read field by field, bounded, and told without anything that was sent to it.
  */
 import type { Model, ModelCallOptions } from '../protocol/model.js';
 import { userMessage } from '../views/messages.js';
 import { Answer, type ModelDelta } from './ask/answer.js';
-import { failed, failureOf, fromNetwork, type Sent } from './ask/failure.js';
+import { failed, failureOf, type Sent } from './ask/failure.js';
+import { count, field } from './ask/field.js';
 import type { ConversationParts, ModelReply, ModelRequest } from './model.js';
 
 export type { ModelDelta } from './ask/answer.js';
@@ -24,73 +26,138 @@ export interface AskOptions {
   readonly maxBytes?: number;
 }
 
+type Reader = ReadableStreamDefaultReader<unknown>;
+
 /** Asks a model once. Every failure is BACKEND_FAILED and says whether to try again; an abort rejects with its reason. */
 export function ask(model: Model, request: ModelRequest, options: AskOptions): Promise<ModelReply> {
-  const { signal } = options;
-  const stop = new AbortController();
+  const { signal, conversation, onDelta } = options;
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
+    const sent: Sent = { request, conversation };
+    demandV3(model, sent);
+    const held: { reader?: Reader } = {};
+    // A model need not listen to the signal: whoever asked must not wait for it.
     const leave = (): void => {
       reject(signal.reason);
-      stop.abort(signal.reason);
+      if (held.reader !== undefined) cancel(held.reader);
     };
-    signal.addEventListener('abort', leave, { once: true });
-    void answerOf(model, { request, conversation: options.conversation }, options, stop)
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener('abort', leave));
+    signal.addEventListener('abort', leave);
+    const whole = conversation !== undefined && onDelta === undefined;
+    const answered = whole ? generated(model, sent, options) : streamed(model, sent, options, held);
+    const end = (): void => signal.removeEventListener('abort', leave);
+    answered.then(
+      (reply) => {
+        end();
+        resolve(reply);
+      },
+      (thrown) => {
+        end();
+        reject(thrown);
+      },
+    );
   });
 }
 
-/** Reads until the answer is whole; whatever happens, the model is stopped when this ends. */
-async function answerOf(model: Model, sent: Sent, options: AskOptions, stop: AbortController): Promise<ModelReply> {
+function demandV3(model: Model, sent: Sent): void {
+  const version: unknown = model.specificationVersion;
+  if (version === 'v3') return;
+  const found = typeof version === 'string' ? `version ${version.toUpperCase().slice(0, 20)}` : 'no known version';
+  const what = `speaks ${found} of the provider interface; Rondo needs V3 (the packages made for AI SDK 6)`;
+  throw failed(sent, what, { retryable: false });
+}
+
+async function generated(model: Model, sent: Sent, options: AskOptions): Promise<ModelReply> {
+  const { signal } = options;
+  let result: unknown;
   try {
-    const reader = await open(model, sent, stop.signal);
-    const leave = (): void => void cancel(reader);
-    if (stop.signal.aborted) leave();
-    else stop.signal.addEventListener('abort', leave, { once: true });
-    const answer = new Answer(sent, options);
-    for (let count = 1; ; count++) {
-      const part = await next(reader, sent);
-      stop.signal.throwIfAborted();
-      if (answer.take(part)) return answer.reply();
-      if (count % BREATH === 0) await new Promise((resolve) => setImmediate(resolve));
-    }
-  } finally {
-    stop.abort();
+    result = await model.doGenerate(callOf(sent, signal));
+  } catch (thrown) {
+    throw failureOf(sent, thrown);
+  }
+  const answer = new Answer(sent, options);
+  let taken = 0;
+  for (const part of partsOf(result, sent)) {
+    answer.take(part);
+    if (++taken % BREATH > 0) continue;
+    await breath();
+    signal.throwIfAborted();
+  }
+  return answer.reply();
+}
+
+/** A whole answer as the parts that a stream of it would have. */
+function* partsOf(result: unknown, sent: Sent): Generator<unknown> {
+  const content = field(result, 'content');
+  const length = count(field(content, 'length'));
+  if (length === undefined || !Array.isArray(content))
+    throw failed(sent, 'failed: what it gave has no list of content', { retryable: false });
+  const response = field(result, 'response');
+  if (response !== undefined) yield { type: 'response-metadata', modelId: field(response, 'modelId') };
+  for (let nth = 0; nth < length; nth++) yield partOf(field(content, nth));
+  yield { type: 'finish', finishReason: field(result, 'finishReason'), usage: field(result, 'usage') };
+}
+
+function partOf(piece: unknown): unknown {
+  switch (field(piece, 'type')) {
+    case 'text':
+      return { type: 'text-delta', delta: field(piece, 'text') };
+    case 'reasoning':
+      return { type: 'reasoning-delta', delta: field(piece, 'text') };
+    case 'tool-call':
+      return piece;
+    default:
+      // Whatever it is, it is no content: it must not pass for the end of the answer.
+      return undefined;
   }
 }
 
-async function open(model: Model, sent: Sent, signal: AbortSignal): Promise<ReadableStreamDefaultReader<unknown>> {
-  const version: unknown = model.specificationVersion;
-  if (version !== 'v3') {
-    const found = typeof version === 'string' ? `version ${version.toUpperCase().slice(0, 20)}` : 'no known version';
-    const what = `speaks ${found} of the provider interface; Rondo needs V3 (the packages made for AI SDK 6)`;
-    throw failed(sent, what, { retryable: false });
-  }
+/** Reads until the answer is whole; whatever happens, the stream is over when this ends. */
+async function streamed(model: Model, sent: Sent, options: AskOptions, held: { reader?: Reader }): Promise<ModelReply> {
+  const { signal } = options;
+  let reader: Reader;
   try {
     const { stream } = await model.doStream(callOf(sent, signal));
-    return stream.getReader();
+    reader = stream.getReader();
   } catch (thrown) {
-    throw failureOf(sent, thrown, fromNetwork(thrown));
+    throw failureOf(sent, thrown);
   }
+  held.reader = reader;
+  try {
+    signal.throwIfAborted();
+    const answer = new Answer(sent, options);
+    for (let taken = 1; ; taken++) {
+      let read: unknown;
+      try {
+        read = await reader.read();
+      } catch (thrown) {
+        throw failureOf(sent, thrown, true);
+      }
+      signal.throwIfAborted();
+      if (answer.take(partIn(read, sent))) return answer.reply();
+      if (taken % BREATH === 0) await breath();
+    }
+  } finally {
+    cancel(reader);
+  }
+}
+
+/** The part that was read. No promise may hold it by itself: one that has a `then` would be called and waited for. */
+function partIn(read: unknown, sent: Sent): unknown {
+  if (typeof read !== 'object' || read === null)
+    throw failed(sent, 'failed: what its stream gave is no part of one', { retryable: false });
+  if (field(read, 'done') === true) throw failed(sent, 'stopped in the middle of its answer', { retryable: true });
+  return field(read, 'value');
 }
 
 /** Whether a stream that nobody wants any more ends well is nobody's business. */
-async function cancel(reader: ReadableStreamDefaultReader<unknown>): Promise<void> {
+function cancel(reader: Reader): void {
   try {
-    await reader.cancel();
+    reader.cancel().then(undefined, () => {});
   } catch {}
 }
 
-async function next(reader: ReadableStreamDefaultReader<unknown>, sent: Sent): Promise<unknown> {
-  let read: { done: boolean; value?: unknown };
-  try {
-    read = await reader.read();
-  } catch (thrown) {
-    throw failureOf(sent, thrown, true);
-  }
-  if (read.done) throw failed(sent, 'stopped in the middle of its answer', { retryable: true });
-  return read.value;
+function breath(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function callOf({ request, conversation }: Sent, abortSignal: AbortSignal): ModelCallOptions {

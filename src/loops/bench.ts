@@ -5,6 +5,7 @@ import type { LiveDelta } from '../protocol/live.js';
 import type { BackendRef } from '../protocol/loop.js';
 import type { ModelMessage } from '../protocol/model.js';
 import { Watches } from './agent/watch.js';
+import type { Watchdog } from './agent/watchdog.js';
 import type { Implementation } from './implementation.js';
 import type { Backend } from './model.js';
 
@@ -19,6 +20,8 @@ export interface Occasion {
   /** Hears what is seen and not kept; undefined when nobody does. */
   readonly live: ((delta: LiveDelta) => void) | undefined;
   readonly watches: Watches;
+  /** Ends waiting for tools that take too long. */
+  readonly watchdog: Watchdog | undefined;
 }
 
 /** Of a turn that nobody attends to. */
@@ -30,6 +33,7 @@ const ALONE: Occasion = {
   get watches() {
     return new Watches();
   },
+  watchdog: undefined,
 };
 
 export interface BenchParts {

@@ -3,12 +3,14 @@
  * runs and the registry knows, the same thing as a JSON definition. Exactly one of `body`, `tool` and `prompt` says what
  * it does; a body is straight-line code over its scope.
  */
+import { canonical } from '../journal/canonical.js';
 import { LoopError } from '../journal/errors.js';
 import type { Loop } from '../kernel/call.js';
 import type { Scope } from '../kernel/scope.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, LoopDef, PolicySpec, PromptSpec } from '../protocol/loop.js';
+import { admitted } from './admission.js';
 import type { DefinedLoop } from './defined.js';
 import { parseDefinition } from './definition/definition.js';
 import type { ToolCall } from './implementation.js';
@@ -122,11 +124,15 @@ function definitionOf(spec: LoopSpec<Schema, Schema>, input: Validator, output: 
 
 function bodyOf(spec: LoopSpec<Schema, Schema>, definition: LoopDef, output: Validator): Loop<Json, Json>['body'] {
   const { id, version, prompt, backend, policy } = definition;
-  if (prompt !== undefined)
-    return promptBody({ id, spec: prompt, output, backend, policy, origin: IN_CODE, definition: version });
-  const { tool } = spec;
-  if (tool === undefined) return spec.body as unknown as Loop<Json, Json>['body'];
+  const { tool, body } = spec;
+  // What an approval is bound to: all that the definition says, and the code.
+  const state = `${canonical(definition as unknown as Json)}\n${String(tool ?? body ?? '')}`;
+  if (prompt !== undefined) {
+    const parts = { id, spec: prompt, output, backend, policy, origin: IN_CODE, definition: version };
+    return admitted({ name: id, definition: state, named: false }, promptBody(parts));
+  }
+  if (tool === undefined)
+    return admitted({ name: id, definition: state, named: false }, body as unknown as Loop<Json, Json>['body']);
   const open = (): ((input: Json, call: unknown) => unknown) => (input, call) => tool(input, call as ToolCall);
-  const state = `${version} ${String(tool)}`;
   return toolBody({ id, safety: definition.tool?.safety ?? 'once', config: {}, policy, definition: state, open });
 }

@@ -5,11 +5,10 @@
 import type { Loop } from '../kernel/call.js';
 import type { Json } from '../protocol/json.js';
 import type { AgentSpec, LoopDef, StepsSpec } from '../protocol/loop.js';
+import { admitted } from './admission.js';
 import { agentBody } from './agent/agent.js';
 import { isReadOnly, type LinkedTool, shownTool } from './agent/tools.js';
-import { Bench, turnOf } from './bench.js';
 import { compileSteps, compositeBody } from './composite.js';
-import type { DefinedLoop } from './defined.js';
 import { promptBody } from './prompt.js';
 import type { Registered, Registry } from './registry.js';
 import { checked } from './schema.js';
@@ -75,8 +74,7 @@ function loopFor(registered: Registered, linking: Linking): Loop<Json, Json> {
   const { definition, input, output, code } = registered;
   const { id, version, composite } = definition;
   // An agent in code is linked like any other: what it calls is found by id.
-  if (code !== undefined && composite?.agent === undefined)
-    return (composite === undefined ? code : admitted(code, registered.digest)) as unknown as Loop<Json, Json>;
+  if (code !== undefined && composite?.agent === undefined) return code as unknown as Loop<Json, Json>;
   return {
     name: id,
     version,
@@ -87,34 +85,13 @@ function loopFor(registered: Registered, linking: Linking): Loop<Json, Json> {
   } as Loop<Json, Json>;
 }
 
-/**
- * What code does cannot be seen from outside, so an agent that asks about tools asks about the code itself, before any
- * of it runs. Definitions need no such thing: all that they do is done by the tools at their ends.
- */
-function admitted(code: DefinedLoop, definition: string): DefinedLoop {
-  const { name } = code;
-  const body: DefinedLoop['body'] = async (input, scope) => {
-    const watches = scope.context instanceof Bench ? scope.context.occasion(turnOf(scope)).watches : undefined;
-    if (watches !== undefined && watches.policy(scope.key, name) !== 'always_allow') {
-      const effect = {
-        kind: 'tool',
-        name,
-        input,
-        safety: 'pure' as const,
-        definition,
-        perform: () => ({ output: null }),
-      };
-      await scope.effect(effect);
-    }
-    return code.body(input, scope);
-  };
-  return { ...code, body };
-}
-
 function bodyOf(registered: Registered, definition: LoopDef, { waiting, calls }: Linking): Loop<Json, Json>['body'] {
   const { output, origin, digest: own, code } = registered;
   const { id, prompt, tool, composite = { steps: [] }, backend, policy } = definition;
-  if (prompt !== undefined) return promptBody({ id, spec: prompt, output, backend, policy, origin, definition: own });
+  if (prompt !== undefined) {
+    const parts = { id, spec: prompt, output, backend, policy, origin, definition: own };
+    return admitted({ name: id, definition: own, named: false }, promptBody(parts));
+  }
   if (tool !== undefined) {
     const { safety = 'once', config = {} } = tool;
     return toolBody({ id, safety, config, policy, definition: own, ...implementedTool(tool, origin) });
@@ -122,7 +99,7 @@ function bodyOf(registered: Registered, definition: LoopDef, { waiting, calls }:
   if (composite.agent === undefined) return stepsBody(id, composite, waiting);
   const tools = toolsOf(composite.agent, waiting);
   const parts = { id, spec: composite.agent, output, policy, origin, definition: own, model: code?.model };
-  return agentBody({ ...parts, calls }, tools);
+  return admitted({ name: id, definition: own, named: true }, agentBody({ ...parts, calls }, tools));
 }
 
 function stepsBody(id: string, spec: StepsSpec, waiting: Waiting[]): Loop<Json, Json>['body'] {

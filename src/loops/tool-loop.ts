@@ -39,13 +39,23 @@ export function toolLoop(tool: AnyTool): DefinedLoop {
 /** A tool of the AI SDK, which has no name of its own. */
 export function namedTool(name: string, tool: unknown): AnyTool {
   if (isLoopsTool(tool)) return tool;
-  const { description, inputSchema, execute } = (tool ?? {}) as Partial<Tool>;
+  const { description, inputSchema, execute, needsApproval = false } = (tool ?? {}) as Partial<Tool> & Needy;
   if (typeof execute !== 'function' || inputSchema === undefined) {
     const message = `The tool "${name}" needs an inputSchema and a function execute; make it with loopsTool().`;
     throw new LoopError('DEFINITION_INVALID', message, { tool: name });
   }
   const run = execute as (input: unknown, options: LoopsToolOptions) => unknown;
-  return loopsTool({ name, ...(description !== undefined && { description }), inputSchema, execute: run });
+  const parts = { name, ...(description !== undefined && { description }), inputSchema, execute: run };
+  if (needsApproval === false) return loopsTool(parts);
+  if (needsApproval === true) return loopsTool(parts).withApproval('ask');
+  const requestApproval = async (input: unknown): Promise<string | null> =>
+    (await needsApproval(input, { toolCallId: '', messages: [] })) === false ? null : `Run ${name}?`;
+  return loopsTool({ ...parts, requestApproval }).withApproval('ask');
+}
+
+/** What a tool of the AI SDK says of approvals. */
+interface Needy {
+  readonly needsApproval?: boolean | ((input: unknown, options: object) => boolean | PromiseLike<boolean>);
 }
 
 function loopOf(tool: Tool): DefinedLoop {
@@ -53,7 +63,7 @@ function loopOf(tool: Tool): DefinedLoop {
   const input = inputOf(tool.inputSchema, id);
   const output = endOf(true, 'OUTPUT_VALIDATION_FAILED', id);
   const definition = definitionOf(tool, input);
-  const source = `${String(tool.execute)}\n${String(tool.requestApproval ?? '')}`;
+  const { source } = tool;
   const state = `${JSON.stringify(definition)}\n${source}`;
   const { policy } = definition;
   const run = tool.withApproval('always_allow');
@@ -106,11 +116,21 @@ function describing(tool: Tool): Describe | undefined {
 }
 
 async function resultOf(tool: Tool, input: Json, call: ToolCall): Promise<unknown> {
-  const { signal: abortSignal, callId, toolCallId = callId } = call;
-  const onToolOutputDelta = (delta: string): void => call.delta(delta);
-  const produced = await tool.execute(input, { toolCallId, messages: [], abortSignal, onToolOutputDelta });
+  const produced = await tool.execute(input, optionsOf(call));
   if (typeof produced !== 'object' || produced === null || !(Symbol.asyncIterator in produced)) return produced;
   let last: unknown;
   for await (const value of produced as AsyncIterable<unknown>) last = value;
   return last;
+}
+
+/** What the tool is told of its call; the signal is made for those who look at it. */
+function optionsOf(call: ToolCall): LoopsToolOptions {
+  return {
+    toolCallId: call.toolCallId ?? call.callId,
+    messages: [],
+    onToolOutputDelta: (delta) => call.delta(delta),
+    get abortSignal() {
+      return call.signal;
+    },
+  };
 }

@@ -9,6 +9,7 @@ import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec, ToolSpec } from '../protocol/loop.js';
 import { isVendorType, LOG, type Note } from '../views/trace.js';
+import type { Errand } from './agent/watch.js';
 import { Bench, benchOf, type Occasion, turnOf } from './bench.js';
 import { type Describe, splitImplementation, type ToolCall, type ToolFunction } from './implementation.js';
 import type { Origin } from './origin.js';
@@ -82,7 +83,7 @@ async function performTool(
   const { notes } = telling;
   try {
     const tool = await parts.open(scope);
-    const output = ((await tool(input, telling)) ?? null) as Json;
+    const output = ((await telling.bounded(tool(input, telling))) ?? null) as Json;
     const { said } = telling;
     return said === '' ? (notes.length === 0 ? { output } : { output, notes }) : { output, notes, said };
   } catch (thrown) {
@@ -97,10 +98,15 @@ class Telling implements ToolCall {
   readonly config: ToolCall['config'];
   readonly notes: Note[] = [];
   said = '';
+  private readonly id: string;
   private readonly performance: Performance;
   private readonly occasion: Occasion | undefined;
+  /** Why the tool should stop, and how it hears of it, once it took too long. */
+  private late: LoopError | undefined;
+  private stop: AbortController | undefined;
 
-  constructor({ config }: ToolParts, scope: Scope, performance: Performance) {
+  constructor({ id, config }: ToolParts, scope: Scope, performance: Performance) {
+    this.id = id;
     this.callId = scope.key;
     this.idempotencyKey = performance.idempotencyKey;
     this.config = config;
@@ -109,11 +115,35 @@ class Telling implements ToolCall {
   }
 
   get signal(): AbortSignal {
-    return this.performance.signal;
+    const { signal } = this.performance;
+    if (this.errand === undefined || this.stop !== undefined) return this.stop?.signal ?? signal;
+    const stop = new AbortController();
+    this.stop = stop;
+    const { late } = this;
+    if (late !== undefined || signal.aborted) stop.abort(late ?? signal.reason);
+    else signal.addEventListener('abort', () => stop.abort(signal.reason), { once: true });
+    return stop.signal;
   }
 
   get toolCallId(): string | undefined {
-    return this.occasion?.watches.errand(this.callId)?.toolCallId;
+    return this.errand?.toolCallId;
+  }
+
+  private get errand(): Errand | undefined {
+    return this.occasion?.watches.errand(this.callId);
+  }
+
+  /** What the tool gives back, within the time that the agent who called it allows. */
+  bounded(work: unknown): unknown {
+    const { errand } = this;
+    const watchdog = this.occasion?.watchdog;
+    if (errand === undefined || watchdog === undefined || !isThenable(work)) return work;
+    return watchdog.within(errand.limitMs, work, () => {
+      const message = `"${this.id}" did not end within ${errand.limitMs} ms.`;
+      this.late = new LoopError('TIMEOUT', message, { retryable: true, timeoutMs: errand.limitMs });
+      this.stop?.abort(this.late);
+      return this.late;
+    });
   }
 
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string): void {
@@ -127,7 +157,7 @@ class Telling implements ToolCall {
   delta(text: string): void {
     const piece = String(text);
     if (this.said.length < MOST_SAID) this.said += piece.slice(0, MOST_SAID - this.said.length);
-    const errand = this.occasion?.watches.errand(this.callId);
+    const { errand } = this;
     if (errand === undefined) return;
     const { agent: generationId, toolCallId, tool: toolName } = errand;
     this.occasion?.live?.({ kind: 'tool-output', text: piece, generationId, toolCallId, toolName });
@@ -136,6 +166,10 @@ class Telling implements ToolCall {
   private note(note: Note): void {
     if (this.notes.length < MOST_NOTES) this.notes.push(note);
   }
+}
+
+function isThenable(work: unknown): work is PromiseLike<unknown> {
+  return typeof (work as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
 function vendor(type: string): string {

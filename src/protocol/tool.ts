@@ -146,6 +146,8 @@ export interface LoopsTool<INPUT, OUTPUT> extends TurnTool<INPUT, OUTPUT> {
   readonly policy: ApprovalPolicy;
   readonly mode?: string;
   readonly safety?: Safety;
+  /** The text of its functions: what tells two states of the same tool apart. */
+  readonly source: string;
   requestApproval?(input: INPUT, ctx: ToolContext): MaybeLater<string | null | undefined>;
   /** A copy with the policy baked in; the name of a mode is what `requestApproval` is told, whatever the turn says. */
   withApproval(policy: ApprovalPolicy, modeName?: string): LoopsTool<INPUT, OUTPUT>;
@@ -234,6 +236,7 @@ function governed<INPUT, OUTPUT>(
     policy,
     ...(mode !== undefined && { mode }),
     ...(safety !== undefined && { safety }),
+    source: [definition.execute, definition.requestApproval, definition.toModelOutput].map(String).join('\n'),
     ...(definition.requestApproval && { requestApproval: definition.requestApproval.bind(definition) }),
     withApproval(next: ApprovalPolicy, modeName?: string) {
       if (!POLICIES.includes(next)) {
@@ -270,6 +273,8 @@ function turnTool<INPUT, OUTPUT>(
 }
 
 function watched(options: ToolCallOptions, { onToolOutputDelta }: ToolContext): LoopsToolOptions {
+  // Who watches already is passed on as it is: looking at an abort signal is what makes one.
+  if (onToolOutputDelta === undefined && options.onToolOutputDelta !== undefined) return options as LoopsToolOptions;
   const { toolCallId } = options;
   return {
     ...options,

@@ -28,6 +28,8 @@ export interface StandingGrant {
   /** A JSON Schema document for the arguments. */
   readonly schema: Json;
   readonly by: string;
+  /** On whose behalf the turn ran that it was given in. */
+  readonly principal?: string | undefined;
   /** The approval that it was given with. */
   readonly approval: string;
   readonly at: number;
@@ -127,6 +129,7 @@ export class Approvals {
       definition: textOf(value, 'definition'),
       schema,
       by: textOf(value, 'by'),
+      principal: textOf(value, 'principal') || undefined,
       approval: textOf(value, 'approval'),
       at: typeof given === 'number' ? given : at,
     });

@@ -12,7 +12,7 @@ import { ROUND } from '../../views/history.js';
 import { assistantMessage, promptOf, toolMessage, toolResult, userMessage } from '../../views/messages.js';
 import { modelEffect, resolved } from '../ask/effect.js';
 import { type Bench, benchOf, type Occasion, turnOf } from '../bench.js';
-import type { ModelReply, ModelRequest } from '../model.js';
+import type { ConversationParts, ModelReply, ModelRequest } from '../model.js';
 import type { Origin } from '../origin.js';
 import type { Validator } from '../schema.js';
 import { answerOf, wantsJson } from './answer.js';
@@ -74,6 +74,7 @@ class Working {
   private readonly occasion: Occasion;
   private readonly scope: Scope;
   private readonly dialogue: Dialogue;
+  private readonly shown: ConversationParts;
   private readonly spent = new Spent();
   private deadline: number | undefined;
   private repaired = false;
@@ -86,6 +87,13 @@ class Working {
     this.scope = scope;
     // Only who speaks with the user knows what was said before.
     this.dialogue = new Dialogue(this.root ? occasion.history() : []);
+    const { spec, output } = parts;
+    this.shown = {
+      system: spec.instructions,
+      messages: this.dialogue.messages,
+      tools: tools.flatMap(({ shown }) => (shown === undefined ? [] : [shown])),
+      schema: wantsJson(output) ? output.schema : undefined,
+    };
   }
 
   private get root(): boolean {
@@ -119,10 +127,10 @@ class Working {
   /** What this agent asks of everything below it. */
   private watch(at: number): void {
     const { id, spec } = this.parts;
-    const { approvals = {}, mode, toolTimeoutMs = TOOL_TIMEOUT, stop } = spec;
+    const { approvals, mode, stop } = spec;
     this.deadline = stop?.deadlineMs === undefined ? undefined : at + stop.deadlineMs;
     const { deadline } = this;
-    this.occasion.watches.watch(this.scope.key, { agent: id, approvals, mode, toolTimeoutMs, deadline });
+    this.occasion.watches.watch(this.scope.key, { agent: id, approvals, mode, deadline });
   }
 
   private async hear(name: 'steer' | 'queue', count: number): Promise<void> {
@@ -133,12 +141,10 @@ class Working {
   }
 
   private async ask(): Promise<ModelReply> {
-    const { bench, scope, dialogue } = this;
-    const { spec, policy, origin, definition, model, output } = this.parts;
+    const { bench, scope } = this;
+    const { policy, origin, definition, model } = this.parts;
     const { live } = this.occasion;
     const generationId = scope.key;
-    const tools = [...this.tools.values()].flatMap(({ shown }) => (shown === undefined ? [] : [shown]));
-    const schema = wantsJson(output) ? output.schema : undefined;
     const effect = modelEffect(this.request(), {
       bench,
       scope,
@@ -147,7 +153,7 @@ class Working {
       definition,
       counts: 'session',
       model,
-      conversation: { system: spec.instructions, messages: dialogue.messages, tools, schema },
+      conversation: this.shown,
       known: (reply) => marked(reply, this.tools),
       onDelta: live === undefined ? undefined : (delta) => live({ ...delta, generationId }),
     });
@@ -179,7 +185,8 @@ class Working {
     const { tools, occasion } = this;
     const cut = finish === 'length' || finish === 'content-filter';
     const refusal = cut ? `The reply was cut short (${finish}), so none of its calls was run; ask again.` : undefined;
-    const hands = { agent: this.scope.key, tools, watches: occasion.watches, refusal };
+    const { toolTimeoutMs: limitMs = TOOL_TIMEOUT } = this.parts.spec;
+    const hands = { agent: this.scope.key, tools, watches: occasion.watches, refusal, limitMs };
     const ends = await runCalls(this.scope, toolCalls, hands);
     this.dialogue.add(toolMessage(toolCalls.map((call, index) => toolResult(call, ends[index] ?? { value: null }))));
     const taken = toolCalls.findIndex(

@@ -87,7 +87,8 @@ verifies('looops.tool.factory', 'a tool made for the AI SDK does not run here, u
       }),
     },
   });
-  const result = await hostOf([agent]).run({ loop: agent, input: { prompt: 'go' } });
+  const watched = { onDelta: () => {} };
+  const result = await hostOf([agent]).run({ loop: agent, input: { prompt: 'go' } }, watched);
   expect(result).toMatchObject({ status: 'ok', output: { text: 'It is 3.' } });
   expect(ran).toEqual([{ a: 1, b: 2 }]);
   const wrong = modelOf([{ calls: [['add', { a: 'x' }]] }, { text: 'no' }]);
@@ -119,7 +120,7 @@ verifies('definition.code', 'the ends of an agent in code have no types, or a sl
   expect(refusal({ model: 7 })).toThrow('its model must be');
   expect(refusal({ tools: { a: {} } })).toThrow('inputSchema');
   expect(refusal({ policy: { filters: {} } })).not.toThrow();
-  expect(() => hostOf([refusal({ policy: { filters: {} } })()])).toThrow('cannot have it');
+  expect(() => hostOf([refusal({ policy: { filters: {} } })()])).toThrow('is not for composites');
 });
 
 verifies('agent.stop', 'a deadline does not end a tool or a model that never returns', async () => {

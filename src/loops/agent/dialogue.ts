@@ -6,8 +6,9 @@ export class Dialogue {
   readonly messages: ModelMessage[] = [];
   /** Characters of all messages. */
   length = 0;
-  /** Changes with every message, and tells two conversations apart. */
-  digest = '';
+  private chained = '';
+  /** What was said since the digest was last asked for. */
+  private news: string[] = [];
 
   constructor(before: readonly ModelMessage[]) {
     for (const message of before) this.add(message);
@@ -18,6 +19,13 @@ export class Dialogue {
     const text = JSON.stringify(message);
     this.messages.push(message);
     this.length += text.length;
-    this.digest = digest(`${this.digest}\n${text}`);
+    this.news.push(text);
+  }
+
+  /** Changes with every message, and tells two conversations apart. Asked for once a round, it costs one hash a round. */
+  get digest(): string {
+    if (this.news.length > 0) this.chained = digest(`${this.chained}\n${this.news.join('\n')}`);
+    this.news = [];
+    return this.chained;
   }
 }

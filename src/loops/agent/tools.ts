@@ -52,6 +52,8 @@ export interface Hands {
   readonly watches: Watches;
   /** Why none of the calls may run, if so. */
   readonly refusal: string | undefined;
+  /** How long one of them may take, in milliseconds. */
+  readonly limitMs: number;
 }
 
 /** Runs the calls of one reply side by side; how each ended, in the order of the calls. */
@@ -60,7 +62,7 @@ export function runCalls(scope: Scope, calls: readonly AskedCall[], hands: Hands
 }
 
 async function runOne(branch: Scope, call: AskedCall, hands: Hands): Promise<ToolEnd> {
-  const { agent, tools, watches, refusal } = hands;
+  const { agent, tools, watches, refusal, limitMs } = hands;
   const loop = tools.get(call.name)?.loop;
   if (refusal !== undefined) return refused(branch, call, 'TOOL_NOT_ADMITTED', refusal);
   if (loop === undefined) return refused(branch, call, 'TOOL_NOT_FOUND', unknown(call.name, tools));
@@ -68,7 +70,7 @@ async function runOne(branch: Scope, call: AskedCall, hands: Hands): Promise<Too
     return refused(branch, call, 'TOOL_NOT_ADMITTED', `"${call.name}" is blocked here.`);
   const given = inputOf(call.input);
   if ('flaw' in given) return refused(branch, call, 'INPUT_VALIDATION_FAILED', given.flaw);
-  watches.send(branch.key, { agent, toolCallId: call.id, tool: call.name });
+  watches.send(branch.key, { agent, toolCallId: call.id, tool: call.name, limitMs });
   try {
     return { value: (await branch.call(loop, given.value)) as Json };
   } catch (thrown) {

@@ -1,15 +1,15 @@
 /**
- * What agents ask of everything below them, found by path: a tool ten calls down is held to all agents above it. Kept
- * beside the run and not in it: bodies that run again set it up again, before anything below them starts.
+ * What agents ask of everything below them, found by path: a tool ten calls down is held to all agents above it, by its
+ * own name and by that of every call on the way. Kept beside the run and not in it: bodies that run again set it up
+ * again, before anything below them starts.
  */
 import type { ApprovalPolicy } from '../../protocol/loop.js';
 
 /** What one agent asks of what runs below it. */
 export interface Watch {
   readonly agent: string;
-  readonly approvals: { readonly [tool: string]: ApprovalPolicy };
+  readonly approvals: { readonly [tool: string]: ApprovalPolicy } | undefined;
   readonly mode: string | undefined;
-  readonly toolTimeoutMs: number;
   /** When the agent has to be done, in milliseconds. */
   readonly deadline: number | undefined;
 }
@@ -19,19 +19,31 @@ export interface Errand {
   readonly agent: string;
   readonly toolCallId: string;
   readonly tool: string;
+  /** How long a tool may take, in milliseconds. */
+  readonly limitMs: number;
 }
 
 export class Watches {
   private readonly watches = new Map<string, Watch>();
   private readonly errands = new Map<string, Errand>();
-
-  /** Whether nobody watches: then there is nothing to look for. */
-  get none(): boolean {
-    return this.watches.size === 0;
-  }
+  /** The calls that are open, by name. */
+  private readonly names = new Map<string, string>();
+  /** Whether any agent asks about tools, and whether any has a deadline: most do neither, and nobody need look. */
+  private guarded = false;
+  private timed = false;
 
   watch(key: string, watch: Watch): void {
     this.watches.set(key, watch);
+    this.guarded ||= watch.approvals !== undefined;
+    this.timed ||= watch.deadline !== undefined;
+  }
+
+  begin(key: string, name: string): void {
+    this.names.set(key, name);
+  }
+
+  end(key: string): void {
+    this.names.delete(key);
   }
 
   /** Says what a branch of an agent is sent for. */
@@ -47,35 +59,66 @@ export class Watches {
   /** The innermost errand that a call is part of. */
   errand(key: string): Errand | undefined {
     if (this.errands.size === 0) return undefined;
-    for (const above of pathOf(key)) {
-      const errand = this.errands.get(above);
+    for (let at: string | undefined = key; at !== undefined; at = above(at)) {
+      const errand = this.errands.get(at);
       if (errand !== undefined) return errand;
     }
     return undefined;
   }
 
-  /** All watches above a call, the innermost first. */
-  above(key: string): readonly Watch[] {
-    return [...pathOf(key)].flatMap((above) => this.watches.get(above) ?? []);
+  /** What all agents above say of a tool: of itself, and of every call on the way down to it. */
+  policy(key: string, tool: string): ApprovalPolicy {
+    return this.guarded ? this.strictest(key, [tool], policyOf) : 'always_allow';
   }
 
-  /** What all agents above say of a tool: of itself, and of what each of them called on the way down to it. */
-  policy(key: string, tool: string): ApprovalPolicy {
-    if (this.none) return 'always_allow';
-    const names = [tool];
+  /** The same of a call by its own name alone, for one whose parts are asked about by themselves. */
+  namedPolicy(key: string, name: string): ApprovalPolicy {
+    if (!this.guarded) return 'always_allow';
+    return this.strictest(key, [name], ({ approvals }, other) => (other === name ? ownOf(approvals, name) : undefined));
+  }
+
+  /** The earliest deadline above a call. */
+  deadline(key: string): number | undefined {
+    if (!this.timed) return undefined;
+    return this.all(key).reduce<number | undefined>(
+      (first, { deadline }) =>
+        deadline === undefined || (first !== undefined && first <= deadline) ? first : deadline,
+      undefined,
+    );
+  }
+
+  /** How the innermost agent that says so is watched. */
+  mode(key: string): string | undefined {
+    return this.all(key).find(({ mode }) => mode !== undefined)?.mode;
+  }
+
+  private all(key: string): readonly Watch[] {
+    const found: Watch[] = [];
+    for (let at: string | undefined = key; at !== undefined; at = above(at)) {
+      const watch = this.watches.get(at);
+      if (watch !== undefined) found.push(watch);
+    }
+    return found;
+  }
+
+  private strictest(
+    key: string,
+    names: string[],
+    told: (watch: Watch, name: string) => ApprovalPolicy | undefined,
+  ): ApprovalPolicy {
     let policy: ApprovalPolicy = 'always_allow';
-    for (const above of pathOf(key)) {
-      const called = this.errands.get(above)?.tool;
-      if (called !== undefined) names.push(called);
-      const watch = this.watches.get(above);
-      if (watch === undefined) continue;
-      for (const name of names) policy = stricter(policy, policyOf(watch, name));
+    for (let at: string | undefined = key; at !== undefined; at = above(at)) {
+      const watch = this.watches.get(at);
+      // An agent says nothing of itself: its own name is for those above it.
+      if (watch !== undefined) for (const name of names) policy = stricter(policy, told(watch, name) ?? 'always_allow');
+      const name = this.names.get(at);
+      if (name !== undefined) names.push(name);
     }
     return policy;
   }
 }
 
-/** From what lets pass to what does not. */
+/** From what does not let pass to what does; whatever is neither is stricter than both. */
 const LENIENCE: readonly ApprovalPolicy[] = ['ask', 'always_allow'];
 
 /** The stricter of two policies: authority only narrows, and what is no policy blocks. */
@@ -83,13 +126,16 @@ export function stricter(a: ApprovalPolicy, b: ApprovalPolicy): ApprovalPolicy {
   return LENIENCE.indexOf(a) < LENIENCE.indexOf(b) ? a : b;
 }
 
-function policyOf({ approvals }: Watch, tool: string): ApprovalPolicy {
-  const named = Object.hasOwn(approvals, tool) ? approvals[tool] : undefined;
-  return named ?? approvals['*'] ?? 'always_allow';
+function ownOf(approvals: Watch['approvals'], tool: string): ApprovalPolicy | undefined {
+  return approvals !== undefined && Object.hasOwn(approvals, tool) ? approvals[tool] : undefined;
 }
 
-/** A key and all keys above it. */
-function* pathOf(key: string): Generator<string> {
-  yield key;
-  for (let end = key.lastIndexOf('/'); end > 0; end = key.lastIndexOf('/', end - 1)) yield key.slice(0, end);
+function policyOf({ approvals }: Watch, tool: string): ApprovalPolicy {
+  return ownOf(approvals, tool) ?? ownOf(approvals, '*') ?? 'always_allow';
+}
+
+/** The key above a key; undefined for a root. */
+function above(key: string): string | undefined {
+  const end = key.lastIndexOf('/');
+  return end > 0 ? key.slice(0, end) : undefined;
 }

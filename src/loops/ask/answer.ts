@@ -1,11 +1,11 @@
-/** An answer in the making: the parts of a stream, of shapes that nobody has checked, become a reply in bounds. */
+/** An answer in the making: parts as they come, of shapes that nobody has checked, become a reply in bounds. */
 import type { ModelReply } from '../model.js';
 import { failed, failureOf, MAX_MESSAGE, type Sent } from './failure.js';
 import { count, field, text } from './field.js';
 
 const MAX_BYTES = 8 * 1024 * 1024;
-/** Calls whose input is shown while it comes in; of more than that only the whole is. */
-const MOST_COMING = 10_000;
+/** The most calls that one answer may make. */
+const MOST_CALLS = 10_000;
 const FINISHES: ReadonlySet<unknown> = new Set(['stop', 'length', 'content-filter', 'tool-calls', 'error']);
 
 /** A piece of an answer, for those who watch. */
@@ -36,7 +36,8 @@ export class Answer {
   #began: number | undefined;
   #thought: number | undefined;
   readonly #toolCalls: { id: string; name: string; input: string }[] = [];
-  #ids: Set<string> | undefined;
+  /** The ids that are taken, each with the number that its next double gets. */
+  #ids: Map<string, number> | undefined;
   /** The tools whose input is coming in, by the id of the call. */
   #coming: Map<string, string> | undefined;
   #model: string;
@@ -53,7 +54,7 @@ export class Answer {
     this.#max = maxBytes;
   }
 
-  /** Takes one part of the stream, of a shape that nobody has checked; true when it was the last. */
+  /** Takes one part, of a shape that nobody has checked; true when it was the last. */
   take(part: unknown): boolean {
     const delta = field(part, 'delta');
     switch (field(part, 'type')) {
@@ -123,15 +124,21 @@ export class Answer {
       this.#pass('');
       return;
     }
+    if (this.#toolCalls.length === MOST_CALLS) {
+      const what = `made more than ${MOST_CALLS} calls in one answer; ask for fewer`;
+      throw failed(this.#sent, what, { retryable: false });
+    }
     if (this.#keeps(`${id}${name}${input}`)) this.#toolCalls.push({ id: this.#own(id), name, input });
   }
 
   /** Two calls under one id would be one to everybody who comes after. */
   #own(id: string): string {
-    this.#ids ??= new Set();
+    this.#ids ??= new Map();
+    const ids = this.#ids;
     let own = id;
-    for (let n = 2; this.#ids.has(own); n++) own = `${id}-${n}`;
-    this.#ids.add(own);
+    let n = ids.get(id) ?? 2;
+    while (ids.has(own)) own = `${id}-${n++}`;
+    ids.set(own, 2).set(id, n);
     return own;
   }
 
@@ -147,7 +154,7 @@ export class Answer {
     const name = text(field(part, 'toolName'));
     if (id === undefined || name === undefined || this.#onDelta === undefined) return;
     this.#coming ??= new Map();
-    if (this.#coming.size < MOST_COMING) this.#coming.set(id, name.slice(0, MAX_MESSAGE));
+    if (this.#coming.size < MOST_CALLS) this.#coming.set(id, name.slice(0, MAX_MESSAGE));
   }
 
   #inputComes(part: unknown, delta: unknown): void {

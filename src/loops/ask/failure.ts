@@ -28,9 +28,20 @@ export function failed({ request }: Sent, what: string, data: FailureData): Loop
   return new LoopError('BACKEND_FAILED', bounded(`${who} ${what}`), { ...data });
 }
 
-/** What a provider threw or sent, as an outcome; `otherwise` says whether to try again when it does not tell. */
-export function failureOf(sent: Sent, thrown: unknown, otherwise: boolean): LoopError {
-  if (thrown instanceof LoopError) return thrown;
+/**
+ * What a provider threw or sent, as an outcome; `otherwise` says whether to try again when it does not tell: unless
+ * given, when it came from the network.
+ */
+export function failureOf(sent: Sent, thrown: unknown, otherwise?: boolean): LoopError {
+  try {
+    return thrown instanceof LoopError ? thrown : toldBy(sent, thrown, otherwise ?? fromNetwork(thrown));
+  } catch {
+    // It is made so that looking at it fails.
+    return failed(sent, 'failed: it did not say why', { retryable: otherwise ?? false });
+  }
+}
+
+function toldBy(sent: Sent, thrown: unknown, otherwise: boolean): LoopError {
   const status = statusOf(thrown);
   const told = field(thrown, 'isRetryable');
   const retryable =
@@ -72,7 +83,7 @@ const NETWORK = new Set(
   'ECONNRESET ECONNREFUSED ECONNABORTED EPIPE ETIMEDOUT ENOTFOUND EAI_AGAIN ENETUNREACH EHOSTUNREACH'.split(' '),
 );
 
-export function fromNetwork(thrown: unknown): boolean {
+function fromNetwork(thrown: unknown): boolean {
   for (let at = thrown, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
     const code = field(at, 'code');
     if (typeof code === 'string' && (NETWORK.has(code) || code.startsWith('UND_ERR_'))) return true;

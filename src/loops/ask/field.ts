@@ -1,9 +1,13 @@
 /** Reading what nobody has checked. */
 
-/** An own field of anything; no getter runs. */
-export function field(value: unknown, name: string): unknown {
+/** An own field of anything; no getter runs, and a proxy that refuses to be read has none. */
+export function field(value: unknown, name: string | number): unknown {
   if (typeof value !== 'object' || value === null) return undefined;
-  return Object.getOwnPropertyDescriptor(value, name)?.value;
+  try {
+    return Object.getOwnPropertyDescriptor(value, name)?.value;
+  } catch {
+    return undefined;
+  }
 }
 
 export function text(value: unknown): string | undefined {

@@ -1,6 +1,6 @@
 import { readUIMessageStream } from 'ai';
 import { expect } from 'vitest';
-import { agentDef, partsOf, told } from '../../../spec/turns/agents.js';
+import { agentDef, partsOf, told, wholeOf } from '../../../spec/turns/agents.js';
 import { hostOf, tool } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
 import type { Backend } from '../../loops/model.js';
@@ -120,7 +120,7 @@ verifies('aisdk.chat', 'a reader that is slow makes the server keep every piece,
       provider: 'told',
       modelId: 'told-1',
       supportedUrls: {},
-      doGenerate: () => Promise.reject(new Error('only streams')),
+      doGenerate: async () => wholeOf(partsOf({ text: words }, 0)),
       doStream: async () => {
         const parts = partsOf({ text: words }, 0).values();
         const pull = (out: ReadableStreamDefaultController<ModelStreamPart>): void => {

@@ -116,7 +116,7 @@ function telling(response: ServerResponse, send: (line: Line) => void): Hearing 
     onEvent: (event) => send({ event }),
     onEnvelope: (envelope) => send({ envelope }),
     onDelta: (delta) => {
-      if (response.writableLength < UNREAD) send({ delta });
+      if (response.writableLength < UNREAD || delta.again === true) send({ delta });
     },
   };
 }

@@ -59,6 +59,7 @@ export class Gate {
     else if (type === 'effect.settled') this.drop(key);
     else if (type === 'rondo.approval.requested') this.request(entry);
     else if (type === 'wait.opened') this.wait(entry);
+    else if (type === 'signal.received') this.receive(entry);
     else if (type === 'wait.settled') this.answer(entry);
     else if (type === 'call.completed' || type === 'call.errored') this.end(key);
     else if (type === 'cancel.requested') this.leave(key);
@@ -87,6 +88,18 @@ export class Gate {
       const asked = this.effects.get(at);
       if (asked?.approval === undefined || name !== `approval ${asked.approval.id}`) continue;
       asked.place = key;
+      return;
+    }
+  }
+
+  /** An answer is given when it is let in, whenever the one that waits for it takes it. */
+  private receive({ name = '', value, at }: Entry): void {
+    if (this.waiting === 0 || !name.startsWith('approval ')) return;
+    for (const asked of this.effects.values()) {
+      const { approval } = asked;
+      if (approval === undefined || name !== `approval ${approval.id}`) continue;
+      this.quiet(asked);
+      this.listener.answered(approval, answerOf(value, at));
       return;
     }
   }

@@ -37,9 +37,9 @@ export interface Around {
   failed(thrown: unknown): void;
 }
 
-/** How often, and how long apart, an approval is looked for that is just being written. */
-const LOOKS = 40;
-const PAUSE = 50;
+/** How long apart an approval is looked for that is on its way into the store, in milliseconds: at first, and at last. */
+const SOON = 25;
+const LATE = 2000;
 
 export class Asking {
   private readonly parts: AskingParts;
@@ -89,12 +89,12 @@ export class Asking {
   }
 
   private async find(id: string): Promise<Approval | undefined> {
-    for (let left = LOOKS; left > 0; left--) {
+    for (let pause = SOON; ; pause = Math.min(LATE, pause * 2)) {
+      const running = this.around.running();
       const found = (await this.approvals()).find((approval) => approval.id === id);
-      if (found !== undefined || !this.around.running()) return found;
-      await setTimeout(PAUSE);
+      if (found !== undefined || !running || this.around.over()) return found;
+      await setTimeout(pause);
     }
-    return undefined;
   }
 
   private async question(id: string): Promise<void> {

@@ -145,7 +145,7 @@ export class Talk {
     const { reach, screen, transcript } = this.parts;
     const hearing: Hearing = {
       onEvent: ({ callId }) => {
-        this.turn ??= callId;
+        if (this.turn === undefined) this.begun(callId);
       },
       onEnvelope: (envelope) => this.envelope(envelope),
       onDelta: (delta) => screen.write(transcript.delta(delta)),
@@ -186,16 +186,27 @@ export class Talk {
     }
   }
 
-  /** Stops the turn; asked a second time, leaves without waiting for it. */
+  private begun(turnId: string): void {
+    this.turn = turnId;
+    if (this.stopping) void this.cancel(turnId);
+  }
+
+  /** Stops the turn, once it has begun; asked a second time, leaves without waiting for it. */
   private async stop(): Promise<void> {
-    const { reach, screen, colors, who } = this.parts;
+    const { screen, colors } = this.parts;
     const { turn, running } = this;
-    if (this.stopping || turn === undefined) return this.abandon();
+    if (this.stopping) return this.abandon();
     this.stopping = true;
     screen.say(colors.dim('Stopping … (Ctrl-C again leaves)'));
+    if (turn === undefined) return;
+    await this.cancel(turn);
+    if (!running) await this.catchUp();
+  }
+
+  private async cancel(turnId: string): Promise<void> {
+    const { reach, who } = this.parts;
     try {
-      await reach.ask((desk) => desk.cancel(turn, `stopped in the chat by ${who}`));
-      if (!running) await this.catchUp();
+      await reach.ask((desk) => desk.cancel(turnId, `stopped in the chat by ${who}`));
     } catch (thrown) {
       this.failed(thrown);
     }

@@ -27,6 +27,10 @@ class Teller {
     return this.tell(generationId, type, content, `${this.seq}.${++this.nth}`);
   }
 
+  again(text: string): string {
+    return this.transcript.delta({ kind: 'text', text, generationId: 't', again: true });
+  }
+
   piece(kind: LiveDelta['kind'], text: string, generationId = 't', toolCallId?: string): string {
     return this.transcript.delta({ kind, text, generationId, ...(toolCallId !== undefined && { toolCallId }) });
   }
@@ -53,6 +57,10 @@ verifies('cli.chat', 'what was streamed is told a second time, or what was not i
   expect(teller.tell('t', 'assistant-message', { text: 'Not streamed.' })).toBe('│ Not streamed.\n');
   teller.piece('text', 'half of an attempt that ');
   expect(teller.tell('t', 'assistant-message', { text: 'Another answer.' })).toBe('\n(in full)\n│ Another answer.\n');
+  teller.piece('text', 'This does not ');
+  expect(teller.again('This ')).toBe('\n(once more)\n│ This');
+  expect(teller.tell('t', 'assistant-message', { text: 'This holds.' })).toBe(' holds.\n');
+  expect(teller.again('')).toBe('');
 });
 
 verifies('cli.chat', 'a tool runs without a line, or nobody sees what came of it', () => {

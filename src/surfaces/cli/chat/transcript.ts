@@ -65,8 +65,9 @@ export class Transcript {
 
   /** What to write for a piece. */
   delta(delta: LiveDelta): string {
-    const { kind, text } = delta;
-    return kind === 'tool-input' || text === '' ? '' : this.pour(delta, text);
+    const { kind, text, generationId, again } = delta;
+    const before = again === true ? this.takeBack(generationId) : '';
+    return before + (kind === 'tool-input' || text === '' ? '' : this.pour(delta, text));
   }
 
   /** What to write for an envelope. */
@@ -193,6 +194,14 @@ export class Transcript {
       return note + this.pour(piece, text) + this.finish(source);
     }
     return this.pour(piece, text.slice(written.length)) + this.finish(source);
+  }
+
+  /** What was written of a message does not hold: the model is asked again. */
+  private takeBack(generationId: string): string {
+    const sources = (['text', 'reasoning'] as const).map((kind) => sourceOf({ kind, generationId }));
+    const written = sources.filter((source) => this.streamed.delete(source));
+    if (written.length === 0) return '';
+    return this.rest() + this.colors.dim(`${indentOf(this.cast.speaker(generationId))}(once more)\n`);
   }
 
   private finish(source: string): string {

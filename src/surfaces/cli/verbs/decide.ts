@@ -73,7 +73,7 @@ const SHORTEST = 4;
 const SHOWN = 5;
 
 /**
- * The approval that is meant: by its id, a beginning of it, or a beginning of what stands behind the colon. What nobody
+ * The approval that is meant: by its id, a beginning of it, or a beginning of its last part, with the colon or without. What nobody
  * waits for is handed on as it is: the host says why it cannot be answered, and keeps that somebody tried.
  */
 async function find(reach: Reach, given: string): Promise<Pick<ApprovalAnswer, 'id' | 'callId' | 'argumentsDigest'>> {
@@ -92,5 +92,6 @@ async function find(reach: Reach, given: string): Promise<Pick<ApprovalAnswer, '
 }
 
 function isPart(given: string, id: string): boolean {
-  return id.startsWith(given) || id.slice(id.lastIndexOf(':') + 1).startsWith(given);
+  const colon = id.lastIndexOf(':');
+  return id.startsWith(given) || id.startsWith(given, colon) || id.startsWith(given, colon + 1);
 }

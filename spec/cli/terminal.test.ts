@@ -1,0 +1,301 @@
+// A chat in a real terminal, driven as a person would: what is typed, what is seen, and with which code it ends.
+
+import { expect } from 'vitest';
+import type { EventEnvelope, TurnStatus } from '../../src/protocol/index.js';
+import { verifies } from '../verifies.js';
+import { Agents, call } from './agents.js';
+import { attacks } from './attacks.js';
+import { hasScript, keys, Pty } from './pty.js';
+import { tool, until } from './stage.js';
+
+const PROMPT = '› ';
+/** What readline sends to draw its line. */
+const DRAWING = new RegExp(`${String.fromCharCode(27)}\\[(?:\\d+G|0?J|\\d*[ABCD]|K)`, 'g');
+const QUESTION = '? Approve? [y]es / [n]o / [l]ater › ';
+
+verifies('cli.chat', 'a person cannot talk with an agent, or is not asked before it acts', async (context) => {
+  context.skip(!hasScript, 'needs script');
+  const script = [
+    { reasoning: 'Money is due.', text: 'I pay what is due. ', chunks: 4, toolCalls: [call('pay', { amount: 5 })] },
+    { text: 'All is paid now.', chunks: 5 },
+  ];
+  const project = new Agents().agent('payer', script, { tools: ['pay'], approvals: { pay: 'ask' } });
+  const pty = new Pty(project, ['chat', 'payer', '--session', 's', '--as', 'ada']);
+  await pty.sees('payer in session s');
+  await pty.sees('rondo chat payer --session s');
+  await pty.sees(PROMPT);
+  pty.type('pay please');
+  await pty.sees('│ Money is due.\n│ I pay what is due.\n● pay {"amount":5}\n');
+  await pty.sees('  path      payer › pay');
+  await pty.sees('│ {"amount":5}');
+  await pty.sees('│ Run pay?');
+  await pty.sees(QUESTION);
+  pty.type('maybe');
+  await pty.sees('Answer y, n or l.');
+  await pty.sees(QUESTION);
+  expect(project.paid).toEqual([]);
+  pty.type('y');
+  await pty.sees('✓ pay was approved\n✓ pay {"paid":5}\n│ All is paid now.\n');
+  await pty.sees('ok after');
+  await pty.sees(PROMPT);
+  pty.press(keys.end);
+  expect(await pty.ended).toBe(0);
+  expect(pty.text).toContain('Come back with: rondo chat payer --session s');
+  expect(pty.raw).toContain('\u001b[2mMoney is');
+  expect(pty.raw).toContain('\u001b[36m│ \u001b[39m');
+  expect(project.paid).toEqual(['5']);
+  const events = await project.run(['events', 's', '--json']);
+  const approved = events.stdout.split('\n').find((line) => line.includes('approvalStatus'));
+  expect(JSON.parse(approved ?? '{}')).toMatchObject({ content: { approvalStatus: 'approved' } });
+});
+
+verifies('cli.chat', 'nobody can stop an agent that takes for ever', async (context) => {
+  context.skip(!hasScript, 'needs script');
+  const project = new Agents().agent('slow', [{ text: 'At last.', delayMs: 60_000 }, { text: 'Quick.' }]);
+  const pty = new Pty(project, ['chat', 'slow', '--session', 's']);
+  await pty.sees(PROMPT);
+  pty.type('take your time');
+  await running(project);
+  pty.press(keys.interrupt);
+  await pty.sees('■ Stopped.');
+  await pty.sees(PROMPT);
+  const { turns } = await project.json<{ turns: TurnStatus[] }>(['status', 's']);
+  expect(turns).toMatchObject([{ status: 'error', error: { code: 'CANCELLED' } }]);
+  pty.type('once more');
+  await pty.sees('│ Quick.');
+  await pty.sees(PROMPT);
+  pty.press('half a message');
+  await pty.sees('half a message');
+  pty.press(keys.interrupt);
+  await pty.sees(PROMPT);
+  pty.press(keys.interrupt);
+  expect(await pty.ended).toBe(0);
+});
+
+verifies('cli.chat', 'Ctrl-C is not heard before the turn has begun, or a second one is not', async (context) => {
+  context.skip(!hasScript, 'needs script');
+  const project = new Agents().agent('slow', [{ text: 'At last.', delayMs: 60_000 }]);
+  const pty = new Pty(project, ['chat', 'slow', '--session', 's']);
+  await pty.sees(PROMPT);
+  pty.press(`at once${keys.enter}${keys.interrupt}`);
+  await pty.sees('■ Stopped.');
+  await pty.sees(PROMPT);
+  pty.press(`again${keys.enter}${keys.interrupt}${keys.interrupt}`);
+  expect(await pty.ended).toBe(130);
+  expect(pty.text).toContain('Interrupted');
+});
+
+/** Waits until a turn of the project runs. */
+function running(project: Agents): Promise<unknown> {
+  return until(async () => {
+    const { runs = [] } = await project.json<{ runs?: TurnStatus[] }>(['runs', '--status', 'running']);
+    return runs[0];
+  });
+}
+
+verifies('cli.chat', 'who leaves in the middle does not get away, or cannot go on', async (context) => {
+  context.skip(!hasScript, 'needs script');
+  const project = new Agents().agent('slow', [{ toolCalls: [call('hold', { until: 'go' })] }, { text: 'Held.' }], {
+    tools: ['hold'],
+  });
+  const pty = new Pty(project, ['chat', 'slow', '--session', 's']);
+  await pty.sees(PROMPT);
+  pty.type('hold on');
+  await pty.sees('● hold');
+  pty.press(keys.end);
+  expect(await pty.ended).toBe(130);
+  expect(pty.text).toMatch(/Interrupted\. Go on with: rondo resume s\./);
+  project.release('go');
+  const back = new Pty(project, ['chat', 'slow', '--session', 's']);
+  await back.sees('› hold on\n● hold');
+  await back.sees('/resume goes on with it');
+  await back.sees(PROMPT);
+  back.type('/resume');
+  await back.sees('✓ hold {"held":"go"}\n│ Held.');
+  await back.sees(PROMPT);
+  back.type('/quit');
+  expect(await back.ended).toBe(0);
+});
+
+verifies('cli.chat', 'what is typed while the agent works is lost, or tears its words apart', async (context) => {
+  context.skip(!hasScript, 'needs script');
+  const script = [
+    { text: 'Working.', toolCalls: [call('drip', { drops: 12, ms: 100 })] },
+    { text: 'I heard you.', expect: ['use the blue one'] },
+  ];
+  const project = new Agents().agent('worker', script, { tools: ['drip'] });
+  project.write('loops/drip.json', { ...tool('drip', 'echo'), tool: { implementation: 'module:drip.mjs#drip' } });
+  project.write(
+    'loops/drip.mjs',
+    `export async function drip({ drops, ms }, call) {
+      for (let drop = 0; drop < drops; drop++) {
+        call.delta('drop ' + drop + (drop % 3 === 2 ? '\\n' : ' '));
+        await new Promise((resolve) => setTimeout(resolve, ms));
+      }
+      return { drops };
+    }`,
+  );
+  const pty = new Pty(project, ['chat', 'worker', '--session', 's']);
+  await pty.sees(PROMPT);
+  pty.type('go');
+  await pty.sees('│ drop 0 drop 1');
+  pty.press('use the ');
+  await pty.sees('│ drop 6');
+  pty.type('blue one');
+  await pty.sees('✓ drip {"drops":12}\n│ I heard you.\n');
+  await pty.sees(PROMPT);
+  pty.type('/nonsense');
+  await pty.sees('There is no /nonsense');
+  pty.type('/session');
+  await pty.sees('This is session s.');
+  pty.type('/help');
+  await pty.sees('Ctrl-C stops the turn');
+  pty.press(keys.end);
+  expect(await pty.ended).toBe(0);
+  const rows = pty.text.split('\n').filter((row) => row.includes('drop '));
+  // Wherever the line was typed on, every row begins behind its bar.
+  for (const row of rows) expect(row).toMatch(/(?:^|[GJ]) {2}│ drop \d/);
+  const events = (await project.run(['events', 's', '--json'])).stdout.trimEnd().split('\n');
+  const users = events.map((line) => JSON.parse(line) as EventEnvelope).filter(({ type }) => type === 'user-message');
+  expect(users.map(({ content }) => content)).toEqual([{ text: 'go' }, { text: 'use the blue one' }]);
+});
+
+verifies(
+  'approval.depth',
+  'a chat asks about two actions three agents down, dies, and both are lost',
+  async (context) => {
+    context.skip(!hasScript, 'needs script');
+    const project = new Agents().deep();
+    const pty = new Pty(project, ['chat', 'top', '--session', 's']);
+    await pty.sees(PROMPT);
+    pty.type('go');
+    await pty.sees('    │ I pay twice.\n    ● pay {"amount":1}\n    ● pay {"amount":2}\n');
+    await pty.sees('  path      top › mid › low › pay');
+    await pty.sees(QUESTION);
+    const [first, second] = await project.approvals();
+    const { pid } = JSON.parse(project.read('.rondo/owner.json')) as { pid: number };
+    process.kill(pid, 'SIGKILL');
+    await pty.ended;
+    const no = await project.run(['deny', second?.id ?? '', '--reason', 'once is enough']);
+    expect(no.code).toBe(0);
+    expect(project.paid).toEqual([]);
+    const back = new Pty(project, ['chat', 'top', '--session', 's']);
+    await back.sees(`? Approval ${first?.id}`);
+    await back.sees(QUESTION);
+    back.type('yes');
+    await back.sees('    ✓ pay {"paid":1}');
+    await back.sees('│ All done.');
+    await back.sees(PROMPT);
+    back.press(keys.end);
+    expect(await back.ended).toBe(0);
+    expect(project.paid).toEqual(['1']);
+  },
+);
+
+verifies('cli.chat', 'a question cannot be put off, taken back or refused with a reason', async (context) => {
+  context.skip(!hasScript, 'needs script');
+  const script = [
+    { toolCalls: [call('pay', { amount: 5 })] },
+    { text: 'Then not.', expect: ['not today'] },
+    { toolCalls: [call('pay', { amount: 6 })] },
+    { toolCalls: [call('pay', { amount: 7 })] },
+  ];
+  const project = new Agents().agent('payer', script, { tools: ['pay'], approvals: { pay: 'ask' } });
+  const pty = new Pty(project, ['chat', 'payer', '--session', 's']);
+  await pty.sees(PROMPT);
+  pty.type('pay');
+  await pty.sees(QUESTION);
+  pty.type('l');
+  await pty.sees('It waits.');
+  await pty.sees('paused after');
+  await pty.sees(PROMPT);
+  pty.type('/resume');
+  await pty.sees(QUESTION);
+  pty.type('n');
+  await pty.sees('? Why not? (Enter: no reason) › ');
+  pty.type('not today');
+  await pty.sees('✗ pay was not approved');
+  await pty.sees('│ Then not.');
+  await pty.sees(PROMPT);
+  pty.type('pay again');
+  await pty.sees(QUESTION);
+  pty.press(keys.interrupt);
+  await pty.sees('■ Stopped.');
+  await pty.sees(PROMPT);
+  pty.type('and again');
+  await pty.sees('│ {"amount":7}');
+  await pty.sees(QUESTION);
+  pty.press(keys.end);
+  expect(await pty.ended).toBe(2);
+  expect(pty.text).toMatch(/rondo approve s\.\w+:/);
+  expect(project.paid).toEqual([]);
+});
+
+verifies('cli.chat', 'an answer that was given elsewhere is given twice, or nobody hears of it', async (context) => {
+  context.skip(!hasScript, 'needs script');
+  const project = new Agents().payer();
+  const pty = new Pty(project, ['chat', 'payer', '--session', 's']);
+  await pty.sees(PROMPT);
+  pty.type('pay');
+  await pty.sees(QUESTION);
+  const id = (await project.approvals())[0]?.id ?? '';
+  expect((await project.run(['approve', id, '--as', 'bob'])).code).toBe(0);
+  expect(project.paid).toEqual(['5']);
+  pty.type('n');
+  await pty.sees('? Why not?');
+  pty.type('');
+  await pty.sees('it was answered before');
+  await pty.sees('✓ pay {"paid":5}\n│ It is paid.');
+  await pty.sees('ok after');
+  await pty.sees(PROMPT);
+  pty.press(keys.end);
+  expect(await pty.ended).toBe(0);
+  expect(project.paid).toEqual(['5']);
+});
+
+verifies(
+  'cli.owner',
+  'a chat beside a process that has the store cannot begin, or is not told the truth',
+  async (context) => {
+    context.skip(!hasScript, 'needs script');
+    const project = new Agents().payer();
+    const owner = await project.held('go');
+    const pty = new Pty(project, ['chat', 'payer', '--session', 's']);
+    await pty.sees(PROMPT);
+    pty.type('pay');
+    await pty.sees('│ I pay.\n● pay {"amount":5}');
+    await pty.sees(QUESTION);
+    pty.type('y');
+    await pty.sees('✓ pay {"paid":5}\n│ It is paid.');
+    await pty.sees(PROMPT);
+    owner.child.kill('SIGKILL');
+    await owner.ended;
+    pty.press(keys.end);
+    expect(await pty.ended).toBe(0);
+    expect(project.paid).toEqual(['5']);
+  },
+);
+
+verifies('approval.display', 'a model takes over the terminal of a chat', async (context) => {
+  context.skip(!hasScript, 'needs script');
+  const hostile = attacks.filter((attack) => attack.length < 1000).join('');
+  const script = [
+    { reasoning: hostile, text: hostile, toolCalls: [call('pay', { amount: hostile })] },
+    { text: `${hostile}The end.` },
+  ];
+  const project = new Agents().agent('payer', script, { tools: ['pay'], approvals: { pay: 'ask' } });
+  const pty = new Pty(project, ['chat', 'payer', '--session', 's']);
+  await pty.sees(PROMPT);
+  pty.type('go');
+  await pty.sees(`\n│ Run pay?\n`);
+  await pty.sees('? Approve? [y]es / [n]o / [l]ater ›');
+  pty.type('y');
+  await pty.sees('The end.');
+  await pty.sees('ok after');
+  pty.press(keys.end);
+  expect(await pty.ended).toBe(0);
+  // What readline sends to draw its line, and our colours, are all that the terminal is told to do.
+  const rest = pty.text.replace(DRAWING, '').replaceAll('\r', '');
+  expect(rest).not.toMatch(/(?!\n)\p{C}/u);
+  expect(rest.split('\n').filter((line) => /^\? Approve\?/.test(line))).toHaveLength(1);
+});

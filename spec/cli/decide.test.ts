@@ -67,6 +67,21 @@ verifies('cli.decide', 'a yes does not go on with the turn, or counts twice', as
   expect(project.paid).toEqual(['5']);
 });
 
+verifies('cli.decide', 'an answer is lost because the turn cannot go on here', async () => {
+  const project = new Agents().payer();
+  await project.run(run);
+  const { id = '', turnId = '' } = (await project.approvals())[0] ?? {};
+  project.write('rondo.toml', '');
+  const yes = await project.run(['approve', id, '--json']);
+  expect(yes.code).toBe(0);
+  expect(JSON.parse(yes.stdout)).toMatchObject({ approved: true, error: { code: 'DEFINITION_INVALID' } });
+  expect(yes.stderr).toContain(`rondo resume ${turnId}`);
+  expect(project.paid).toEqual([]);
+  expect(await project.approvals()).toEqual([]);
+  expect(await project.json(['resume', turnId, '--trust', 'loops'])).toMatchObject({ status: 'ok' });
+  expect(project.paid).toEqual(['5']);
+});
+
 verifies('cli.decide', 'a no runs the tool, or the agent never hears why', async () => {
   const project = new Agents().payer('payer', [{ text: 'Then not.', expect: ['far too much'] }]);
   await project.run(run);

@@ -148,7 +148,8 @@ function nameOf(tool: AgentTool, agent: string): string {
 }
 
 function isModel(model: unknown): model is Model {
-  return typeof (model as Partial<Model> | undefined)?.doStream === 'function';
+  const { doStream, doGenerate } = (model ?? {}) as Partial<Model>;
+  return typeof doStream === 'function' && typeof doGenerate === 'function';
 }
 
 function backendOf(model: Model | BackendRef | string, agent: string): BackendRef {

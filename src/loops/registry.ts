@@ -42,6 +42,8 @@ const NOWHERE: Origin = { directory: undefined, trusted: false };
 export class Registry {
   /** Versions of each id, the one that is meant without a version first: the newest, prereleases last. */
   private readonly loops = new Map<string, Registered[]>();
+  /** What was made in code and is registered as it is: who runs a loop by handing it over does so again and again. */
+  private readonly code = new WeakMap<object, Registered>();
   private readonly implementations: ReadonlyMap<string, Implementation>;
   /** Counts changes: what was linked before the last one may be out of date. */
   generation = 0;
@@ -52,6 +54,8 @@ export class Registry {
 
   /** Takes a definition, as a document or made with defineLoop; a LoopError says what is wrong and where. */
   add(definition: unknown, origin: Origin = NOWHERE): Registered {
+    const before = this.code.get(definition as object);
+    if (before !== undefined && this.find(before.definition.id, before.definition.version) === before) return before;
     if (isDefinedLoop(definition)) for (const part of definition.parts ?? []) this.add(part, origin);
     const registered = isDefinedLoop(definition)
       ? registeredCode(definition, origin)
@@ -62,6 +66,7 @@ export class Registry {
     if (known !== undefined) return settled(known, registered);
     this.loops.set(id, [...versions, registered].sort(newestFirst));
     this.generation += 1;
+    if (registered.code !== undefined) this.code.set(registered.code, registered);
     return registered;
   }
 

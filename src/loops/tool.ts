@@ -83,7 +83,7 @@ async function performTool(
   const { notes } = telling;
   try {
     const tool = await parts.open(scope);
-    const output = ((await telling.bounded(tool(input, telling))) ?? null) as Json;
+    const output = ((await telling.bounded(tool(input, callOf(telling)))) ?? null) as Json;
     const { said } = telling;
     return said === '' ? (notes.length === 0 ? { output } : { output, notes }) : { output, notes, said };
   } catch (thrown) {
@@ -91,8 +91,27 @@ async function performTool(
   }
 }
 
+/** What a tool is handed: it may take it apart, so nothing of it depends on how it is called. */
+function callOf(telling: Telling): ToolCall {
+  const { callId, idempotencyKey, config } = telling;
+  return {
+    callId,
+    idempotencyKey,
+    config,
+    get signal() {
+      return telling.signal;
+    },
+    get toolCallId() {
+      return telling.toolCallId;
+    },
+    log: (level, message) => telling.log(level, message),
+    emit: (type, value) => telling.emit(type, value),
+    delta: (text) => telling.delta(text),
+  };
+}
+
 /** What a tool is told, and what it tells while it works. */
-class Telling implements ToolCall {
+class Telling {
   readonly callId: string;
   readonly idempotencyKey: string;
   readonly config: ToolCall['config'];

@@ -9,6 +9,9 @@ interface Watched {
   late(): void;
 }
 
+/** Why a timer is let go. Given, because making one for each costs more than all the rest. */
+const OVER = new Error('Nothing is waited for any more.');
+
 export class Watchdog {
   private readonly clock: Clock;
   private readonly watched = new Set<Watched>();
@@ -40,13 +43,13 @@ export class Watchdog {
   /** Lets go of the timer: nothing is waited for any more. */
   close(): void {
     this.watched.clear();
-    this.sleep?.stop.abort();
+    this.sleep?.stop.abort(OVER);
     this.sleep = undefined;
   }
 
   private arm(until: number): void {
     if (this.sleep !== undefined && this.sleep.until <= until) return;
-    this.sleep?.stop.abort();
+    this.sleep?.stop.abort(OVER);
     const stop = new AbortController();
     this.sleep = { until, stop };
     this.clock.sleep(until, stop.signal).then(

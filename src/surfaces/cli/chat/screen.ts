@@ -32,6 +32,8 @@ export class Screen {
   private held = '';
   private reading: ((reading: Reading) => void) | undefined;
   private working: Working | undefined;
+  /** What came while nobody listened. */
+  private readonly early: Reading[] = [];
   /** Who waits for somebody to finish typing. */
   private readonly patient: (() => void)[] = [];
   private closed = false;
@@ -66,6 +68,11 @@ export class Screen {
     this.write(`${this.parts.rest()}${lines.map((line) => `${line}\n`).join('')}`);
   }
 
+  /** The next line that somebody types by themselves, be it already there. */
+  async next(prompt: string): Promise<Reading> {
+    return this.early.shift() ?? this.read(prompt);
+  }
+
   /** Asks for a line. What somebody is in the middle of typing was meant for something else, and is finished first. */
   async read(prompt: string): Promise<Reading> {
     while (this.visible && this.line.line !== '') await new Promise<void>((resolve) => this.patient.push(resolve));
@@ -79,6 +86,23 @@ export class Screen {
   /** From now on, until told otherwise, what is typed is for this. */
   work(working: Working | undefined): void {
     this.working = working;
+    if (working !== undefined) for (const reading of this.early.splice(0)) this.hand(working, reading);
+  }
+
+  private hand(working: Working, reading: Reading): void {
+    if (reading === 'interrupted') working.interrupted();
+    else if (reading === 'ended') working.ended();
+    else if (reading.line.trim() !== '') working.line(reading.line);
+  }
+
+  /** Gives what came to whoever asked for it, or else to the work. */
+  private give(reading: Reading): void {
+    const { reading: asked, working } = this;
+    this.reading = undefined;
+    if (asked !== undefined) asked(reading);
+    else if (working !== undefined) this.hand(working, reading);
+    else this.early.push(reading);
+    for (const resolve of this.patient.splice(0)) resolve();
   }
 
   close(): void {
@@ -131,28 +155,22 @@ export class Screen {
     if (!this.visible && !this.closed && types) this.show(this.parts.aside);
   }
 
-  private typed(text: string): void {
+  private typed(line: string): void {
     this.visible = false;
     this.release();
-    const { reading, working } = this;
-    this.reading = undefined;
-    if (reading !== undefined) reading({ line: text });
-    else if (text.trim() !== '') working?.line(text);
-    this.wake();
+    this.give({ line });
   }
 
   private interrupted(): void {
-    const { reading, working } = this;
-    const typing = reading !== undefined && this.line.line !== '';
+    const asked = this.reading !== undefined;
+    const typing = asked && this.line.line !== '';
     this.forget();
     if (typing) return;
-    this.reading = undefined;
-    if (reading !== undefined) {
+    if (asked) {
       this.visible = false;
       this.parts.output.write('\n');
-      reading('interrupted');
-    } else working?.interrupted();
-    this.wake();
+    }
+    this.give('interrupted');
   }
 
   /** Takes back what was typed and not sent. */
@@ -166,16 +184,8 @@ export class Screen {
   private ended(): void {
     if (this.closed) return;
     this.closed = true;
-    const { reading, working } = this;
-    this.reading = undefined;
     this.parts.output.write('\n');
     this.visible = false;
-    if (reading !== undefined) reading('ended');
-    else working?.ended();
-    this.wake();
-  }
-
-  private wake(): void {
-    for (const resolve of this.patient.splice(0)) resolve();
+    this.give('ended');
   }
 }

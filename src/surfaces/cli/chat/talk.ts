@@ -9,6 +9,7 @@ import type { Desk, DeskRequest, Hearing } from '../../owner/desk.js';
 import { interruption } from '../drive.js';
 import { summaryOf, toldOf } from '../outcome.js';
 import { plain } from '../paint.js';
+import { block, safe } from '../untrusted.js';
 import { exit } from '../verb.js';
 import { Asking, type AskingParts } from './asking.js';
 import type { Transcript } from './transcript.js';
@@ -22,6 +23,9 @@ export interface TalkParts extends Omit<AskingParts, 'sessionId'> {
 }
 
 type Work = (desk: Desk, hearing: Hearing) => Promise<TurnResult>;
+
+/** The most characters of a reason. */
+const LONGEST = 4000;
 
 const HELP = [
   'Type a message and press Enter. What you type while the agent works is heard at its next step.',
@@ -81,7 +85,7 @@ export class Talk {
     await this.pickUp(true);
     while (this.leaving === undefined) {
       const next = this.queue.shift();
-      const reading = next === undefined ? await screen.read(`${colors.cyan('›')} `) : { line: next };
+      const reading = next === undefined ? await screen.next(`${colors.cyan('›')} `) : { line: next };
       if (typeof reading === 'object') await this.heard(reading.line.trim());
       else this.leave(exit.ok);
     }
@@ -120,14 +124,14 @@ export class Talk {
   /** Drives a turn to its end, or until nobody wants to answer what it waits for. */
   private async drive(work: Work): Promise<void> {
     const { screen } = this.parts;
+    this.turn = undefined;
+    this.stopping = false;
+    this.explained = false;
     screen.work({
       line: (text) => void this.steer(text),
       interrupted: () => void this.stop(),
       ended: () => this.ended(),
     });
-    this.turn = undefined;
-    this.stopping = false;
-    this.explained = false;
     let result = await this.attempt(work);
     while (result?.status === 'paused') {
       const { turnId } = result;
@@ -241,19 +245,24 @@ export class Talk {
   }
 
   private failed(thrown: unknown): void {
-    const { screen, colors } = this.parts;
-    const known = thrown instanceof LoopError || thrown instanceof Fault;
-    const message = thrown instanceof Error ? thrown.message : String(thrown);
-    screen.say(colors.red(`${known ? `${thrown.code}: ` : ''}${plain(message)}`));
+    const { code } = thrown instanceof LoopError || thrown instanceof Fault ? thrown : { code: 'INTERNAL' };
+    this.explain(code, thrown instanceof Error ? thrown.message : String(thrown));
+  }
+
+  /** Says why something went wrong; the reason may hold anybody's words. */
+  private explain(code: string, message: string): void {
+    const { screen, colors, width } = this.parts;
+    screen.say(colors.red(`✗ ${plain(code)}`), ...block(safe(message, LONGEST), { colors, width: width() }));
   }
 
   private conclude(result: TurnResult): void {
     const { screen, colors } = this.parts;
     const { status, error, turnId } = result;
-    const told = status === 'error' && this.explained ? [`Next: rondo trace ${turnId}`] : toldOf(result);
     // That it was stopped has been told.
-    if (error?.code === 'CANCELLED') screen.say('');
-    else screen.say(...told, colors.dim(summaryOf(result)), '');
+    if (error?.code === 'CANCELLED') return void screen.say('');
+    if (error !== undefined && !this.explained) this.explain(error.code, error.message);
+    const told = status === 'error' ? [`Next: rondo trace ${turnId}`] : toldOf(result);
+    screen.say(...told, colors.dim(summaryOf(result)), '');
   }
 }
 

@@ -65,6 +65,7 @@ async function goOn(
     if (!(thrown instanceof LoopError)) throw thrown;
     const { code, message } = thrown;
     terminal.say(`The turn cannot go on. ${code}: ${plain(message)}`);
+    terminal.say(`Your answer stands. Once that is mended: rondo resume ${turnId}`);
     return { error: { code, message } };
   }
 }

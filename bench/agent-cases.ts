@@ -79,6 +79,16 @@ const ours = (model: MockLanguageModelV3, trace: 'kept' | 'read' = 'kept') => {
   };
 };
 
+/** The same, with somebody who watches: the model is asked for streams. */
+const oursWatched = (model: MockLanguageModelV3) => {
+  const turn = agentOf(model);
+  return async (): Promise<void> => {
+    let heard = 0;
+    const result = await turn('go', memoryStore(), { onDelta: () => ++heard });
+    insist(result.status === 'ok' && result.output?.text === DONE && heard > 0, result);
+  };
+};
+
 const ourPieces = (model: MockLanguageModelV3, pieces: number) => {
   const turn = agentOf(model);
   return async (): Promise<void> => {
@@ -120,6 +130,7 @@ export const agentCases = {
   'by hand, 20 rounds': () => ({ steps: 20, run: running(20, byHand(callsInRounds(20))) }),
   '100 rounds': () => ({ steps: 100, run: running(100, ours(callsInRounds(100))) }),
   'AI SDK, 100 rounds': () => ({ steps: 100, run: running(100, sdk(callsInRounds(100), 101)) }),
+  '20 rounds, watched': () => ({ steps: 20, run: running(20, oursWatched(callsInRounds(20))) }),
   '20 rounds, trace read': () => ({ steps: 20, run: running(20, ours(callsInRounds(20), 'read')) }),
   'AI SDK, 20 rounds, streamed': () => ({ steps: 20, run: running(20, sdkStreamed(callsInRounds(20), 21)) }),
   '10,000 deltas': () => ({ steps: 10_000, run: ourPieces(answersInPieces(10_000), 10_000) }),

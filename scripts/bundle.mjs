@@ -10,14 +10,18 @@ const { exports, bin } = JSON.parse(readFileSync(new URL('package.json', root), 
 
 const shipped = [...Object.values(exports).map((target) => target.default), ...Object.values(bin)];
 const names = shipped.map((file) => file.replace(/^\.\/lib\//, '').replace(/\.js$/, ''));
-const input = Object.fromEntries(names.map((name) => [name, `dist/${name}.js`]));
+/** What front ends import stands alone: a second file would cost more than all that is in it. */
+const alone = ['protocol/events', 'protocol/streaming'];
 
 rmSync(new URL('lib', root), { recursive: true, force: true });
-const bundle = await rolldown({ input, cwd: new URL('.', root).pathname, platform: 'node', external: /^[^./]/ });
-await bundle.write({
-  dir: 'lib',
-  format: 'esm',
-  entryFileNames: '[name].js',
-  chunkFileNames: 'parts/[name]-[hash].js',
-});
-await bundle.close();
+for (const entries of [names.filter((name) => !alone.includes(name)), ...alone.map((name) => [name])]) {
+  const input = Object.fromEntries(entries.map((name) => [name, `dist/${name}.js`]));
+  const bundle = await rolldown({ input, cwd: new URL('.', root).pathname, platform: 'node', external: /^[^./]/ });
+  await bundle.write({
+    dir: 'lib',
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: 'parts/[name]-[hash].js',
+  });
+  await bundle.close();
+}

@@ -9,13 +9,16 @@ import { fileURLToPath } from 'node:url';
 
 /** @type {Readonly<Record<string, string>>} */
 export const advice = {
-  APPROVAL_DENIED: 'Somebody said no, or nobody answered in time; the message says who and why. Run it again to ask again.',
+  APPROVAL_DENIED:
+    'Somebody said no, or nobody answered in time; the message says who and why. Run it again to ask again.',
   BACKEND_FAILED: 'Read the message: a key, a package, an address or the service itself. Add `retry` or `fallback`.',
-  BUDGET_EXHAUSTED: 'An agent reached `maxRounds` or a limit of `stop`; a turn says `stopped`. Raise the limit, or run it again.',
+  BUDGET_EXHAUSTED:
+    'An agent reached `maxRounds` or a limit of `stop`; a turn says `stopped`. Raise the limit, or run it again.',
   CANCELLED: 'Nothing, it was asked for. Start a new turn to do the work after all.',
   CONFIG_INVALID: 'Mend the line of `rondo.toml` that the message names. Unknown keys are refused.',
   CONTENT_REFUSED: 'Change the text, or the filter of the policy that the message names.',
-  DECISION_REFUSED: 'The message says why. Look what waits with `rondo approvals` and `rondo status`; it may have been decided.',
+  DECISION_REFUSED:
+    'The message says why. Look what waits with `rondo approvals` and `rondo status`; it may have been decided.',
   DEFINITION_INVALID: 'Mend what the message names. `rondo check` lists every flaw with its line.',
   DEPTH_EXCEEDED: 'Look for a composite that calls itself; if it is meant, raise `maxDepth`.',
   EFFECT_IN_DOUBT: 'Somebody gave it up with `rondo resolve --fail`. If it has to be done, start a new turn.',

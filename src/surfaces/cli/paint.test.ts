@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import {
+  broken,
   count,
   cut,
   drawn,
@@ -101,5 +102,18 @@ verifies('cli.tree', 'some text gets a control character through, or is wider th
       for (const line of wrap(safe, width, 4)) expect(widthOf(line)).toBeLessThanOrEqual(width);
     }),
     { numRuns: 1000 },
+  );
+});
+
+verifies('cli.tree', 'a text that is broken into rows loses something, or its rows are too wide', () => {
+  expect(broken('one two three', 8)).toEqual(['one two ', 'three']);
+  expect(broken('', 8)).toEqual(['']);
+  expect(broken('漢字', 1)).toEqual(['漢', '字']);
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 2, max: 20 }), (text, width) => {
+      const rows = broken(text, width);
+      expect(rows.join('')).toBe(text);
+      expect(rows.every((row) => widthOf(row) <= width)).toBe(true);
+    }),
   );
 });

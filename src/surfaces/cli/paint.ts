@@ -172,17 +172,25 @@ export function wrap(text: string, width: number, most: number): string[] {
   return lines;
 }
 
-/** A text in rows of at most so many columns, broken anywhere, with nothing left out; a row for an empty text too. */
+/** A text in rows of at most so many columns, with nothing left out; a row for an empty text too. */
 export function broken(text: string, width: number): string[] {
   const rows: string[] = [];
   let rest = text;
   do {
-    // A column is less than a wide character needs, but without an end there would be none.
-    const row = take(rest, width) || (Array.from(rest.slice(0, 2))[0] ?? '');
+    const row = rowOf(rest, width);
     rows.push(row);
     rest = rest.slice(row.length);
   } while (rest !== '');
   return rows;
+}
+
+/** The first row of a text: up to the end of a word if one ends in its second half. */
+function rowOf(text: string, width: number): string {
+  // A column is less than a wide character needs, but without an end there would be none.
+  const row = take(text, width) || (Array.from(text.slice(0, 2))[0] ?? '');
+  if (row.length === text.length || text[row.length] === ' ') return row;
+  const space = row.lastIndexOf(' ') + 1;
+  return space > row.length / 2 ? row.slice(0, space) : row;
 }
 
 /** A span of time: `12 ms`, `1.24 s`, `12.4 s`, `2 m 03 s`, `5 h 07 m`, `3 d 04 h`. */

@@ -90,7 +90,9 @@ verifies(
     expect(paid).toEqual([{ amount: 5 }]);
     const events = await far.events('s');
     expect(events).toEqual(await near.events('s'));
-    expect([...envelopes.values()]).toEqual(events);
+    // An answer changes how a call was told, whether or not anybody watched when it came.
+    const told = ({ id, type }: EventEnvelope): unknown => ({ id, type });
+    expect([...envelopes.values()].map(told)).toEqual(events.map(told));
   },
 );
 

@@ -231,6 +231,28 @@ verifies('cli.chat', 'a question cannot be put off, taken back or refused with a
   expect(project.paid).toEqual([]);
 });
 
+verifies('cli.chat', 'a question has to wait for a slow tool beside it', async (context) => {
+  context.skip(!hasScript, 'needs script');
+  const both = [call('pay', { amount: 5 }), call('hold', { until: 'go' })];
+  const project = new Agents().agent('payer', [{ toolCalls: both }, { text: 'Both done.' }], {
+    tools: ['pay', 'hold'],
+    approvals: { pay: 'ask' },
+  });
+  const pty = new Pty(project, ['chat', 'payer', '--session', 's']);
+  await pty.sees(PROMPT);
+  pty.type('go');
+  await pty.sees(QUESTION);
+  pty.type('y');
+  await pty.sees('✓ pay {"paid":5}');
+  expect(pty.text).not.toContain('✓ hold');
+  project.release('go');
+  await pty.sees('✓ hold {"held":"go"}\n│ Both done.');
+  await pty.sees(PROMPT);
+  pty.press(keys.end);
+  expect(await pty.ended).toBe(0);
+  expect(project.paid).toEqual(['5']);
+});
+
 verifies('cli.chat', 'an answer that was given elsewhere is given twice, or nobody hears of it', async (context) => {
   context.skip(!hasScript, 'needs script');
   const project = new Agents().payer();

@@ -219,7 +219,7 @@ const guards: readonly Guard[] = [
     'kernel.blob',
     'a large value that was changed in the store is believed',
     'journal/fetch.ts',
-    '&& digest(text) === entry.blob',
+    '&& digest(text) === blob',
     '',
   ),
   guard(

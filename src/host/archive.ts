@@ -51,7 +51,7 @@ export class Archive {
         all.push(...(await this.turnsOf(name)));
       } catch (thrown) {
         // A session that is damaged keeps no other from being told of; asked for by its name, it is refused.
-        if (session !== undefined || !(thrown instanceof Fault) || thrown.code !== 'STORE_DAMAGED') throw thrown;
+        if (session !== undefined || !isDamage(thrown)) throw thrown;
         all.push(damaged(name, thrown));
       }
     }
@@ -97,8 +97,12 @@ export class Archive {
     const all: Approval[] = [];
     for (const name of names) {
       const approvals = new Approvals(name);
-      for await (const entry of this.entriesOf(name)) approvals.apply(entry);
-      all.push(...approvals.pending());
+      try {
+        for await (const entry of this.entriesOf(name)) approvals.apply(entry);
+        all.push(...approvals.pending());
+      } catch (thrown) {
+        if (session !== undefined || !isDamage(thrown)) throw thrown;
+      }
     }
     return all;
   }
@@ -163,6 +167,11 @@ export class Archive {
     }
     for (const entry of this.running.written(session)) if (entry.seq >= next) yield entry;
   }
+}
+
+/** Whether a session cannot be read, which keeps no other from being told of. */
+function isDamage(thrown: unknown): thrown is Fault {
+  return thrown instanceof Fault && thrown.code === 'STORE_DAMAGED';
 }
 
 /** What can be told of a session that cannot be read: its name, and what is wrong. */

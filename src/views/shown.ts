@@ -4,7 +4,8 @@
  */
 
 /** Controls but for line feed and tab; marks of direction; what has no width; what is no character. */
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{Cn}\u00a0\u115f\u1160\u2800\u3164\uffa0]|\u034f/gu;
+const UNSEEN =
+  /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{Cn}\u00a0\u115f\u1160\u2800\u3164\uffa0]|\p{Default_Ignorable_Code_Point}/gu;
 
 /** The text with all that cannot be seen written out, cut to `most` characters with how many there were. */
 export function shown(text: string, most: number): string {

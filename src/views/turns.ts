@@ -19,6 +19,9 @@ interface Standing {
   readonly pending: Map<string, PendingItem>;
 }
 
+/** What stands before the id of an approval in the name of the signal that answers it. */
+const APPROVAL = 'approval ';
+
 /** Folds the entries of a session into its turns. */
 export class Turns {
   private readonly turns = new Map<string, Standing>();
@@ -28,6 +31,10 @@ export class Turns {
     const slash = key.indexOf('/');
     const root = slash === -1 ? key : key.slice(0, slash);
     const turn = this.turns.get(root);
+    if (type === 'signal.received') {
+      this.received(entry);
+      return;
+    }
     if (turn === undefined) {
       if (type === 'call.started' && slash === -1) this.turns.set(root, opened(entry));
       return;
@@ -35,6 +42,13 @@ export class Turns {
     if (slash !== -1) wait(turn.pending, entry);
     else if (type === 'call.completed' || type === 'call.errored') turn.ended = entry;
     else if (type === 'cancel.requested') turn.cancelled = entry.reason ?? '';
+  }
+
+  /** An approval that was answered waits for nobody any more, whether or not its turn has gone on. */
+  private received({ name = '' }: Entry): void {
+    if (!name.startsWith(APPROVAL)) return;
+    for (const { pending } of this.turns.values())
+      for (const { key, id } of pending.values()) if (id === name.slice(APPROVAL.length)) pending.delete(key);
   }
 
   get(root: string): Turn | undefined {
@@ -61,8 +75,6 @@ function wait(pending: Map<string, PendingItem>, { key, type, name, until = 0, s
       if (other.startsWith(`${key}/`) && !other.startsWith(`${key}/${winner}/`)) pending.delete(other);
   } else if (/^(?:wait\.settled|timer\.fired|effect\.(?:returned|failed))$/.test(type)) pending.delete(key);
 }
-
-const APPROVAL = 'approval ';
 
 /** A wait for a signal; what waits for an approval says for which. */
 export function signalOf(key: string, name: string): PendingItem {

@@ -9,7 +9,13 @@ import ts from 'typescript';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const source = join(root, 'src');
 
-/** What the guards are guards of; the rings above have checks of their own. */
+/** What is compiled, and what of it is loaded. */
+export interface Shelf {
+  readonly rings: RegExp;
+  readonly parts: readonly string[];
+}
+
+/** What most guards are guards of. */
 const rings = /^(?:protocol|journal|kernel|adapters[/](?:memory|sqlite)|testing)[/][^/]*$/;
 
 const parts = [
@@ -32,6 +38,30 @@ export type Library = typeof import('../../src/kernel/session.js') &
   typeof import('../../src/testing/manual-clock.js') &
   typeof import('../../src/testing/seeded-ids.js') & { readonly folder: string };
 
+/** All that a turn passes through, for the guards of the gate. */
+export const hosting: Shelf = {
+  rings: /^(?:(?:protocol|journal|kernel|adapters[/]memory|testing)[/][^/]*|(?:loops|layers|host|views)[/].*)$/,
+  parts: [
+    'kernel/session.js',
+    'adapters/memory/index.js',
+    'testing/manual-clock.js',
+    'testing/seeded-ids.js',
+    'host/host.js',
+    'layers/approval.js',
+    'loops/define.js',
+    'loops/registry.js',
+  ],
+};
+
+export type Hosting = typeof import('../../src/kernel/session.js') &
+  typeof import('../../src/adapters/memory/index.js') &
+  typeof import('../../src/testing/manual-clock.js') &
+  typeof import('../../src/testing/seeded-ids.js') &
+  typeof import('../../src/host/host.js') &
+  typeof import('../../src/layers/approval.js') &
+  typeof import('../../src/loops/define.js') &
+  typeof import('../../src/loops/registry.js');
+
 /** One guard taken out: `from` must stand exactly once in the file. */
 export interface Break {
   readonly file: string;
@@ -44,11 +74,11 @@ function transpile(text: string): string {
   return ts.transpileModule(text, { compilerOptions }).outputText;
 }
 
-function compileAll(target: string): void {
+function compileAll(target: string, wanted: RegExp): void {
   for (const entry of readdirSync(source, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);
     if (!entry.isFile() || !path.endsWith('.ts') || path.endsWith('.test.ts')) continue;
-    if (!rings.test(relative(source, path))) continue;
+    if (!wanted.test(relative(source, path))) continue;
     const out = join(target, relative(source, path).replace(/\.ts$/, '.js'));
     mkdirSync(dirname(out), { recursive: true });
     writeFileSync(out, transpile(readFileSync(path, 'utf8')));
@@ -64,23 +94,27 @@ function breakGuard(target: string, { file, from, to }: Break): void {
 }
 
 /** Compiled copies of the library: whole ones and broken ones. */
-export class Workshop {
+export class Workshop<L = Library> {
+  private readonly shelf: Shelf;
   private readonly folder = mkdtempSync(join(tmpdir(), 'rondo-guards-'));
+  /** Under this name the test runner leaves them as they are; compiling them once more is most of the time. */
+  private readonly copies = join(this.folder, 'copies', 'node_modules');
   private count = 0;
 
-  constructor() {
-    writeFileSync(join(this.folder, 'package.json'), '{"type":"module"}');
+  constructor(shelf: Shelf = { rings, parts }) {
+    this.shelf = shelf;
     symlinkSync(join(root, 'node_modules'), join(this.folder, 'node_modules'));
-    compileAll(join(this.folder, 'whole'));
+    compileAll(join(this.copies, 'whole'), shelf.rings);
+    writeFileSync(join(this.copies, 'whole', 'package.json'), '{"type":"module"}');
   }
 
-  async load(broken?: Break): Promise<Library> {
+  async load(broken?: Break): Promise<L> {
     this.count += 1;
-    const folder = join(this.folder, `copy-${this.count}`);
-    cpSync(join(this.folder, 'whole'), folder, { recursive: true });
+    const folder = join(this.copies, `copy-${this.count}`);
+    cpSync(join(this.copies, 'whole'), folder, { recursive: true });
     if (broken !== undefined) breakGuard(folder, broken);
-    const loaded = await Promise.all(parts.map((part) => import(pathToFileURL(join(folder, part)).href)));
-    return Object.assign({ folder }, ...loaded) as Library;
+    const loaded = await Promise.all(this.shelf.parts.map((part) => import(pathToFileURL(join(folder, part)).href)));
+    return Object.assign({ folder }, ...loaded) as L;
   }
 
   close(): void {

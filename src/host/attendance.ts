@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../journal/clock.js';
 import type { Session } from '../kernel/session.js';
-import { Watches } from '../loops/agent/watch.js';
+import { type Alert, Watches } from '../loops/agent/watch.js';
 import { Watchdog } from '../loops/agent/watchdog.js';
 import type { NamedModel, Occasion } from '../loops/bench.js';
 import type { Entry } from '../protocol/entry.js';
@@ -32,8 +32,10 @@ interface Attended {
   readonly turnId: string;
   /** All entries of the session so far, where they matter. */
   readonly past: readonly Entry[];
-  readonly live: Live;
+  /** What is seen of sessions that somebody watches. */
+  readonly lives: ReadonlyMap<string, Live>;
   readonly clock: Clock;
+  readonly alert: Alert;
   readonly onEvent?: ((event: TraceEvent) => void) | undefined;
 }
 
@@ -46,12 +48,15 @@ export class Attendance implements Occasion {
   private readonly tracing: Tracing | undefined;
   private readonly answers = new Answers();
   private own: Governed | undefined;
+  /** Whether other turns of the session are heard of too. */
+  private readonly shared: boolean;
 
   constructor(attended: Attended) {
     const { sessionId, turnId, past, onEvent } = attended;
     this.sessionId = sessionId;
     this.turnId = turnId;
     this.attended = attended;
+    this.shared = past.length > 0;
     this.tracing = onEvent && new Tracing(turnId, (event) => unharmed(() => onEvent(event)));
     for (const entry of past) this.hear(entry);
   }
@@ -60,7 +65,7 @@ export class Attendance implements Occasion {
   hear(entry: Entry): void {
     this.entries.push(entry);
     this.tracing?.apply(entry);
-    if (entry.key.startsWith(this.turnId)) this.answers.apply(entry);
+    if (!this.shared || entry.key.startsWith(this.turnId)) this.answers.apply(entry);
     this.own?.hear(entry);
   }
 
@@ -91,7 +96,7 @@ export class Attendance implements Occasion {
   }
 
   get live(): ((delta: LiveDelta) => void) | undefined {
-    return this.attended.live.watched ? this.governed.speak : undefined;
+    return this.attended.lives.get(this.sessionId)?.watched === true ? this.governed.speak : undefined;
   }
 
   get watches(): Watches {
@@ -110,7 +115,7 @@ export class Attendance implements Occasion {
 
 /** What is kept of a turn that agents or approvals have a part in; what few ask for is folded when it is asked for. */
 export class Governed {
-  readonly watches = new Watches();
+  readonly watches: Watches;
   readonly mailbox = new Mailbox();
   readonly earlier = new Answers();
   readonly watchdog: Watchdog;
@@ -122,11 +127,11 @@ export class Governed {
   private told: Conversation | undefined;
 
   constructor(attended: Attended, entries: readonly Entry[]) {
-    const { live } = attended;
     this.attended = attended;
     this.entries = entries;
+    this.watches = new Watches(attended.alert);
     this.watchdog = new Watchdog(attended.clock);
-    this.speak = (delta) => live.delta(delta);
+    this.speak = (delta) => this.live?.delta(delta);
     for (const entry of entries) this.keep(entry);
   }
 
@@ -143,8 +148,13 @@ export class Governed {
   hear(entry: Entry): void {
     this.keep(entry);
     this.asked?.apply(entry);
-    if (this.attended.live.watched) this.tell(entry);
+    const { live } = this;
+    if (live?.watched === true) this.tell(entry, live);
     else this.told = undefined;
+  }
+
+  private get live(): Live | undefined {
+    return this.attended.lives.get(this.attended.sessionId);
   }
 
   private keep(entry: Entry): void {
@@ -158,8 +168,8 @@ export class Governed {
   }
 
   /** Tells those who watch; what came before the first of them is known to them. */
-  private tell(entry: Entry): void {
-    const { sessionId, live } = this.attended;
+  private tell(entry: Entry, live: Live): void {
+    const { sessionId } = this.attended;
     if (this.told === undefined) {
       let present = false;
       this.told = new Conversation(sessionId, (envelope, refusal) => {

@@ -4,7 +4,7 @@
  */
 import type { Authority, Gate, Rule } from '../layers/approval.js';
 import type { GovernedEffect } from '../layers/policy.js';
-import { stricter } from '../loops/agent/watch.js';
+import { type Alert, stricter } from '../loops/agent/watch.js';
 import { type Implementation, splitImplementation } from '../loops/implementation.js';
 import type { Registered } from '../loops/registry.js';
 import { compileSchema } from '../loops/schema.js';
@@ -14,6 +14,7 @@ import type { Attendance } from './attendance.js';
 import type { Pinned } from './pin.js';
 
 interface Held {
+  readonly alert: Alert;
   readonly now: () => number;
   /** The turn that runs, by its id. */
   readonly turn: (turnId: string) => Attendance | undefined;
@@ -62,7 +63,7 @@ export class HostGate implements Gate {
   rule(effect: GovernedEffect, key: string): Rule | undefined {
     const { kind, name } = effect;
     const own = (Object.hasOwn(effect, 'policy') ? effect.policy?.approval : undefined) ?? 'always_allow';
-    const watches = this.held.turn(turnOf(key))?.watching;
+    const watches = this.held.alert.on ? this.held.turn(turnOf(key))?.watching : undefined;
     if (watches === undefined) return own === 'always_allow' ? undefined : { policy: own };
     // What judges a call is no action of its own.
     if (kind === 'gate') return undefined;

@@ -15,6 +15,7 @@ import { REQUESTED } from '../layers/approval.js';
 import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy.js';
 import { RateLimits } from '../layers/rate-limit.js';
+import { Alert } from '../loops/agent/watch.js';
 import { Bench } from '../loops/bench.js';
 import type { Implementation } from '../loops/implementation.js';
 import { linkedIn } from '../loops/link.js';
@@ -32,7 +33,7 @@ import { Attendance, OPENED, type Principals } from './attendance.js';
 import { answerOf, decide, expiry, NOBODY, turnOfApproval } from './decisions.js';
 import { follow } from './follow.js';
 import { GovernedLoops, HostGate } from './gate.js';
-import { Live, type Watcher, watched } from './live.js';
+import { isWatched, Live, type Watcher, watched } from './live.js';
 import { type Changed, changedSince, type Pinned, pin, unpin } from './pin.js';
 import { type Replay, replayTurn } from './replay.js';
 import { assertRequest, conflict, idle, type Message, notFound, type TurnRequest } from './request.js';
@@ -88,6 +89,7 @@ export class Host {
   private readonly running = new Map<string, Attendance>();
   /** What is seen of sessions in which something runs, or that somebody watches. */
   private readonly lives = new Map<string, Live>();
+  private readonly alert = new Alert();
 
   constructor(options: HostOptions) {
     const { registry, clock, backends = NONE, implementations = NONE } = options;
@@ -101,14 +103,14 @@ export class Host {
     const now = (): number => clock.now();
     this.layers = this.layersOf(turn);
     this.governed = new GovernedLoops(implementations);
-    this.bench = new Bench({ backends, implementations, occasion: turn, now });
+    this.bench = new Bench({ backends, implementations, occasion: turn, now, alert: this.alert });
   }
 
   private layersOf(
     turn: (turnId: string) => Attendance | undefined,
   ): (effect: Effect, key: string) => readonly Layer[] {
     const { clock, approvalMs = MONTH } = this.options;
-    const gate = new HostGate({ turn, now: () => clock.now(), approvalMs });
+    const gate = new HostGate({ turn, now: () => clock.now(), approvalMs, alert: this.alert });
     return policyLayers(() => ({ clock, cache: memoryCache(CACHE), limits: new RateLimits() }), gate);
   }
 
@@ -228,7 +230,14 @@ export class Host {
     const { clock, ids, maxDepth } = this.options;
     const input = (known.turn.started.value ?? null) as Json;
     const parts = { session, turn: turnId, loop, input, entries: known.entries, clock, ids, maxDepth };
-    const attended = new Attendance({ ...known.identity, past: known.entries, live: new Live(), clock });
+    const attended = new Attendance({
+      turnId,
+      sessionId: session,
+      past: known.entries,
+      lives: new Map(),
+      clock,
+      alert: this.alert,
+    });
     return replayTurn({ ...parts, layers: this.layersOf(() => attended), context: this.bench.attending(attended) });
   }
 
@@ -324,9 +333,11 @@ export class Host {
     const { sessionId, turnId } = identity;
     const { store, clock } = this.options;
     const { loop, text } = pinned;
-    const live = this.liveOf(sessionId);
-    const attended = new Attendance({ ...identity, past, live, clock, onEvent: options.onEvent });
-    const watching = watched(live, options, (past.at(-1)?.seq ?? -1) + 1);
+    const { lives, alert } = this;
+    const attended = new Attendance({ sessionId, turnId, past, lives, clock, alert, onEvent: options.onEvent });
+    const watching = isWatched(options)
+      ? watched(this.liveOf(sessionId), options, (past.at(-1)?.seq ?? -1) + 1)
+      : undefined;
     const session = await this.open(sessionId, (entry) => attended.hear(entry));
     attended.session = session;
     this.running.set(turnId, attended);
@@ -341,9 +352,10 @@ export class Host {
       this.running.delete(turnId);
       attended.end();
       await session.close();
-      live.end();
-      await watching?.leave();
-      this.forget(sessionId, live);
+      const live = lives.get(sessionId);
+      live?.end();
+      if (watching !== undefined) await watching.leave();
+      if (live !== undefined) this.forget(sessionId, live);
     }
   }
 

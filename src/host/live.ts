@@ -107,10 +107,14 @@ export function unharmed(tell: () => void): void {
   }
 }
 
+/** Whether whoever asked for a turn watches it. */
+export function isWatched({ onEnvelope, onDelta, stream }: Watching): boolean {
+  return onEnvelope !== undefined || onDelta !== undefined || stream !== undefined;
+}
+
 /** Whoever asked for a turn watches it, until it ends; leaving waits for handlers that are still at work. */
-export function watched(live: Live, options: Watching, since: number): { leave(): Promise<void> } | undefined {
+export function watched(live: Live, options: Watching, since: number): { leave(): Promise<void> } {
   const { onEnvelope, onDelta, stream } = options;
-  if (onEnvelope === undefined && onDelta === undefined && stream === undefined) return undefined;
   const streaming = stream && new Streaming(stream, () => {}, since);
   const leave = live.watch({
     envelope: (envelope, refusal) => {

@@ -22,7 +22,9 @@ export interface Admission {
 export function admitted<I, O>({ name, definition, named }: Admission, body: Body<I, O>): Body<I, O> {
   const perform = (): Json => ({ output: null });
   return (input, scope) => {
-    const watches = scope.context instanceof Bench ? scope.context.occasion(turnOf(scope)).watches : undefined;
+    const bench = scope.context;
+    if (!(bench instanceof Bench) || !bench.alert.on) return body(input, scope);
+    const watches = bench.occasion(turnOf(scope)).watching;
     const policy = named ? watches?.namedPolicy(scope.key, name) : watches?.policy(scope.key, name);
     if (policy === undefined || policy === 'always_allow') return body(input, scope);
     const effect = { kind: 'tool', name, input, safety: 'pure' as const, definition, perform };

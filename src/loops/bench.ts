@@ -4,7 +4,7 @@ import type { Scope } from '../kernel/scope.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { BackendRef } from '../protocol/loop.js';
 import type { ModelMessage } from '../protocol/model.js';
-import { Watches } from './agent/watch.js';
+import { Alert, Watches } from './agent/watch.js';
 import type { Watchdog } from './agent/watchdog.js';
 import type { Implementation } from './implementation.js';
 import type { Backend } from './model.js';
@@ -20,6 +20,8 @@ export interface Occasion {
   /** Hears what is seen and not kept; undefined when nobody does. */
   readonly live: ((delta: LiveDelta) => void) | undefined;
   readonly watches: Watches;
+  /** The same, if anybody watches over the turn. */
+  readonly watching: Watches | undefined;
   /** Ends waiting for tools that take too long. */
   readonly watchdog: Watchdog | undefined;
 }
@@ -31,8 +33,9 @@ const ALONE: Occasion = {
   waiting: () => ({ steer: 0, queue: 0 }),
   live: undefined,
   get watches() {
-    return new Watches();
+    return new Watches(new Alert());
   },
+  watching: undefined,
   watchdog: undefined,
 };
 
@@ -41,17 +44,20 @@ export interface BenchParts {
   readonly implementations: ReadonlyMap<string, Implementation>;
   readonly occasion: (turn: string) => Occasion | undefined;
   readonly now: () => number;
+  readonly alert: Alert;
 }
 
 export class Bench {
   readonly implementations: ReadonlyMap<string, Implementation>;
   readonly now: () => number;
+  readonly alert: Alert;
   private readonly parts: BenchParts;
 
   constructor(parts: BenchParts) {
     this.parts = parts;
     this.implementations = parts.implementations;
     this.now = parts.now;
+    this.alert = parts.alert;
   }
 
   /** The same bench, for a turn that is only looked at. */

@@ -23,7 +23,13 @@ export interface Errand {
   readonly limitMs: number;
 }
 
+/** Whether any agent of a host has ever asked anything of what runs below it: until then nobody need look. */
+export class Alert {
+  on = false;
+}
+
 export class Watches {
+  private readonly alert: Alert;
   private readonly watches = new Map<string, Watch>();
   private readonly errands = new Map<string, Errand>();
   /** The calls that are open, by name. */
@@ -32,10 +38,15 @@ export class Watches {
   private guarded = false;
   private timed = false;
 
+  constructor(alert: Alert) {
+    this.alert = alert;
+  }
+
   watch(key: string, watch: Watch): void {
     this.watches.set(key, watch);
     this.guarded ||= watch.approvals !== undefined;
     this.timed ||= watch.deadline !== undefined;
+    this.alert.on ||= this.guarded || this.timed;
   }
 
   begin(key: string, name: string): void {

@@ -41,7 +41,7 @@ await tell('A coding agent that fixes a failing test', import.meta.url, async ({
 
   holds('the test passes', passes(project));
   holds('one file is changed, and nothing around it', changed(before, filesIn(desk)).join() === 'project/math.mjs');
-  await rondo('events', 'fix');
+  await rondo('events', 'fix', '--text');
   const told = (await rondo('events', 'fix', '--json')).stdout
     .trim()
     .split('\n')

@@ -33,7 +33,7 @@ await tell('A support agent that asks before it pays', import.meta.url, async ({
   holds('denied, the turn goes on as well', denied.code === 0);
   holds('and nothing more is paid', paid().length === 1);
 
-  await rondo('events', 'ada');
+  await rondo('events', 'ada', '--text');
   const events = (await rondo('events', 'ada', '--json')).stdout
     .trim()
     .split('\n')

@@ -189,11 +189,12 @@ verifies(
 verifies('cli.contract', 'what was said in a session cannot be read, by people or by programs', async () => {
   const project = new Agents().deep();
   await project.run(['run', 'top', '--input', '{"prompt": "please"}', '--session', 'talk']);
-  const { code, stdout } = await project.run(['events', 'talk']);
+  const { code, stdout } = await project.run(['events', 'talk', '--text']);
   expect(code).toBe(0);
   expect(stdout).toContain('› please\n');
   expect(stdout).toContain('    │ I pay twice.\n    ● pay {"amount":1}\n    ? pay waits for approval\n');
   const lines = (await project.run(['events', 'talk', '--json'])).stdout.trimEnd().split('\n');
+  expect((await project.run(['events', 'talk'])).stdout.trimEnd().split('\n')).toEqual(lines);
   const events = lines.map((line) => JSON.parse(line) as EventEnvelope);
   expect(events[0]).toMatchObject({ sessionId: 'talk', type: 'user-message', content: { text: 'please' } });
   expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
@@ -218,7 +219,7 @@ verifies('approval.display', 'the list of approvals obeys what a model put into 
   expect(stdout.match(/^\? Approval /gm)).toHaveLength(calls.length + 1);
   expect(stdout).not.toMatch(/^\? Approve/m);
   expect(stdout.length).toBeLessThan(3000 * (calls.length + 1));
-  expect((await project.run(['events', 's'])).stdout).not.toMatch(HARMFUL);
+  expect((await project.run(['events', 's', '--text'])).stdout).not.toMatch(HARMFUL);
 });
 
 verifies('cli.owner', 'an approval cannot be answered while another process has the store', async () => {

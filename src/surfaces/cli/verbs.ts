@@ -131,9 +131,12 @@ export const verbs: readonly Verb[] = [
     name: 'events',
     group: LOOK,
     arguments: '<session>',
-    about: 'Show what was said in a session: as text, or one envelope a line with --json.',
-    options: [['--json', 'one envelope a line']],
-    examples: ['rondo events s-1f0c', 'rondo events s-1f0c --json | head -1'],
+    about: 'Show what was said in a session: as text on a terminal, one envelope a line to everything else.',
+    options: [
+      ['--text', 'as text, whatever reads it'],
+      ['--json', 'one envelope a line'],
+    ],
+    examples: ['rondo events s-1f0c', 'rondo events s-1f0c --text | less', 'rondo events s-1f0c --json | head -1'],
     load: async () => (await import('./verbs/events.js')).events,
   },
   {

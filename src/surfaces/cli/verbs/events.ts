@@ -4,12 +4,13 @@ import { Reach } from '../../owner/reach.js';
 import { findTurns } from '../turn.js';
 import { type Act, exit } from '../verb.js';
 
-export const events: Act = async ({ args, asked, terminal, json }) => {
+export const events: Act = async ({ args, options, asked, terminal, json }) => {
+  const people = !json && (options.text === true || terminal.streams.stdout.isTTY);
   const reach = new Reach(await settingsOf(asked), { definitions: noDefinitions, make: false });
   try {
     const [turn] = await findTurns(reach, String(args[0]));
     const envelopes = await reach.ask((desk) => desk.events(turn?.sessionId ?? ''));
-    if (json) await terminal.print(envelopes.map((envelope) => `${JSON.stringify(envelope)}\n`).join(''));
+    if (!people) await terminal.print(envelopes.map((envelope) => `${JSON.stringify(envelope)}\n`).join(''));
     else {
       const { Transcript } = await import('../chat/transcript.js');
       const { color, width } = terminal.look();

@@ -46,7 +46,7 @@ export class Watches {
     this.watches.set(key, watch);
     this.guarded ||= watch.approvals !== undefined;
     this.timed ||= watch.deadline !== undefined;
-    this.alert.on ||= this.guarded || this.timed;
+    this.alert.on ||= this.guarded || this.timed || watch.mode !== undefined;
   }
 
   begin(key: string, name: string): void {

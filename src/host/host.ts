@@ -335,11 +335,11 @@ export class Host {
     const { loop, text } = pinned;
     const { lives, alert } = this;
     const attended = new Attendance({ sessionId, turnId, past, lives, clock, alert, onEvent: options.onEvent });
+    const session = await this.open(sessionId, (entry) => attended.hear(entry));
+    attended.session = session;
     const watching = isWatched(options)
       ? watched(this.liveOf(sessionId), options, (past.at(-1)?.seq ?? -1) + 1)
       : undefined;
-    const session = await this.open(sessionId, (entry) => attended.hear(entry));
-    attended.session = session;
     this.running.set(turnId, attended);
     try {
       await store.blobs.put(sessionId, loop.digest ?? '', text);

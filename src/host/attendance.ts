@@ -182,7 +182,7 @@ export class Governed {
   }
 }
 
-export function historyBefore(turnId: string, entries: readonly Entry[]): readonly ModelMessage[] {
+function historyBefore(turnId: string, entries: readonly Entry[]): readonly ModelMessage[] {
   const history = new History();
   for (const entry of entries) {
     if (entry.key === turnId) break;

@@ -5,6 +5,7 @@
 import type { Authority, Gate, Rule } from '../layers/approval.js';
 import type { GovernedEffect } from '../layers/policy.js';
 import { type Alert, stricter } from '../loops/agent/watch.js';
+import { rootOf } from '../loops/bench.js';
 import { type Implementation, splitImplementation } from '../loops/implementation.js';
 import type { Registered } from '../loops/registry.js';
 import { compileSchema } from '../loops/schema.js';
@@ -47,12 +48,6 @@ export class GovernedLoops {
   }
 }
 
-/** The id of the turn that a key is part of. */
-function turnOf(key: string): string {
-  const end = key.indexOf('/');
-  return end === -1 ? key : key.slice(0, end);
-}
-
 export class HostGate implements Gate {
   private readonly held: Held;
 
@@ -63,7 +58,7 @@ export class HostGate implements Gate {
   rule(effect: GovernedEffect, key: string): Rule | undefined {
     const { kind, name } = effect;
     const own = (Object.hasOwn(effect, 'policy') ? effect.policy?.approval : undefined) ?? 'always_allow';
-    const watches = this.held.alert.on ? this.held.turn(turnOf(key))?.watching : undefined;
+    const watches = this.held.alert.on ? this.held.turn(rootOf(key))?.watching : undefined;
     if (watches === undefined) return own === 'always_allow' ? undefined : { policy: own };
     // What judges a call is no action of its own.
     if (kind === 'gate') return undefined;
@@ -74,13 +69,13 @@ export class HostGate implements Gate {
   }
 
   authority(key: string): Authority {
-    const principals = this.held.turn(turnOf(key))?.governed.principals ?? {};
+    const principals = this.held.turn(rootOf(key))?.governed.principals ?? {};
     return { ...principals, expiresAt: this.held.now() + this.held.approvalMs };
   }
 
   /** A grant stands in for its giver: where he may not answer, or for somebody else, it does not either. */
   granted(tool: string, definition: string, input: Json, key: string): string | undefined {
-    const { approvals, principals } = this.held.turn(turnOf(key))?.governed ?? {};
+    const { approvals, principals } = this.held.turn(rootOf(key))?.governed ?? {};
     const mayAnswer = (by: string): boolean => principals?.approvers?.includes(by) !== false;
     const grant = approvals
       ?.grants()

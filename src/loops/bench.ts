@@ -96,6 +96,11 @@ export function benchOf(scope: Scope): Bench {
 
 /** The turn that a scope is part of: the root of its path. */
 export function turnOf({ key }: Scope): string {
+  return rootOf(key);
+}
+
+/** The root of a path. */
+export function rootOf(key: string): string {
   const end = key.indexOf('/');
   return end === -1 ? key : key.slice(0, end);
 }

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
@@ -80,6 +82,29 @@ verifies('cli.owner', 'an owner that is gone cannot be told from one that failed
   const { far, close } = await stage();
   await close();
   await expect(far.turns()).rejects.toThrow(Unreached);
+});
+
+/** A desk whose owner hangs up: as soon as it is called, or once it has said that it listens. */
+async function hangingUp(word: string): Promise<Desk> {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => {
+      if (word === '') return void socket.resetAndDestroy();
+      socket.write(word);
+      socket.once('data', () => socket.resetAndDestroy());
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  return remoteDesk(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, 'word');
+}
+
+verifies('cli.owner', 'a verb fails because the owner was just closing when it was called', async () => {
+  for (let round = 0; round < 20; round++)
+    await expect((await hangingUp('')).cancel('t', 'enough')).rejects.toThrow(Unreached);
+  const heard = await hangingUp('HTTP/1.1 100 Continue\r\n\r\n');
+  await expect(heard.cancel('t', 'enough')).rejects.toMatchObject({ code: 'STORE_FAILED' });
 });
 
 function directory(): string {

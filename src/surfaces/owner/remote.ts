@@ -29,19 +29,22 @@ export function remoteDesk(url: string, token: string): Desk {
   });
 }
 
+/**
+ * The question itself goes out only once the owner has said that it listens: a connection that an owner cuts off before
+ * that, because it was just closing, has asked nothing.
+ */
 function send(url: string, token: string, body: string): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', expect: '100-continue' };
     const asking = request(`${url}/call`, { method: 'POST', headers, agent: false });
-    let answered = false;
-    asking.once('response', (response) => {
-      answered = true;
-      resolve(response);
+    let asked = false;
+    asking.once('continue', () => {
+      asked = true;
+      asking.end(body);
     });
-    asking.on('error', (thrown: NodeJS.ErrnoException) => {
-      if (!answered) reject(thrown.code === 'ECONNREFUSED' ? new Unreached(thrown.message) : gone(undefined, thrown));
-    });
-    asking.end(body);
+    asking.once('response', resolve);
+    asking.on('error', (thrown) => reject(asked ? gone(undefined, thrown) : new Unreached(thrown.message)));
+    asking.flushHeaders();
   });
 }
 

@@ -277,6 +277,19 @@ export const approvalChecks = {
     const boss = agentDef('boss', { tools: ['wrap'], approvals: { wrap: 'ask' } });
     deepStrictEqual(await unanswered(scene, scene.pay({}), wrap, boss), ['paused', 0]);
   },
+  'a tool runs unasked inside of steps that another process began': async (library) => {
+    const scene = sceneOf(library, [{ calls: [['wrap', FIVE]] }, { text: 'done' }]);
+    const { composite: _, ...base } = agentDef('wrap', {}, { inputSchema: true, outputSchema: true });
+    const pays = { loopId: 'pay', inputMapping: '$.input' };
+    const loops = [
+      scene.pay({}),
+      { ...base, composite: { steps: [pays, pays] } },
+      agentDef('boss', { tools: ['wrap'], approvals: { wrap: 'ask' } }),
+    ];
+    const { turnId } = await scene.hostOf(...loops).run({ loop: 'boss', input: { prompt: 'pay' } });
+    strictEqual(await approveAll(scene.hostOf(...loops), turnId), 'paused');
+    strictEqual(scene.done.length, 1);
+  },
   'code that an agent asks about runs unasked': async (library) => {
     const scene = sceneOf(library, [{ calls: [['job', FIVE]] }, { text: 'done' }]);
     const job = scene.body('job', async (input) => scene.done.push(input));

@@ -165,6 +165,13 @@ const guards: readonly Guard[] = [
   ),
   guard(
     'approval.gate',
+    'a tool runs unasked inside of steps that another process began',
+    'host/attendance.ts',
+    "this.watches.began(entry.key, entry.name ?? '');",
+    "this.watches.begin(entry.key, entry.name ?? '');",
+  ),
+  guard(
+    'approval.gate',
     'code that an agent asks about runs unasked',
     'loops/admission.ts',
     "if (policy === undefined || policy === 'always_allow') return body(input, scope);",

@@ -203,4 +203,40 @@ export const lifeChecks = {
     });
     deepStrictEqual(outcome, { status: 'ok', output: [1, 2, 3] });
   },
+  'two effects at once are told to stop by one signal': async (library) => {
+    const on = stage(library);
+    const signals: unknown[] = [];
+    const taking = (name: string) =>
+      on.effect(name, 'once', { perform: (_, { lasting }) => signals.push(lasting) && tick() });
+    await run(await on.open(), async (scope) => {
+      await scope.effect(taking('before'));
+      await scope.all([(s) => s.effect(taking('one')), (s) => s.effect(taking('other'))]);
+      await scope.effect(taking('after'));
+    });
+    const [before, one, other, after] = signals;
+    strictEqual(one, before);
+    ok(one instanceof AbortSignal && other instanceof AbortSignal && one !== other);
+    ok(after === one || after === other);
+  },
+  'a signal that is used again does not hear of the cancel': async (library) => {
+    const on = stage(library);
+    const session = await on.open();
+    let heard: AbortSignal | undefined;
+    const quick = on.effect('quick', 'once', { perform: (_, { lasting }) => lasting?.aborted });
+    const slow = on.effect('slow', 'once', {
+      perform: (_, { lasting }) => {
+        heard = lasting;
+        return new Promise((resolve) => lasting?.addEventListener('abort', resolve));
+      },
+    });
+    const running = run(session, async (scope) => {
+      await scope.effect(quick);
+      await scope.effect(slow);
+    });
+    for (let i = 0; i < 5; i++) await tick();
+    strictEqual(heard?.aborted, false);
+    await session.cancel('t1', 'enough');
+    await running;
+    strictEqual(heard?.aborted, true);
+  },
 } as const satisfies Record<string, GuardCheck>;

@@ -27,6 +27,9 @@ export interface Principals {
 
 export const OPENED = 'rondo.turn.opened';
 
+/** A turn whose starter is not told. */
+const UNTOLD: Principals = {};
+
 interface Attended {
   readonly sessionId: string;
   readonly turnId: string;
@@ -109,7 +112,7 @@ export class Attendance implements Occasion {
 
   /** Nothing moves any more. */
   end(): void {
-    this.own?.watchdog.close();
+    this.own?.close();
   }
 }
 
@@ -119,10 +122,10 @@ export class Governed {
   readonly mailbox = new Mailbox();
   readonly earlier = new Answers();
   readonly watchdog: Watchdog;
-  principals: Principals = {};
+  principals: Principals = UNTOLD;
   readonly speak: (delta: LiveDelta) => void;
   private readonly attended: Attended;
-  private readonly entries: readonly Entry[];
+  private entries: readonly Entry[];
   private asked: Approvals | undefined;
   private told: Conversation | undefined;
 
@@ -132,7 +135,16 @@ export class Governed {
     this.watches = new Watches(attended.alert);
     this.watchdog = new Watchdog(attended.clock);
     this.speak = (delta) => this.live?.delta(delta);
-    for (const entry of entries) this.keep(entry);
+    for (const entry of entries) {
+      if (entry.type === 'call.started') this.watches.began(entry.key, entry.name ?? '');
+      else this.keep(entry);
+    }
+  }
+
+  /** Lets go. The collector takes what is made once a turn for something that stays: a turn must not stay with it. */
+  close(): void {
+    this.watchdog.close();
+    this.entries = [];
   }
 
   /** The approvals of the session. */
@@ -158,13 +170,13 @@ export class Governed {
   }
 
   private keep(entry: Entry): void {
-    const { key, type, name = '' } = entry;
+    const { key, type } = entry;
     const { turnId } = this.attended;
-    if (type === 'call.started') this.watches.begin(key, name);
+    if (type === 'call.started') this.watches.begin(key, entry.name ?? '');
     else if (type === 'call.completed' || type === 'call.errored') this.watches.end(key);
-    this.mailbox.apply(entry);
-    if (!key.startsWith(turnId)) this.earlier.apply(entry);
-    if (type === OPENED && key === `#${turnId}`) this.principals = (entry.value ?? {}) as Principals;
+    else if (type === 'signal.received' || type === 'wait.settled') this.mailbox.apply(entry);
+    else if (type === OPENED && key === `#${turnId}`) this.principals = (entry.value ?? {}) as Principals;
+    else if (!key.startsWith(turnId)) this.earlier.apply(entry);
   }
 
   /** Tells those who watch; what came before the first of them is known to them. */

@@ -4,6 +4,7 @@
  */
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import type { Reader } from './reader.js';
 import { digest } from './record.js';
 import { Standing } from './standing.js';
 import type { Store } from './store.js';
@@ -40,11 +41,11 @@ export class Recollection {
   }
 
   /** Takes over a snapshot if it is one of this very past; returns where folding goes on. */
-  async restore(next: number, entryAt: (seq: number) => Promise<Entry>): Promise<number> {
+  async restore(next: number, reader: Reader): Promise<number> {
     const { session, store, folds, standing, upcasts } = this.parts;
     const saved = await store.snapshots.load(session);
     if (saved === undefined || saved.next > next || saved.next === 0) return 0;
-    if (tailOf(await entryAt(saved.next - 1)) !== saved.tail) return 0;
+    if (tailOf(await reader.at(saved.next - 1)) !== saved.tail) return 0;
     try {
       const state = saved.state as { standing: Json; views: { [view: string]: Json } };
       const kept = Standing.parse(state.standing, (entry) => upcast(entry, upcasts));

@@ -28,8 +28,7 @@ function copyFields(source: Fields, depth: number): { [key: string]: Json } {
     throw new Flaw(`an instance of ${proto.constructor?.name ?? 'a class'} is not JSON; convert it first`);
   }
   const copied: { [key: string]: Json } = {};
-  for (const key in source) {
-    if (!Object.hasOwn(source, key)) continue;
+  for (const key of Object.keys(source)) {
     if (key === '__proto__') throw new Flaw('the key "__proto__" is forbidden');
     const value = source[key];
     if (value === undefined) continue;

@@ -10,7 +10,7 @@ import { copy, snapshot } from '../journal/value.js';
 import type { Fresh } from '../journal/writer.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { abortSignal, type Lifetime } from './lifetime.js';
+import { abortSignal, type Following, type Lifetime } from './lifetime.js';
 import type { Run, Site } from './run.js';
 
 /** What an effect is told when it is performed. */
@@ -19,6 +19,8 @@ export interface Performance {
   readonly idempotencyKey: string;
   /** Aborted when the run is cancelled or this branch lost a race. */
   readonly signal: AbortSignal;
+  /** The same, used again for later effects: for who takes off each listener that it puts on. */
+  readonly lasting?: AbortSignal;
 }
 
 /** Something done outside the run. */
@@ -31,11 +33,12 @@ export interface Effect<O = unknown> {
   perform(input: Json, performance: Performance): Promise<O> | O;
 }
 
-/** The signal is made for those who ask for it; most effects never do. */
+/** A signal is made for those who ask for it; most effects never do. */
 class Performing implements Performance {
   readonly idempotencyKey: string;
   private readonly life: Lifetime;
-  private aborting: ReturnType<typeof abortSignal> | undefined;
+  private own: Following | undefined;
+  private borrowed: Following | undefined;
 
   constructor(idempotencyKey: string, life: Lifetime) {
     this.idempotencyKey = idempotencyKey;
@@ -43,12 +46,18 @@ class Performing implements Performance {
   }
 
   get signal(): AbortSignal {
-    this.aborting ??= abortSignal(this.life);
-    return this.aborting.signal;
+    this.own ??= abortSignal(this.life);
+    return this.own.signal;
+  }
+
+  get lasting(): AbortSignal {
+    this.borrowed ??= this.life.idle.pop() ?? abortSignal(this.life);
+    return this.borrowed.signal;
   }
 
   release(): void {
-    this.aborting?.release();
+    this.own?.release();
+    if (this.borrowed !== undefined) this.life.idle.push(this.borrowed);
   }
 }
 
@@ -65,18 +74,27 @@ export function effectEntry(type: string, key: string, { kind, name, safety, inp
 }
 
 /** One attempt at an effect, unless its result is recorded or an earlier attempt of this process is still at it. */
-export async function attemptEffect(run: Run, site: Site, effect: Effect, identity: string): Promise<unknown> {
-  const { key, life, seen } = site;
-  if (seen !== undefined) await run.expect(key, seen, effectEntry('effect.requested', key, effect));
-  if (seen?.close !== undefined) return run.recall(seen.close);
+export function attemptEffect(run: Run, site: Site, effect: Effect, identity: string): Promise<unknown> {
+  if (site.seen !== undefined) return repeat(run, site, site.seen, effect, identity);
+  return underWay(run, site) ?? begin(run, site, site.key, effect, identity);
+}
+
+async function repeat(run: Run, site: Site, seen: Trodden, effect: Effect, identity: string): Promise<unknown> {
+  const { key } = site;
+  await run.expect(key, seen, effectEntry('effect.requested', key, effect));
+  if (seen.close !== undefined) return run.recall(seen.close);
+  const going = underWay(run, site);
+  if (going !== undefined || seen.open === undefined) return going ?? begin(run, site, key, effect, identity);
+  if (seen.open.safety === 'once') return resolveDoubt(run, site, effect, seen, identity);
+  return perform(run, site, effect, { input: snapshot(effect.input, effect.name), identity, waits: false });
+}
+
+function underWay(run: Run, { key, life }: Site): Promise<unknown> | undefined {
   life.check();
   const landed = run.parts.landed?.get(key);
   if (landed !== undefined) return run.recall(landed);
   const flying = run.parts.inFlight.get(key);
-  if (flying !== undefined) return life.bound(flying);
-  if (seen?.open === undefined) return begin(run, site, key, effect, identity);
-  if (seen.open.safety === 'once') return resolveDoubt(run, site, effect, seen, identity);
-  return perform(run, site, effect, { input: snapshot(effect.input, effect.name), identity, waits: false });
+  return flying && life.bound(flying);
 }
 
 function begin(run: Run, site: Site, intent: string, effect: Effect, identity: string): Promise<unknown> {
@@ -129,7 +147,7 @@ async function performAndRecord(run: Run, { key, life }: Site, effect: Effect, m
   else if (run.writer.crowded) await run.writer.eased();
   if (run.parts.idle) run.attempt.fail(new Fault('RECORD_ENDS', `The record of the run ends at ${key}.`, { key }));
   if (run.over) return undefined;
-  const performance = new Performing(run.idempotencyKey(manner.identity), life);
+  const performance = new Performing(`${run.parts.standing.born}:${manner.identity}`, life);
   try {
     life.check();
     const value = await effect.perform(copy(manner.input) as Json, performance);

@@ -17,12 +17,16 @@ import { Scope } from './scope.js';
 export type Layer = (effect: Effect, scope: Scope, next: (effect?: Effect) => Promise<unknown>) => Promise<unknown>;
 
 /** Does an effect, or returns its recorded result. An effect that was begun without layers is finished without. */
-export async function runEffect(run: Run, site: Site, effect: Effect): Promise<unknown> {
+export function runEffect(run: Run, site: Site, effect: Effect): Promise<unknown> {
   const { key, seen } = site;
   assertEffect(effect, key);
   const layers = run.parts.layersOf(effect, key);
   const layered = seen?.open === undefined ? layers.length > 0 : seen.open.type === 'effect.asked';
-  if (!layered) return attemptEffect(run, site, effect, key);
+  return layered ? askLayers(run, site, effect, layers) : attemptEffect(run, site, effect, key);
+}
+
+async function askLayers(run: Run, site: Site, effect: Effect, layers: readonly Layer[]): Promise<unknown> {
+  const { key, seen } = site;
   const asked = effectEntry('effect.asked', key, effect);
   if ((await run.enter(site, asked)) && seen?.close !== undefined) return run.recall(seen.close);
   // From here on the effect is what was asked, whatever becomes of the caller's object.

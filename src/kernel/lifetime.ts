@@ -8,6 +8,8 @@ export class Lifetime {
   reason: LoopError | undefined;
   /** A branch that lost a race leaves no outcome of its own: the race's entry says it all. */
   lost = false;
+  /** Signals that follow it and that nobody uses at present. */
+  readonly idle: Following[] = [];
   private listeners: Set<Listener> | undefined;
   private readonly around: Lifetime | undefined;
   private readonly follow: Listener | undefined;
@@ -53,15 +55,18 @@ export class Lifetime {
   bound<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.listen(reject);
-      const leave = (): void => this.unlisten(reject);
-      work.then(leave, leave);
-      work.then(resolve, reject);
+      void work.then(resolve, reject).then(() => this.unlisten(reject));
     });
   }
 }
 
-/** An AbortSignal that follows a lifetime. */
-export function abortSignal(life: Lifetime): { readonly signal: AbortSignal; release(): void } {
+/** An AbortSignal that follows a lifetime until it is released. */
+export interface Following {
+  readonly signal: AbortSignal;
+  release(): void;
+}
+
+export function abortSignal(life: Lifetime): Following {
   const controller = new AbortController();
   const abort = (reason: LoopError): void => controller.abort(reason);
   life.listen(abort);

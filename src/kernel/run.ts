@@ -121,10 +121,6 @@ export class Run {
     return undefined;
   }
 
-  idempotencyKey(key: string): string {
-    return `${this.parts.standing.born}:${key}`;
-  }
-
   note(entry: Entry): void {
     this.parts.standing.apply(entry);
   }

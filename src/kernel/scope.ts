@@ -7,7 +7,7 @@
 import { LoopError, outcomeOf } from '../journal/errors.js';
 import type { Trodden } from '../journal/past.js';
 import { copy } from '../journal/value.js';
-import type { ErrorRecord } from '../protocol/entry.js';
+import type { Fresh } from '../journal/writer.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { type Loop, runCall } from './call.js';
@@ -36,13 +36,14 @@ export function assertOwn(type: string, key: string): void {
   throw new LoopError('VALUE_INVALID', message, { key, type });
 }
 
-/** What was made, or how making it failed: either is recorded. */
-function made(make: () => Json): { value: Json } | { error: ErrorRecord } {
+/** Adds what was made, or how making it failed: either is recorded. */
+function filled(entry: Fresh, make: () => Json): Fresh {
   try {
-    return { value: make() };
+    entry.value = make();
   } catch (thrown) {
-    return { error: outcomeOf(thrown).record() };
+    entry.error = outcomeOf(thrown).record();
   }
+  return entry;
 }
 
 export class Scope implements Site {
@@ -112,7 +113,7 @@ export class Scope implements Site {
         return this.run.mismatch(key, seen.witness, { type });
       if (seen?.close !== undefined) return (await this.run.recall(seen.close)) as V;
       life.check();
-      const { value, error } = this.run.propose(life, { seq: 0, at: 0, type, key, ...made(make) });
+      const { value, error } = this.run.propose(life, filled({ seq: 0, at: 0, type, key }, make));
       if (error !== undefined) throw LoopError.of(error);
       if (this.run.writer.crowded) await this.run.ease(life);
       return copy(value) as V;

@@ -6,12 +6,12 @@
 
 import type { Clock, Ids } from '../journal/clock.js';
 import { Fault, LoopError } from '../journal/errors.js';
-import { fetchValue } from '../journal/fetch.js';
 import { Past, type Trodden } from '../journal/past.js';
+import { Reader } from '../journal/reader.js';
 import { Recollection } from '../journal/recollection.js';
 import { type Root, Standing } from '../journal/standing.js';
 import type { Claim, Store } from '../journal/store.js';
-import { needsUpcast, type Upcasts, upcast } from '../journal/upcast.js';
+import type { Upcasts } from '../journal/upcast.js';
 import { same, snapshot } from '../journal/value.js';
 import { Folds, type Invariant, type View } from '../journal/view.js';
 import { Writer } from '../journal/writer.js';
@@ -58,8 +58,7 @@ const ROOT_KEY = /^[A-Za-z0-9_.:-]{1,128}$/;
 
 export class Session {
   readonly name: string;
-  private readonly store: Store;
-  private readonly upcasts: Upcasts;
+  private readonly reader: Reader;
   private readonly folds: Folds;
   private readonly standing = new Standing();
   private readonly waiters: Waiters = new Map();
@@ -75,25 +74,19 @@ export class Session {
   private constructor(name: string, options: SessionOptions, claim: Claim, folds: Folds) {
     const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, heard, idle = false, context } = options;
     this.name = name;
-    this.store = store;
-    this.upcasts = upcasts;
+    this.reader = new Reader(name, store, upcasts);
     this.folds = folds;
     const layersOf = typeof layers === 'function' ? layers : (): readonly Layer[] => layers;
     const tell = (fault: Fault): void => this.attempt?.current.fail(fault);
-    this.writer = new Writer({ session: name, store, clock, folds: this.folds, upcasts, claim, tell, heard });
-    this.recollection = new Recollection({
-      session: name,
-      store,
-      upcasts,
-      folds,
-      standing: this.standing,
-      writer: this.writer,
-    });
+    const { standing } = this;
+    const writer = new Writer({ session: name, store, clock, folds, upcasts, claim, tell, heard });
+    this.writer = writer;
+    this.recollection = new Recollection({ session: name, store, upcasts, folds, standing, writer });
     // Written out: spreading objects here costs more than all the rest of opening a session.
     this.parts = {
       session: name,
-      writer: this.writer,
-      standing: this.standing,
+      writer,
+      standing,
       waiters: this.waiters,
       inFlight: this.inFlight,
       landed: undefined,
@@ -247,34 +240,15 @@ export class Session {
     if (opened?.root === root && opened.next === this.writer.next) return opened.recorded;
     await this.writer.durable();
     const past = new Past(root);
-    if (last !== undefined) for (const seq of [first, last]) past.add(await this.entryAt(seq));
-    else for await (const entries of this.read(first)) for (const entry of entries) past.add(entry);
-    if (past.recorded === undefined) throw this.fault('STORE_DAMAGED', `entry ${first} is missing`);
+    if (last !== undefined) for (const seq of [first, last]) past.add(await this.reader.at(seq));
+    else for await (const entries of this.reader.from(first)) for (const entry of entries) past.add(entry);
+    if (past.recorded === undefined) throw this.reader.missing(first);
     return past.recorded;
-  }
-
-  private async *read(from: number): AsyncGenerator<readonly Entry[]> {
-    for await (const entries of this.store.journal.read(this.name, from)) {
-      const present = entries.map((entry) => this.upToDate(entry));
-      yield present.some((entry) => entry instanceof Promise) ? await Promise.all(present) : (present as Entry[]);
-    }
-  }
-
-  /** An older entry is brought up to date with its value, wherever that lies. */
-  private upToDate(entry: Entry): Entry | Promise<Entry> {
-    if (entry.blob === undefined || !needsUpcast(entry, this.upcasts)) return upcast(entry, this.upcasts);
-    const { blob: _, ...rest } = entry;
-    return fetchValue(this.store.blobs, this.name, entry).then((value) => upcast({ ...rest, value }, this.upcasts));
-  }
-
-  private async entryAt(seq: number): Promise<Entry> {
-    for await (const [entry] of this.read(seq)) if (entry !== undefined) return entry;
-    throw this.fault('STORE_DAMAGED', `entry ${seq} is missing`);
   }
 
   private async load(next: number): Promise<void> {
     let past: Past | undefined;
-    for await (const entries of this.read(await this.recollection.restore(next, (seq) => this.entryAt(seq)))) {
+    for await (const entries of this.reader.from(await this.recollection.restore(next, this.reader))) {
       for (const entry of entries) {
         this.standing.apply(entry);
         if (entry.type === 'call.started' && this.standing.roots.has(entry.key)) past = new Past(entry.key);
@@ -289,14 +263,14 @@ export class Session {
   private fold(entry: Entry): Promise<void> | undefined {
     if (this.folds.empty) return undefined;
     if (entry.blob === undefined) return void this.folds.apply(entry);
-    return fetchValue(this.store.blobs, this.name, entry).then((value) => this.folds.apply({ ...entry, value }));
+    return this.reader.value(entry).then((value) => this.folds.apply({ ...entry, value }));
   }
 
   /** The same delivery again is no news; another content under its id is a conflict. */
   private async delivered(seq: number, { id, name, value }: Signal): Promise<false> {
     await this.writer.durable();
-    const entry = await this.entryAt(seq);
-    const known = await fetchValue(this.store.blobs, this.name, entry);
+    const entry = await this.reader.at(seq);
+    const known = await this.reader.value(entry);
     if (entry.name === name && same(known, snapshot(value, 'the signal'))) return false;
     throw new LoopError('SIGNAL_CONFLICT', `Signal "${id}" was received before, with other content.`, { id });
   }
@@ -306,7 +280,7 @@ export class Session {
     if (this.closing !== undefined) throw this.fault('SESSION_CLOSED', 'it was closed');
   }
 
-  private fault(code: 'SESSION_BUSY' | 'SESSION_CLOSED' | 'STORE_DAMAGED', what: string): Fault {
+  private fault(code: 'SESSION_BUSY' | 'SESSION_CLOSED', what: string): Fault {
     return new Fault(code, `Session "${this.name}": ${what}.`, { session: this.name });
   }
 }

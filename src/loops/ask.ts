@@ -6,6 +6,7 @@
  */
 import type { Model, ModelCallOptions } from '../protocol/model.js';
 import { userMessage } from '../views/messages.js';
+import { listenersOf } from './ask/abort.js';
 import { Answer, type ModelDelta } from './ask/answer.js';
 import { failed, failureOf, type Sent } from './ask/failure.js';
 import { count, field } from './ask/field.js';
@@ -22,6 +23,8 @@ export interface AskOptions {
   readonly conversation?: ConversationParts | undefined;
   /** The time, for how long the thinking took. */
   readonly now?: (() => number) | undefined;
+  /** Adds what is known of the tools that a reply calls. */
+  readonly known?: ((reply: ModelReply) => ModelReply) | undefined;
   /** The most that a reply may have, 8 MiB unless told. */
   readonly maxBytes?: number;
 }
@@ -30,7 +33,7 @@ type Reader = ReadableStreamDefaultReader<unknown>;
 
 /** Asks a model once. Every failure is BACKEND_FAILED and says whether to try again; an abort rejects with its reason. */
 export function ask(model: Model, request: ModelRequest, options: AskOptions): Promise<ModelReply> {
-  const { signal, conversation, onDelta } = options;
+  const { signal, conversation, onDelta, known = asItIs } = options;
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const sent: Sent = { request, conversation };
@@ -41,22 +44,23 @@ export function ask(model: Model, request: ModelRequest, options: AskOptions): P
       reject(signal.reason);
       if (held.reader !== undefined) cancel(held.reader);
     };
-    signal.addEventListener('abort', leave);
+    const listeners = listenersOf(signal).add(leave);
     const whole = conversation !== undefined && onDelta === undefined;
     const answered = whole ? generated(model, sent, options) : streamed(model, sent, options, held);
-    const end = (): void => signal.removeEventListener('abort', leave);
     answered.then(
       (reply) => {
-        end();
-        resolve(reply);
+        listeners.delete(leave);
+        resolve(known(reply));
       },
       (thrown) => {
-        end();
+        listeners.delete(leave);
         reject(thrown);
       },
     );
   });
 }
+
+const asItIs = (reply: ModelReply): ModelReply => reply;
 
 function demandV3(model: Model, sent: Sent): void {
   const version: unknown = model.specificationVersion;
@@ -66,49 +70,45 @@ function demandV3(model: Model, sent: Sent): void {
   throw failed(sent, what, { retryable: false });
 }
 
-async function generated(model: Model, sent: Sent, options: AskOptions): Promise<ModelReply> {
-  const { signal } = options;
-  let result: unknown;
+/** By `then` and not by waiting, which would cost as much as all the rest of it. */
+function generated(model: Model, sent: Sent, options: AskOptions): Promise<ModelReply> {
+  const fail = (thrown: unknown): Promise<never> => Promise.reject(failureOf(sent, thrown));
+  let asking: PromiseLike<unknown>;
   try {
-    result = await model.doGenerate(callOf(sent, signal));
+    asking = model.doGenerate(callOf(sent, options.signal));
   } catch (thrown) {
-    throw failureOf(sent, thrown);
+    return fail(thrown);
   }
-  const answer = new Answer(sent, options);
-  let taken = 0;
-  for (const part of partsOf(result, sent)) {
-    answer.take(part);
-    if (++taken % BREATH > 0) continue;
-    await breath();
-    signal.throwIfAborted();
-  }
-  return answer.reply();
+  return Promise.resolve(asking).then((result) => wholeOf(result, sent, options), fail);
 }
 
-/** A whole answer as the parts that a stream of it would have. */
-function* partsOf(result: unknown, sent: Sent): Generator<unknown> {
+function wholeOf(result: unknown, sent: Sent, options: AskOptions): ModelReply | Promise<ModelReply> {
   const content = field(result, 'content');
   const length = count(field(content, 'length'));
   if (length === undefined || !Array.isArray(content))
     throw failed(sent, 'failed: what it gave has no list of content', { retryable: false });
+  const answer = new Answer(sent, options);
   const response = field(result, 'response');
-  if (response !== undefined) yield { type: 'response-metadata', modelId: field(response, 'modelId') };
-  for (let nth = 0; nth < length; nth++) yield partOf(field(content, nth));
-  yield { type: 'finish', finishReason: field(result, 'finishReason'), usage: field(result, 'usage') };
+  if (response !== undefined) answer.takeAbout(response);
+  answer.finish = result;
+  if (length > BREATH) return readSlowly(content, length, answer, options.signal);
+  for (let nth = 0; nth < length; nth++) answer.takeWhole(field(content, nth));
+  return answer.reply();
 }
 
-function partOf(piece: unknown): unknown {
-  switch (field(piece, 'type')) {
-    case 'text':
-      return { type: 'text-delta', delta: field(piece, 'text') };
-    case 'reasoning':
-      return { type: 'reasoning-delta', delta: field(piece, 'text') };
-    case 'tool-call':
-      return piece;
-    default:
-      // Whatever it is, it is no content: it must not pass for the end of the answer.
-      return undefined;
+async function readSlowly(
+  content: readonly unknown[],
+  length: number,
+  answer: Answer,
+  signal: AbortSignal,
+): Promise<ModelReply> {
+  for (let nth = 0; nth < length; nth++) {
+    answer.takeWhole(field(content, nth));
+    if ((nth + 1) % BREATH > 0) continue;
+    await breath();
+    signal.throwIfAborted();
   }
+  return answer.reply();
 }
 
 /** Reads until the answer is whole; whatever happens, the stream is over when this ends. */

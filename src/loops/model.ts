@@ -29,13 +29,14 @@ export interface ModelRequest {
   readonly backendId: string;
   readonly model: string;
   readonly options?: { readonly [name: string]: Json };
-  /** Characters of the rendered prompt, the system prompt included. */
+  /** Characters of the rendered prompt, the system prompt included; of a conversation, about how many. */
   readonly promptLength: number;
   readonly system?: string;
   /** What is asked, when it is one question. */
   readonly prompt?: string;
-  /** Of a conversation: how many messages it has by now, and a digest over all of them. They are journaled where they arose. */
+  /** Of a conversation: how many messages it has by now. They are journaled where they arose. */
   readonly messages?: number;
+  /** A digest over them, where answers are kept: it is all that tells one conversation from another there. */
   readonly history?: string;
   readonly maxTokens?: number;
   readonly temperature?: number;

@@ -6,6 +6,7 @@ import { type LoopsTool, type LoopsToolOptions, loopsTool, type ToolSchema } fro
 import type { DefinedLoop } from './defined.js';
 import { parseDefinition } from './definition/definition.js';
 import type { Describe, ToolCall } from './implementation.js';
+import { lazy } from './lazy.js';
 import { compileSchema } from './schema.js';
 import { type End, endOf } from './standard.js';
 import { toolBody } from './tool.js';
@@ -75,7 +76,16 @@ function loopOf(tool: Tool): DefinedLoop {
     input: input.check,
     output: output.check,
     quick: input.quick,
-    body: toolBody({ id, safety, config: {}, policy, definition: state, describe, open }) as DefinedLoop['body'],
+    body: toolBody({
+      id,
+      safety,
+      config: {},
+      policy,
+      definition: state,
+      describe,
+      open,
+      inner: true,
+    }) as DefinedLoop['body'],
     definition,
     ends: { input: input.validator, output: output.validator },
     source,
@@ -115,22 +125,30 @@ function describing(tool: Tool): Describe | undefined {
   };
 }
 
-async function resultOf(tool: Tool, input: Json, call: ToolCall): Promise<unknown> {
-  const produced = await tool.execute(input, optionsOf(call));
-  if (typeof produced !== 'object' || produced === null || !(Symbol.asyncIterator in produced)) return produced;
+function resultOf(tool: Tool, input: Json, call: ToolCall): unknown {
+  const produced = tool.execute(input, optionsOf(call));
+  return produced instanceof Promise ? produced.then(lastOf) : lastOf(produced);
+}
+
+/** What was produced, or the last of what is produced one after another. */
+function lastOf(produced: unknown): unknown {
+  const several = typeof produced === 'object' && produced !== null && Symbol.asyncIterator in produced;
+  return several ? lastIn(produced as AsyncIterable<unknown>) : produced;
+}
+
+async function lastIn(produced: AsyncIterable<unknown>): Promise<unknown> {
   let last: unknown;
-  for await (const value of produced as AsyncIterable<unknown>) last = value;
+  for await (const value of produced) last = value;
   return last;
 }
 
 /** What the tool is told of its call; the signal is made for those who look at it. */
 function optionsOf(call: ToolCall): LoopsToolOptions {
-  return {
+  const options: LoopsToolOptions = {
     toolCallId: call.toolCallId ?? call.callId,
     messages: [],
     onToolOutputDelta: (delta) => call.delta(delta),
-    get abortSignal() {
-      return call.signal;
-    },
+    abortSignal: undefined as unknown as AbortSignal,
   };
+  return lazy(options, 'abortSignal', () => call.signal);
 }

@@ -12,6 +12,7 @@ import { isVendorType, LOG, type Note } from '../views/trace.js';
 import type { Errand } from './agent/watch.js';
 import { Bench, benchOf, type Occasion, turnOf } from './bench.js';
 import { type Describe, splitImplementation, type ToolCall, type ToolFunction } from './implementation.js';
+import { lazy } from './lazy.js';
 import type { Origin } from './origin.js';
 
 export interface ToolParts {
@@ -25,9 +26,13 @@ export interface ToolParts {
   readonly describe?: Describe | undefined;
   /** The same, for one that is asked about unless its policy says otherwise; found when it is called. */
   readonly question?: ((scope: Scope) => Describe | undefined) | undefined;
+  /** The function is one of the house: what it is told need not stand being taken apart. */
+  readonly inner?: boolean;
   /** The function, found when the tool is first called. */
   open(scope: Scope): Promise<ToolFunction> | ToolFunction;
 }
+
+type Level = Parameters<ToolCall['log']>[0];
 
 interface ToolOutcome {
   readonly output: Json;
@@ -43,14 +48,13 @@ const MOST_SAID = 64 * 1024;
 export function toolBody(parts: ToolParts): (input: Json, scope: Scope) => Promise<Json> {
   const { id, safety, definition, question } = parts;
   const asking: PolicySpec = { approval: 'ask', ...parts.policy };
-  return async (input, scope) => {
+  return (input, scope) => {
     const perform: Effect['perform'] = (given, performance) => performTool(parts, scope, given, performance);
     const asked = question?.(scope);
     const policy = asked === undefined ? parts.policy : asking;
     const describe = asked ?? parts.describe;
     const effect = { kind: 'tool', name: id, input, safety, perform, policy, definition, describe };
-    const { output } = (await scope.effect(effect as Effect)) as ToolOutcome;
-    return output;
+    return scope.effect(effect as Effect).then((outcome) => (outcome as ToolOutcome).output);
   };
 }
 
@@ -82,8 +86,10 @@ async function performTool(
   const telling = new Telling(parts, scope, performance);
   const { notes } = telling;
   try {
-    const tool = await parts.open(scope);
-    const output = ((await telling.bounded(tool(input, callOf(telling)))) ?? null) as Json;
+    const opened = parts.open(scope);
+    const tool = typeof opened === 'function' ? opened : await opened;
+    const output = ((await telling.bounded(tool(input, parts.inner === true ? telling : callOf(telling)))) ??
+      null) as Json;
     const { said } = telling;
     return said === '' ? (notes.length === 0 ? { output } : { output, notes }) : { output, notes, said };
   } catch (thrown) {
@@ -93,25 +99,22 @@ async function performTool(
 
 /** What a tool is handed: it may take it apart, so nothing of it depends on how it is called. */
 function callOf(telling: Telling): ToolCall {
-  const { callId, idempotencyKey, config } = telling;
-  return {
+  const { callId, idempotencyKey, config, toolCallId } = telling;
+  const call = {
     callId,
     idempotencyKey,
     config,
-    get signal() {
-      return telling.signal;
-    },
-    get toolCallId() {
-      return telling.toolCallId;
-    },
-    log: (level, message) => telling.log(level, message),
-    emit: (type, value) => telling.emit(type, value),
-    delta: (text) => telling.delta(text),
+    signal: undefined as unknown as AbortSignal,
+    toolCallId,
+    log: (level: Level, message: string) => telling.log(level, message),
+    emit: (type: string, value?: Json) => telling.emit(type, value),
+    delta: (text: string) => telling.delta(text),
   };
+  return lazy(call, 'signal', () => telling.signal);
 }
 
 /** What a tool is told, and what it tells while it works. */
-class Telling {
+class Telling implements ToolCall {
   readonly callId: string;
   readonly idempotencyKey: string;
   readonly config: ToolCall['config'];
@@ -120,6 +123,8 @@ class Telling {
   private readonly id: string;
   private readonly performance: Performance;
   private readonly occasion: Occasion | undefined;
+  /** What an agent sent it for. */
+  private readonly errand: Errand | undefined;
   /** Why the tool should stop, and how it hears of it, once it took too long. */
   private late: LoopError | undefined;
   private stop: AbortController | undefined;
@@ -131,6 +136,7 @@ class Telling {
     this.config = config;
     this.performance = performance;
     this.occasion = scope.context instanceof Bench ? scope.context.occasion(turnOf(scope)) : undefined;
+    this.errand = this.occasion?.watching?.errand(scope.key);
   }
 
   get signal(): AbortSignal {
@@ -148,15 +154,12 @@ class Telling {
     return this.errand?.toolCallId;
   }
 
-  private get errand(): Errand | undefined {
-    return this.occasion?.watches.errand(this.callId);
-  }
-
   /** What the tool gives back, within the time that the agent who called it allows. */
   bounded(work: unknown): unknown {
     const { errand } = this;
+    if (errand === undefined || !isThenable(work)) return work;
     const watchdog = this.occasion?.watchdog;
-    if (errand === undefined || watchdog === undefined || !isThenable(work)) return work;
+    if (watchdog === undefined) return work;
     return watchdog.within(errand.limitMs, work, () => {
       const message = `"${this.id}" did not end within ${errand.limitMs} ms.`;
       this.late = new LoopError('TIMEOUT', message, { retryable: true, timeoutMs: errand.limitMs });
@@ -165,7 +168,7 @@ class Telling {
     });
   }
 
-  log(level: 'debug' | 'info' | 'warn' | 'error', message: string): void {
+  log(level: Level, message: string): void {
     this.note({ type: LOG, value: { level: String(level), message: String(message) } });
   }
 
@@ -176,10 +179,11 @@ class Telling {
   delta(text: string): void {
     const piece = String(text);
     if (this.said.length < MOST_SAID) this.said += piece.slice(0, MOST_SAID - this.said.length);
-    const { errand } = this;
-    if (errand === undefined) return;
+    const { errand, occasion } = this;
+    // What comes after the end is a piece of nothing.
+    if (errand === undefined || occasion?.watching?.errand(this.callId) !== errand) return;
     const { agent: generationId, toolCallId, tool: toolName } = errand;
-    this.occasion?.live?.({ kind: 'tool-output', text: piece, generationId, toolCallId, toolName });
+    occasion.live?.({ kind: 'tool-output', text: piece, generationId, toolCallId, toolName });
   }
 
   private note(note: Note): void {

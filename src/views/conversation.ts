@@ -198,7 +198,7 @@ export class Conversation {
   /** A tool that there is not, or whose arguments cannot be read, has no call of its own. */
   private refused(entry: Entry): void {
     const { key, value } = entry;
-    const call = this.calls.get(above(above(above(key))));
+    const call = this.calls.around(key);
     if (call?.agent === undefined) return;
     const code = textOf(value, 'code');
     const args = toolAt(call, key)?.envelope.content.args;

@@ -64,7 +64,9 @@ export class History {
     else if (type === 'effect.returned' && told.models.has(key)) this.returned(told, own, entry);
     else if (own && type === 'effect.settled' && told.models.has(key)) this.settled(told, entry);
     else if (own && type === 'group.opened' && told.calls.length > 0) told.group = key;
-    else if (told.group !== undefined && key.startsWith(`${told.group}/`)) this.ended(told, told.group, entry);
+    else if (own && told.calls.length === 1) this.ended(told, 0, entry);
+    else if (told.group !== undefined && key.startsWith(`${told.group}/`))
+      this.ended(told, placeIn(told.group, key), entry);
   }
 
   private round(told: Told): void {
@@ -84,14 +86,14 @@ export class History {
     told.passing = undefined;
   }
 
-  private ended(told: Told, group: string, { key, type, value, error }: Entry): void {
-    const [index, step, ...deeper] = key.slice(group.length + 1).split('/');
-    if (step !== '0' || deeper.length > 0) return;
-    if (type === 'call.completed') told.ends.set(Number(index), { value });
-    else if (type === 'call.errored' && error !== undefined) told.ends.set(Number(index), { error });
+  /** Something about a call of the last reply, which may be its end; a call alone is no branch of a group. */
+  private ended(told: Told, index: number | undefined, { type, value, error }: Entry): void {
+    if (index === undefined) return;
+    if (type === 'call.completed') told.ends.set(index, { value });
+    else if (type === 'call.errored' && error !== undefined) told.ends.set(index, { error });
     else if (type === REFUSED) {
       const { code = '', message = '' } = value as { readonly code?: string; readonly message?: string };
-      told.ends.set(Number(index), { error: { code, message } });
+      told.ends.set(index, { error: { code, message } });
     } else return;
     if (told.ends.size < told.calls.length) return;
     told.messages.push(resultsOf(told));
@@ -99,6 +101,12 @@ export class History {
     told.group = undefined;
     told.ends.clear();
   }
+}
+
+/** Which call of a group this is the step of, if it is the step of one. */
+function placeIn(group: string, key: string): number | undefined {
+  const [index, step, ...deeper] = key.slice(group.length + 1).split('/');
+  return step === '0' && deeper.length === 0 ? Number(index) : undefined;
 }
 
 function begun(input: Entry): Told {

@@ -29,11 +29,15 @@ export function userMessage(text: string): ModelMessage {
   return { role: 'user', content: [{ type: 'text', text }] };
 }
 
-export function assistantMessage({ text, toolCalls = [] }: Said): ModelMessage {
+/** A reply as a message; who has read the arguments of its calls already hands them in. */
+export function assistantMessage(
+  { text, toolCalls = [] }: Said,
+  given = toolCalls.map(({ input }) => argumentsOf(input)),
+): ModelMessage {
   const content: Extract<ModelMessage, { role: 'assistant' }>['content'] = text === '' ? [] : [{ type: 'text', text }];
-  for (const { id, name, input } of toolCalls) {
-    content.push({ type: 'tool-call', toolCallId: id, toolName: name, input: argumentsOf(input) });
-  }
+  toolCalls.forEach(({ id, name }, index) => {
+    content.push({ type: 'tool-call', toolCallId: id, toolName: name, input: given[index] });
+  });
   return { role: 'assistant', content };
 }
 
@@ -46,13 +50,18 @@ export function toolResult({ id, name }: AskedCall, end: ToolEnd): PromptToolRes
   return { type: 'tool-result', toolCallId: id, toolName: name, output: outputOf(end) };
 }
 
-/** Arguments as the model wrote them: as a value if they are one that could be journaled, else as they stand. */
+/** Arguments as the model wrote them: as a value if they are one that could be journaled, else the very text. */
 export function argumentsOf(input: string): Json {
   try {
-    return snapshot(JSON.parse(input === '' ? '{}' : input), 'the arguments') ?? null;
+    return readArguments(input);
   } catch {
     return input;
   }
+}
+
+/** The value that arguments are; throws what is wrong with them. */
+export function readArguments(input: string): Json {
+  return snapshot(JSON.parse(input === '' ? '{}' : input), 'the arguments') ?? null;
 }
 
 function outputOf(end: ToolEnd): PromptToolResult['output'] {

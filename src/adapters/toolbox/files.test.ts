@@ -176,7 +176,8 @@ verifies('toolbox.files', 'nothing else runs while a hard pattern is tried', asy
     seed = (seed * 1103515245 + 12345) % 2147483648;
     return i % 1500 === 0 ? '\n' : 'abcdefgh ij'.charAt(seed % 11);
   });
-  const { root } = stage({ hard: letters.join('') });
+  const text = letters.join('');
+  const { root } = stage(Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`hard-${n}`, text])));
   const controller = new AbortController();
   const reason = new Error('enough');
   let turns = 0;

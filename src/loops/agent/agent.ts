@@ -1,7 +1,7 @@
 /**
  * The body of an agent: repeat until done, ask the model, run the tools that it chose. Every message is journaled where
- * it arises (the input, a reply, a tool's result), so a request holds only how many there are and a digest over them; a
- * body that runs again makes the same conversation of the same facts.
+ * it arises (the input, a reply, a tool's result), so a request holds only how many there are and how long; a body that
+ * runs again makes the same conversation of the same facts.
  */
 import { LoopError } from '../../journal/errors.js';
 import type { Scope } from '../../kernel/scope.js';
@@ -9,7 +9,16 @@ import type { Json } from '../../protocol/json.js';
 import type { AgentSpec, PolicySpec } from '../../protocol/loop.js';
 import type { Model } from '../../protocol/model.js';
 import { ROUND } from '../../views/history.js';
-import { assistantMessage, promptOf, toolMessage, toolResult, userMessage } from '../../views/messages.js';
+import {
+  type AskedCall,
+  argumentsOf,
+  assistantMessage,
+  promptOf,
+  type ToolEnd,
+  toolMessage,
+  toolResult,
+  userMessage,
+} from '../../views/messages.js';
 import { modelEffect, resolved } from '../ask/effect.js';
 import { type Bench, benchOf, type Occasion, turnOf } from '../bench.js';
 import type { ConversationParts, ModelReply, ModelRequest } from '../model.js';
@@ -18,7 +27,7 @@ import type { Validator } from '../schema.js';
 import { answerOf, wantsJson } from './answer.js';
 import { Dialogue } from './dialogue.js';
 import { assertGoesOn, Spent } from './stop.js';
-import { type LinkedTool, marked, runCalls } from './tools.js';
+import { type Hands, type LinkedTool, marked, runCalls } from './tools.js';
 
 /** What an agent's body is made of. */
 export interface AgentParts {
@@ -100,28 +109,39 @@ class Working {
     return !this.scope.key.includes('/');
   }
 
+  /** Round after round, in one function: each that waits for itself costs as much as a step. */
   async work(input: Json): Promise<Json> {
     this.dialogue.add(userMessage(promptOf(input)));
     for (let round = 0; ; round++) {
-      await this.begin(round);
+      const { at, steer } = await this.begin(round);
+      if (round === 0) this.watch(at);
+      if (steer > 0) await this.hear('steer', steer);
+      this.assertGoesOn(at);
       const reply = await this.ask();
-      this.dialogue.add(assistantMessage(reply));
+      const { toolCalls } = reply;
+      const given = (toolCalls ?? []).map(({ input }) => argumentsOf(input));
+      this.dialogue.add(assistantMessage(reply, given));
       this.spent.add(reply);
-      const done = reply.toolCalls === undefined ? await this.answered(reply) : await this.act(reply);
+      const done =
+        toolCalls === undefined
+          ? await this.answered(reply)
+          : this.acted(toolCalls, await runCalls(this.scope, toolCalls, given, this.hands(reply)));
       if (done !== undefined) return done.value;
     }
   }
 
   /** Begins a round: what time it is, and who has said something meanwhile, are facts. */
-  private async begin(round: number): Promise<void> {
-    const { bench, occasion, parts, root } = this;
-    const { at, steer } = await this.scope.record(ROUND, () => {
+  private begin(round: number): Promise<{ at: number; steer: number }> {
+    const { bench, occasion, root } = this;
+    return this.scope.record(ROUND, () => {
       return { round, at: bench.now(), steer: root ? occasion.waiting().steer : 0 };
     });
-    const { maxRounds = MAX_ROUNDS, stop = {} } = parts.spec;
-    if (round === 0) this.watch(at);
-    await this.hear('steer', steer);
-    assertGoesOn(parts.id, this.spent, { maxRounds, stop, deadline: this.deadline, now: at });
+  }
+
+  private assertGoesOn(now: number): void {
+    const { id, spec } = this.parts;
+    const { maxRounds = MAX_ROUNDS, stop = {} } = spec;
+    assertGoesOn(id, this.spent, { maxRounds, stop, deadline: this.deadline, now });
   }
 
   /** What this agent asks of everything below it. */
@@ -140,7 +160,7 @@ class Working {
     }
   }
 
-  private async ask(): Promise<ModelReply> {
+  private ask(): Promise<ModelReply> {
     const { bench, scope } = this;
     const { policy, origin, definition, model } = this.parts;
     const { live } = this.occasion;
@@ -157,39 +177,44 @@ class Working {
       known: (reply) => marked(reply, this.tools),
       onDelta: live === undefined ? undefined : (delta) => live({ ...delta, generationId }),
     });
-    return (await scope.effect(effect)) as ModelReply;
+    return scope.effect(effect) as Promise<ModelReply>;
   }
 
   private request(): ModelRequest {
-    const { spec, model } = this.parts;
-    const { messages, length, digest } = this.dialogue;
+    const { spec, model, policy } = this.parts;
+    const { messages, length } = this.dialogue;
     const named =
       model === undefined
         ? this.bench.named(spec.backend)
         : { id: spec.backend.id, model: model.modelId, options: undefined };
-    const maxTokens = least(spec.maxTokens, left(spec.stop?.outputTokens, this.spent.outputTokens));
-    return {
+    const request: { -readonly [K in keyof ModelRequest]: ModelRequest[K] } = {
       backendId: named.id,
       model: named.model,
-      ...(named.options !== undefined && { options: named.options }),
       promptLength: length + (spec.instructions?.length ?? 0),
       messages: messages.length,
-      history: digest,
-      ...(maxTokens !== undefined && { maxTokens }),
-      ...(spec.temperature !== undefined && { temperature: spec.temperature }),
     };
+    const maxTokens = least(spec.maxTokens, left(spec.stop?.outputTokens, this.spent.outputTokens));
+    if (named.options !== undefined) request.options = named.options;
+    if (policy?.cache !== undefined) request.history = this.dialogue.digest;
+    if (maxTokens !== undefined) request.maxTokens = maxTokens;
+    if (spec.temperature !== undefined) request.temperature = spec.temperature;
+    return request;
   }
 
-  /** Runs the tools of a reply; the answer of the agent that it handed over to, if it did. */
-  private async act({ toolCalls = [], finish }: ModelReply): Promise<{ readonly value: Json } | undefined> {
+  /** What the calls of a reply are run with. */
+  private hands({ finish }: ModelReply): Hands {
     const { tools, occasion } = this;
     const cut = finish === 'length' || finish === 'content-filter';
     const refusal = cut ? `The reply was cut short (${finish}), so none of its calls was run; ask again.` : undefined;
     const { toolTimeoutMs: limitMs = TOOL_TIMEOUT } = this.parts.spec;
-    const hands = { agent: this.scope.key, tools, watches: occasion.watches, refusal, limitMs };
-    const ends = await runCalls(this.scope, toolCalls, hands);
-    this.dialogue.add(toolMessage(toolCalls.map((call, index) => toolResult(call, ends[index] ?? { value: null }))));
-    const taken = toolCalls.findIndex(
+    return { agent: this.scope.key, tools, watches: occasion.watches, refusal, limitMs };
+  }
+
+  /** The tools have run; the answer of the agent that one of them handed over to, if it did. */
+  private acted(calls: readonly AskedCall[], ends: readonly ToolEnd[]): { readonly value: Json } | undefined {
+    const { tools } = this;
+    this.dialogue.add(toolMessage(calls.map((call, index) => toolResult(call, ends[index] ?? { value: null }))));
+    const taken = calls.findIndex(
       ({ name }, index) => tools.get(name)?.handoff === true && 'value' in (ends[index] ?? {}),
     );
     const end = ends[taken];

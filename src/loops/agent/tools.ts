@@ -3,14 +3,13 @@
  * is none of that name, its arguments do not fit, it throws, somebody says no) is a result that the model sees.
  */
 import { outcomeOf } from '../../journal/errors.js';
-import { snapshot } from '../../journal/value.js';
 import type { Loop } from '../../kernel/call.js';
 import type { Scope } from '../../kernel/scope.js';
 import type { Json } from '../../protocol/json.js';
 import type { LoopDef } from '../../protocol/loop.js';
 import type { ModelTool } from '../../protocol/model.js';
 import { REFUSED } from '../../views/history.js';
-import type { AskedCall, ToolEnd } from '../../views/messages.js';
+import { type AskedCall, readArguments, type ToolEnd } from '../../views/messages.js';
 import type { ModelReply } from '../model.js';
 import type { Watches } from './watch.js';
 
@@ -56,32 +55,45 @@ export interface Hands {
   readonly limitMs: number;
 }
 
-/** Runs the calls of one reply side by side; how each ended, in the order of the calls. */
-export function runCalls(scope: Scope, calls: readonly AskedCall[], hands: Hands): Promise<readonly ToolEnd[]> {
-  return scope.all(calls.map((call) => (branch: Scope) => runOne(branch, call, hands)));
+/**
+ * Runs the calls of one reply side by side; how each ended, in the order of the calls. One alone is a step of the agent
+ * itself, several are branches of a group.
+ */
+export function runCalls(
+  scope: Scope,
+  calls: readonly AskedCall[],
+  given: readonly Json[],
+  hands: Hands,
+): Promise<readonly ToolEnd[]> {
+  const [only] = calls;
+  if (only !== undefined && calls.length === 1)
+    return runOne(scope, only, given[0] ?? null, hands).then((end) => [end]);
+  return scope.all(calls.map((call, index) => (branch: Scope) => runOne(branch, call, given[index] ?? null, hands)));
 }
 
-async function runOne(branch: Scope, call: AskedCall, hands: Hands): Promise<ToolEnd> {
+function runOne(scope: Scope, call: AskedCall, given: Json, hands: Hands): Promise<ToolEnd> {
   const { agent, tools, watches, refusal, limitMs } = hands;
+  const { key } = scope;
   const loop = tools.get(call.name)?.loop;
-  if (refusal !== undefined) return refused(branch, call, 'TOOL_NOT_ADMITTED', refusal);
-  if (loop === undefined) return refused(branch, call, 'TOOL_NOT_FOUND', unknown(call.name, tools));
-  if (watches.policy(branch.key, call.name) === 'blocked')
-    return refused(branch, call, 'TOOL_NOT_ADMITTED', `"${call.name}" is blocked here.`);
-  const given = inputOf(call.input);
-  if ('flaw' in given) return refused(branch, call, 'INPUT_VALIDATION_FAILED', given.flaw);
-  watches.send(branch.key, { agent, toolCallId: call.id, tool: call.name, limitMs });
-  try {
-    return { value: (await branch.call(loop, given.value)) as Json };
-  } catch (thrown) {
-    return { error: outcomeOf(thrown).record() };
-  } finally {
-    watches.done(branch.key);
-  }
+  if (refusal !== undefined) return refused(scope, call, 'TOOL_NOT_ADMITTED', refusal);
+  if (loop === undefined) return refused(scope, call, 'TOOL_NOT_FOUND', unknown(call.name, tools));
+  if (watches.policy(key, call.name) === 'blocked')
+    return refused(scope, call, 'TOOL_NOT_ADMITTED', `"${call.name}" is blocked here.`);
+  // No JSON text is its own value.
+  if (given === call.input) return refused(scope, call, 'INPUT_VALIDATION_FAILED', flawOf(call.input));
+  watches.send(key, { agent, toolCallId: call.id, tool: call.name, limitMs });
+  const done = (end: ToolEnd): ToolEnd => {
+    watches.done(key);
+    return end;
+  };
+  return scope.call(loop, given).then(
+    (value) => done({ value: value as Json }),
+    (thrown) => done({ error: outcomeOf(thrown).record() }),
+  );
 }
 
-async function refused(branch: Scope, { id, name }: AskedCall, code: string, message: string): Promise<ToolEnd> {
-  await branch.record(REFUSED, () => ({ id, name: name.slice(0, 200), code, message }));
+async function refused(scope: Scope, { id, name }: AskedCall, code: string, message: string): Promise<ToolEnd> {
+  await scope.record(REFUSED, () => ({ id, name: name.slice(0, 200), code, message }));
   return { error: { code, message } };
 }
 
@@ -90,12 +102,13 @@ function unknown(name: string, tools: ReadonlyMap<string, LinkedTool>): string {
   return `There is no tool ${JSON.stringify(name.slice(0, 100))}; ${known === '' ? 'there are none' : `there are ${known}`}.`;
 }
 
-/** The arguments as a value that can be journaled, or why they are none. */
-function inputOf(input: string): { readonly value: Json } | { readonly flaw: string } {
+/** What is wrong with arguments that are no value. */
+function flawOf(input: string): string {
+  let said = '';
   try {
-    return { value: snapshot(JSON.parse(input === '' ? '{}' : input), 'the arguments') ?? null };
+    readArguments(input);
   } catch (thrown) {
-    const said = thrown instanceof Error ? thrown.message : '';
-    return { flaw: `The arguments are not JSON that can be used: ${said.slice(0, 300)}` };
+    if (thrown instanceof Error) said = thrown.message.slice(0, 300);
   }
+  return `The arguments are not JSON that can be used: ${said}`;
 }

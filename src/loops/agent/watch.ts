@@ -49,12 +49,21 @@ export class Watches {
     this.alert.on ||= this.guarded || this.timed || watch.mode !== undefined;
   }
 
+  /**
+   * A call begins now. Names matter only below an agent that guards something, and it says so before anything below it
+   * begins.
+   */
   begin(key: string, name: string): void {
+    if (this.guarded) this.began(key, name);
+  }
+
+  /** A call began before anybody could say that it guards something. */
+  began(key: string, name: string): void {
     this.names.set(key, name);
   }
 
   end(key: string): void {
-    this.names.delete(key);
+    if (this.names.size > 0) this.names.delete(key);
   }
 
   /** Says what a branch of an agent is sent for. */

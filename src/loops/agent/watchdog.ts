@@ -1,11 +1,12 @@
 /**
- * Ends waiting for what takes too long: one timer for all that a turn waits for, because a timer of its own for each
- * would cost more than most of what it watches.
+ * Ends waiting for what takes too long: one timer for all that a turn waits for, and none before something has waited
+ * for longer than a breath, because most of what it watches costs less than a timer.
  */
 import type { Clock } from '../../journal/clock.js';
 
 interface Watched {
   readonly until: number;
+  over: boolean;
   late(): void;
 }
 
@@ -14,7 +15,9 @@ const OVER = new Error('Nothing is waited for any more.');
 
 export class Watchdog {
   private readonly clock: Clock;
-  private readonly watched = new Set<Watched>();
+  private watched: Watched[] = [];
+  /** A look that is due as soon as the process has drawn breath. */
+  private due: NodeJS.Immediate | undefined;
   private sleep: { readonly until: number; readonly stop: AbortController } | undefined;
 
   constructor(clock: Clock) {
@@ -24,16 +27,16 @@ export class Watchdog {
   /** The work's outcome, or what `late` makes once it took longer than this; the work itself is not stopped. */
   within<T>(ms: number, work: PromiseLike<T>, late: () => unknown): Promise<T> {
     return new Promise((resolve, reject) => {
-      const item: Watched = { until: this.clock.now() + ms, late: () => reject(late()) };
-      this.watched.add(item);
-      this.arm(item.until);
+      const item: Watched = { until: this.clock.now() + ms, over: false, late: () => reject(late()) };
+      this.watched.push(item);
+      this.due ??= this.lookSoon();
       work.then(
         (value) => {
-          this.watched.delete(item);
+          this.done(item);
           resolve(value);
         },
         (error) => {
-          this.watched.delete(item);
+          this.done(item);
           reject(error);
         },
       );
@@ -42,33 +45,50 @@ export class Watchdog {
 
   /** Lets go of the timer: nothing is waited for any more. */
   close(): void {
-    this.watched.clear();
-    this.sleep?.stop.abort(OVER);
-    this.sleep = undefined;
+    this.watched = [];
+    clearImmediate(this.due);
+    this.due = undefined;
+    this.rest();
+  }
+
+  /** What is done in the order in which it began backwards, or one at a time, leaves at once; the rest at the next look. */
+  private done(item: Watched): void {
+    item.over = true;
+    while (this.watched.at(-1)?.over === true) this.watched.pop();
+  }
+
+  private lookSoon(): NodeJS.Immediate {
+    return setImmediate(() => {
+      this.due = undefined;
+      this.look();
+    });
+  }
+
+  private look(): void {
+    const now = this.clock.now();
+    const late = this.watched.filter(({ over, until }) => !over && until <= now);
+    this.watched = this.watched.filter(({ over, until }) => !over && until > now);
+    const next = this.watched.reduce((first, { until }) => Math.min(first, until), Number.POSITIVE_INFINITY);
+    // A timer that is early looks again and finds nothing; one that is late must not stand.
+    if (next < (this.sleep?.until ?? Number.POSITIVE_INFINITY)) this.arm(next);
+    for (const item of late) item.late();
   }
 
   private arm(until: number): void {
-    if (this.sleep !== undefined && this.sleep.until <= until) return;
-    this.sleep?.stop.abort(OVER);
+    this.rest();
     const stop = new AbortController();
     this.sleep = { until, stop };
     this.clock.sleep(until, stop.signal).then(
-      () => this.look(),
+      () => {
+        this.sleep = undefined;
+        this.look();
+      },
       () => undefined,
     );
   }
 
-  private look(): void {
+  private rest(): void {
+    this.sleep?.stop.abort(OVER);
     this.sleep = undefined;
-    const now = this.clock.now();
-    let next = Number.POSITIVE_INFINITY;
-    for (const item of this.watched) {
-      if (item.until > now) next = Math.min(next, item.until);
-      else {
-        this.watched.delete(item);
-        item.late();
-      }
-    }
-    if (next < Number.POSITIVE_INFINITY) this.arm(next);
   }
 }

@@ -44,7 +44,8 @@ export class Answer {
   /** Bytes that are kept, and the cost of what is only passing: each must end somewhere. */
   #kept = 0;
   #passing = 0;
-  #finish: unknown;
+  /** The last part, or the whole answer: what tells how it ended and what it used. */
+  finish: unknown;
 
   constructor(sent: Sent, { onDelta, now, maxBytes = MAX_BYTES }: AnswerOptions) {
     this.#sent = sent;
@@ -54,45 +55,55 @@ export class Answer {
     this.#max = maxBytes;
   }
 
-  /** Takes one part, of a shape that nobody has checked; true when it was the last. */
+  /** Takes one part of a stream, of a shape that nobody has checked; true when it was the last. */
   take(part: unknown): boolean {
-    const delta = field(part, 'delta');
     switch (field(part, 'type')) {
       case 'text-delta':
-        if (!this.#keeps(delta)) return false;
-        this.#text += delta;
-        this.#onDelta?.({ kind: 'text', text: delta });
-        return false;
+        return this.#say(field(part, 'delta'));
       case 'reasoning-delta':
-        if (!this.#keeps(delta)) return false;
-        this.#reasoning += delta;
-        this.#think();
-        this.#onDelta?.({ kind: 'reasoning', text: delta });
-        return false;
+        return this.#reason(field(part, 'delta'));
       case 'tool-input-start':
         this.#comes(part);
         return this.#pass('');
       case 'tool-input-delta':
-        this.#inputComes(part, delta);
-        return this.#pass(text(delta) ?? '');
+        this.#inputComes(part, field(part, 'delta'));
+        return this.#pass(text(field(part, 'delta')) ?? '');
       case 'tool-call':
-        this.#call(part);
-        return false;
+        return this.#call(part);
       case 'response-metadata':
-        this.#model = text(field(part, 'modelId'))?.slice(0, 200) ?? this.#model;
-        return this.#pass('');
+        return this.takeAbout(part);
       case 'finish':
-        this.#finish = part;
+        this.finish = part;
         return true;
       case 'error':
         throw failureOf(this.#sent, field(part, 'error'), true);
       default:
-        return this.#pass(text(delta) ?? '');
+        return this.#pass(text(field(part, 'delta')) ?? '');
     }
   }
 
+  /** Takes one piece of an answer that came whole, of a shape that nobody has checked. */
+  takeWhole(piece: unknown): void {
+    switch (field(piece, 'type')) {
+      case 'text':
+        return void this.#say(field(piece, 'text'));
+      case 'reasoning':
+        return void this.#reason(field(piece, 'text'));
+      case 'tool-call':
+        return void this.#call(piece);
+      default:
+        return void this.#pass('');
+    }
+  }
+
+  /** Takes what is told of the answer itself. */
+  takeAbout(response: unknown): false {
+    this.#model = text(field(response, 'modelId'))?.slice(0, 200) ?? this.#model;
+    return this.#pass('');
+  }
+
   reply(): ModelReply {
-    const unified = field(field(this.#finish, 'finishReason'), 'unified');
+    const unified = field(field(this.finish, 'finishReason'), 'unified');
     const finish = FINISHES.has(unified) ? String(unified) : 'other';
     if (finish === 'error') throw failed(this.#sent, 'says that it failed, and not why', { retryable: true });
     if (this.#text === '' && this.#toolCalls.length === 0) {
@@ -100,40 +111,56 @@ export class Answer {
       const retryable = finish !== 'length' && finish !== 'content-filter';
       throw failed(this.#sent, `answered nothing (finish reason: ${finish})`, { retryable });
     }
-    const usage = field(this.#finish, 'usage');
+    const usage = field(this.finish, 'usage');
     const inputTokens = count(field(field(usage, 'inputTokens'), 'total'));
     const outputTokens = count(field(field(usage, 'outputTokens'), 'total'));
-    return {
+    const reply: { -readonly [K in keyof ModelReply]: ModelReply[K] } = {
       text: this.#text,
       model: this.#model,
       finish,
-      ...(inputTokens !== undefined && { inputTokens }),
-      ...(outputTokens !== undefined && { outputTokens }),
-      ...(this.#reasoning !== '' && { reasoning: this.#reasoning }),
-      ...(this.#thought !== undefined && { reasoningMs: this.#thought }),
-      ...(this.#toolCalls.length > 0 && { toolCalls: this.#toolCalls }),
     };
+    if (inputTokens !== undefined) reply.inputTokens = inputTokens;
+    if (outputTokens !== undefined) reply.outputTokens = outputTokens;
+    if (this.#reasoning !== '') reply.reasoning = this.#reasoning;
+    if (this.#thought !== undefined) reply.reasoningMs = this.#thought;
+    if (this.#toolCalls.length > 0) reply.toolCalls = this.#toolCalls;
+    return reply;
   }
 
-  #call(part: unknown): void {
+  #say(piece: unknown): false {
+    if (!this.#keeps(piece)) return false;
+    this.#text += piece;
+    this.#onDelta?.({ kind: 'text', text: piece });
+    return false;
+  }
+
+  #reason(piece: unknown): false {
+    if (!this.#keeps(piece)) return false;
+    this.#reasoning += piece;
+    this.#think();
+    this.#onDelta?.({ kind: 'reasoning', text: piece });
+    return false;
+  }
+
+  #call(part: unknown): false {
     const id = text(field(part, 'toolCallId'));
     const name = text(field(part, 'toolName'));
     const input = field(part, 'input');
     const ours = field(part, 'providerExecuted') !== true;
-    if (id === undefined || name === undefined || typeof input !== 'string' || !ours) {
-      this.#pass('');
-      return;
-    }
+    if (id === undefined || name === undefined || typeof input !== 'string' || !ours) return this.#pass('');
     if (this.#toolCalls.length === MOST_CALLS) {
       const what = `made more than ${MOST_CALLS} calls in one answer; ask for fewer`;
       throw failed(this.#sent, what, { retryable: false });
     }
     if (this.#keeps(`${id}${name}${input}`)) this.#toolCalls.push({ id: this.#own(id), name, input });
+    return false;
   }
 
   /** Two calls under one id would be one to everybody who comes after. */
   #own(id: string): string {
-    this.#ids ??= new Map();
+    const [first] = this.#toolCalls;
+    if (first === undefined) return id;
+    this.#ids ??= new Map([[first.id, 2]]);
     const ids = this.#ids;
     let own = id;
     let n = ids.get(id) ?? 2;

@@ -29,14 +29,17 @@ export interface Questioning {
 export function modelEffect(request: ModelRequest, questioning: Questioning): Effect {
   const { policy, definition } = questioning;
   let attempts = 0;
-  const perform: Effect['perform'] = async (input, { signal }) => {
+  const perform: Effect['perform'] = (input, performance) => {
     const asked = input as unknown as ModelRequest;
     const { conversation, onDelta, bench, known } = questioning;
     attempts += 1;
     if (attempts > 1) onDelta?.({ kind: 'text', text: '', again: true });
-    const model = await modelOf(asked, request, questioning);
-    const reply = await ask(model, asked, { signal, conversation, onDelta, now: bench.now });
-    return known === undefined ? reply : known(reply);
+    // To make a signal costs more than all else here, and each listener on this one is taken off.
+    const signal = performance.lasting ?? performance.signal;
+    const put = (model: Model): Promise<ModelReply> =>
+      ask(model, asked, { signal, conversation, onDelta, now: bench.now, known });
+    const model = modelOf(asked, request, questioning);
+    return model instanceof Promise ? model.then(put) : put(model);
   };
   const effect: Effect = { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform };
   return policy === undefined ? effect : Object.assign(effect, { policy, definition });

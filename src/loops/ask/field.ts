@@ -1,10 +1,10 @@
 /** Reading what nobody has checked. */
 
-/** An own field of anything; no getter runs, and a proxy that refuses to be read has none. */
+/** An own field of anything; what cannot be read is none. Each is read once: a getter might say something else then. */
 export function field(value: unknown, name: string | number): unknown {
   if (typeof value !== 'object' || value === null) return undefined;
   try {
-    return Object.getOwnPropertyDescriptor(value, name)?.value;
+    return Object.hasOwn(value, name) ? (value as { readonly [name: string | number]: unknown })[name] : undefined;
   } catch {
     return undefined;
   }

@@ -6,6 +6,7 @@ import { LoopError } from '../../journal/errors.js';
 import type { Model, ModelCallOptions } from '../../protocol/model.js';
 import { type AskOptions, ask } from '../ask.js';
 import type { ModelReply, ModelRequest } from '../model.js';
+import { listenersOf } from './abort.js';
 
 const request: ModelRequest = { backendId: 'test', model: 'm-1', promptLength: 2 };
 const conversation = {
@@ -100,13 +101,19 @@ verifies('model.port', 'an abort waits for a whole answer', async () => {
   }
 });
 
+const thrower = (): never => {
+  throw new Error('at once');
+};
+
 verifies('model.port', 'every question leaves an ear at the signal of the turn', async () => {
   const { signal } = new AbortController();
   await asked(giving({ content: [{ type: 'text', text: 'x' }] }), { signal });
   await asked(saying({ type: 'text-delta', delta: 'x' }, finish), { signal, ...WATCHED });
   await failure(giving({}), { signal });
+  await failure(modelOf(thrower), { signal });
   await failure(saying(finish), { signal, ...WATCHED });
-  expect(getEventListeners(signal, 'abort')).toEqual([]);
+  expect(listenersOf(signal)).toEqual(new Set());
+  expect(getEventListeners(signal, 'abort')).toHaveLength(1);
 });
 
 verifies('model.failure', 'what a reader gives in place of a part is taken for one, or waited for', async () => {

@@ -37,13 +37,15 @@ export interface Call extends OpenCall {
   talks: boolean;
 }
 
-/** What an agent's last reply asked for in the branch that this key begins. */
+/** What an agent's last reply asked for with this step: of one call a step of the agent, of several the first of a branch. */
 export function toolAt(agent: Call | undefined, key: string): Use | undefined {
   if (agent?.agent === undefined) return undefined;
+  const { uses } = agent.agent;
   const last = key.lastIndexOf('/');
+  if (last === agent.key.length) return uses.length === 1 ? uses[0] : undefined;
   const branch = key.lastIndexOf('/', last - 1);
   if (key.lastIndexOf('/', branch - 1) !== agent.key.length || key.slice(last) !== '/0') return undefined;
-  return agent.agent.uses[Number(key.slice(branch + 1, last))];
+  return uses[Number(key.slice(branch + 1, last))];
 }
 
 /** The use that a call is part of, of the nearest agent above it. */

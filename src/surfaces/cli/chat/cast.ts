@@ -51,10 +51,14 @@ export class Cast {
     reply.uses.set(id, use);
   }
 
-  /** A child's key begins with its parent's, then come the group and the place of the tool in the parent's reply. */
+  /**
+   * A child's key begins with its parent's. If the parent's reply made several calls, then come their group and the
+   * place of this one among them.
+   */
   private begun(generationId: string, parent: string): void {
     const [, place] = generationId.slice(parent.length + 1).split('/');
-    const use = [...(this.replies.get(parent)?.uses.values() ?? [])][Number(place)];
+    const uses = [...(this.replies.get(parent)?.uses.values() ?? [])];
+    const use = uses.length === 1 ? uses[0] : uses[Number(place)];
     const depth = this.speaker(parent).depth + 1;
     this.speakers.set(generationId, { name: use?.toolName ?? '', depth, toolCallId: use?.toolCallId });
   }

@@ -438,3 +438,24 @@ verifies('kernel.value', 'V12 thenables', async () => {
     ),
   ).toEqual({ status: 'ok', output: 1 });
 });
+
+verifies(
+  'kernel.value',
+  'V13 what somebody gave to all objects of the process is journaled as part of each',
+  async () => {
+    const k = kit();
+    const given = { n: 1, in: { m: 2 } };
+    Object.defineProperty(Object.prototype, 'everywhere', { value: 'x', enumerable: true, configurable: true });
+    try {
+      await run(await k.open(), (s) => s.record('a.b', () => given));
+    } finally {
+      Reflect.deleteProperty(Object.prototype, 'everywhere');
+    }
+    const fact = (await k.entries()).find(({ type }) => type === 'a.b');
+    expect(fact?.value).toEqual(given);
+    expect(Object.keys(fact?.value as object)).toEqual(['n', 'in']);
+    const bare = Object.assign(Object.create(null), given);
+    await run(await k.open(), (s) => s.record('a.b', () => bare), 't2');
+    expect((await k.entries()).findLast(({ type }) => type === 'a.b')?.value).toEqual(given);
+  },
+);

@@ -166,7 +166,8 @@ export class Governed {
   }
 
   private get live(): Live | undefined {
-    return this.attended.lives.get(this.attended.sessionId);
+    const { lives, sessionId } = this.attended;
+    return lives.size === 0 ? undefined : lives.get(sessionId);
   }
 
   private keep(entry: Entry): void {

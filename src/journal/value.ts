@@ -13,6 +13,8 @@ type Fields = { readonly [key: string]: unknown };
 const PLAIN = Object.prototype;
 
 let weight = 0;
+/** Whether somebody gave all objects of the process a member: until then what a plain one shows is its own, and need not be asked. */
+let polluted = false;
 
 /** About how many bytes the value of the last snapshot has. */
 export function weighed(): number {
@@ -28,7 +30,9 @@ function copyFields(source: Fields, depth: number): { [key: string]: Json } {
     throw new Flaw(`an instance of ${proto.constructor?.name ?? 'a class'} is not JSON; convert it first`);
   }
   const copied: { [key: string]: Json } = {};
-  for (const key of Object.keys(source)) {
+  const own = proto === PLAIN && !polluted;
+  for (const key in source) {
+    if (!own && !Object.hasOwn(source, key)) continue;
     if (key === '__proto__') throw new Flaw('the key "__proto__" is forbidden');
     const value = source[key];
     if (value === undefined) continue;
@@ -86,6 +90,8 @@ function placeOf(value: unknown, depth = 0): string {
 export function snapshot(value: unknown, what: string, key?: string): Json | undefined {
   weight = 0;
   if (value === undefined) return undefined;
+  polluted = false;
+  for (const _ in PLAIN) polluted = true;
   try {
     return copyOf(value, 0);
   } catch (thrown) {

@@ -350,8 +350,8 @@ export class Host {
       return resultOf(identity, mismatch(thrown), attended.entries, clock.now());
     } finally {
       this.running.delete(turnId);
-      attended.end();
       await session.close();
+      attended.end();
       const live = lives.get(sessionId);
       live?.end();
       if (watching !== undefined) await watching.leave();

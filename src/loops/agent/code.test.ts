@@ -7,7 +7,9 @@ import { hostOf, tool } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
 import { readToml } from '../../adapters/files/toml.js';
 import { memoryStore } from '../../adapters/memory/index.js';
+import type { Host } from '../../host/host.js';
 import { loopsTool } from '../../protocol/tool.js';
+import type { TurnResult } from '../../protocol/trace.js';
 import { crashingStore } from '../../testing/crashing-journal.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { defineLoop } from '../define.js';
@@ -140,6 +142,26 @@ verifies('agent.stop', 'a deadline does not end a tool or a model that never ret
   expect(errors[0]).toContain('did not end within');
   expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
 });
+
+verifies('agent.abort', 'a cancelled turn waits for ever for a tool that does not hear of it', async () => {
+  const clock = new ManualClock(1_000_000);
+  const hang = defineLoop({ id: 'hang', input: true, output: true, tool: () => new Promise<never>(() => {}) });
+  const agent = agentDef('agent', { tools: ['hang'], toolTimeoutMs: 1000 });
+  const host = hostOf([agent, hang], { backends: [told([{ calls: [['hang', {}]] }])], clock });
+  const { turnId, running } = await started(host);
+  expect(await host.cancel(turnId, 'enough')).toBe(true);
+  for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
+  await clock.advance(1001);
+  expect(await running).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+});
+
+/** A turn that is inside of its tool. */
+async function started(host: Host): Promise<{ turnId: string; running: Promise<TurnResult> }> {
+  const running = host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
+  for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
+  const [turn] = await host.archive.turns('s');
+  return { turnId: turn?.turnId ?? '', running };
+}
 
 verifies('agent.crash', 'an agent that is killed does something twice, or forgets what was said', async () => {
   let runs = 0;

@@ -381,3 +381,26 @@ verifies('model.secret', 'a message is as long as the server likes, or moves the
   expect(cut.message.length).toBeLessThanOrEqual(500);
   expect(cut.message).not.toMatch(/\p{Cs}/u);
 });
+
+verifies(
+  'model.failure',
+  'a part that says something else each time it is read is told to others and not counted',
+  async () => {
+    let reads = 0;
+    const part = () => ({
+      type: 'tool-input-delta',
+      id: 'c',
+      get delta(): string {
+        reads += 1;
+        return reads % 2 === 1 ? 'x'.repeat(1024) : '';
+      },
+    });
+    const start = { type: 'tool-input-start', id: 'c', toolName: 'add' };
+    const many = Array.from({ length: 40 }, part);
+    const deltas: ModelDelta[] = [];
+    const options = { onDelta: (delta: ModelDelta) => deltas.push(delta), maxBytes: 4096 };
+    const told = await failure(saying(start, ...many, finish), options);
+    expect(told.message).toContain('answered more than 4096 bytes');
+    expect(deltas.map(({ text }) => text).join('').length).toBeLessThan(8192);
+  },
+);

@@ -10,6 +10,7 @@ import { listenersOf } from './ask/abort.js';
 import { Answer, type ModelDelta } from './ask/answer.js';
 import { failed, failureOf, type Sent } from './ask/failure.js';
 import { count, field } from './ask/field.js';
+import { lazy } from './lazy.js';
 import type { ConversationParts, ModelReply, ModelRequest } from './model.js';
 
 export type { ModelDelta } from './ask/answer.js';
@@ -18,6 +19,8 @@ export type { ModelDelta } from './ask/answer.js';
 const BREATH = 256;
 export interface AskOptions {
   readonly signal: AbortSignal;
+  /** The signal that a model is handed which looks at it; the same unless told. */
+  readonly handed?: () => AbortSignal;
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
   /** Where the request is part of a conversation, the rest of it. */
   readonly conversation?: ConversationParts | undefined;
@@ -75,7 +78,7 @@ function generated(model: Model, sent: Sent, options: AskOptions): Promise<Model
   const fail = (thrown: unknown): Promise<never> => Promise.reject(failureOf(sent, thrown));
   let asking: PromiseLike<unknown>;
   try {
-    asking = model.doGenerate(callOf(sent, options.signal));
+    asking = model.doGenerate(callOf(sent, options));
   } catch (thrown) {
     return fail(thrown);
   }
@@ -116,7 +119,7 @@ async function streamed(model: Model, sent: Sent, options: AskOptions, held: { r
   const { signal } = options;
   let reader: Reader;
   try {
-    const { stream } = await model.doStream(callOf(sent, signal));
+    const { stream } = await model.doStream(callOf(sent, options));
     reader = stream.getReader();
   } catch (thrown) {
     throw failureOf(sent, thrown);
@@ -160,12 +163,12 @@ function breath(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-function callOf({ request, conversation }: Sent, abortSignal: AbortSignal): ModelCallOptions {
+function callOf({ request, conversation }: Sent, { signal, handed }: AskOptions): ModelCallOptions {
   const { system = conversation?.system, prompt = '', maxTokens, temperature } = request;
   const messages = conversation?.messages.slice() ?? [userMessage(prompt)];
   // Some providers refuse an empty system prompt.
   if (system) messages.unshift({ role: 'system', content: system });
-  const call: ModelCallOptions = { prompt: messages, abortSignal };
+  const call: ModelCallOptions = { prompt: messages, abortSignal: signal };
   if (maxTokens !== undefined) call.maxOutputTokens = maxTokens;
   if (temperature !== undefined) call.temperature = temperature;
   if (conversation !== undefined && conversation.tools.length > 0) {
@@ -173,7 +176,7 @@ function callOf({ request, conversation }: Sent, abortSignal: AbortSignal): Mode
     call.toolChoice = { type: 'auto' };
   }
   const schema = conversation === undefined ? request.schema : conversation.schema;
-  if (schema === undefined) return call;
-  call.responseFormat = typeof schema === 'object' && schema !== null ? { type: 'json', schema } : { type: 'json' };
-  return call;
+  if (schema !== undefined)
+    call.responseFormat = typeof schema === 'object' && schema !== null ? { type: 'json', schema } : { type: 'json' };
+  return handed === undefined ? call : lazy(call, 'abortSignal', handed);
 }

@@ -1,6 +1,7 @@
 /**
  * Objects that are handed to code of others with a member that few of them read. A proxy and no getter: to make an
- * object with a getter of its own costs twenty times as much. Whoever takes it apart or spreads it has read it.
+ * object with a getter of its own costs twenty times as much. Whoever takes it apart, spreads, freezes or changes it has
+ * read the member, so it is made then, and is an ordinary one from there on.
  */
 export function lazy<T extends object, K extends keyof T>(object: T, name: K, make: () => T[K]): T {
   return new Proxy(object, new Lazy(name, make));
@@ -8,7 +9,7 @@ export function lazy<T extends object, K extends keyof T>(object: T, name: K, ma
 
 class Lazy<T extends object, K extends keyof T> implements ProxyHandler<T> {
   private readonly name: K;
-  private readonly make: () => T[K];
+  private make: (() => T[K]) | undefined;
 
   constructor(name: K, make: () => T[K]) {
     this.name = name;
@@ -16,6 +17,34 @@ class Lazy<T extends object, K extends keyof T> implements ProxyHandler<T> {
   }
 
   get(object: T, key: PropertyKey): unknown {
-    return key === this.name ? this.make() : object[key as K];
+    if (key === this.name) this.settle(object);
+    return object[key as K];
+  }
+
+  getOwnPropertyDescriptor(object: T, key: PropertyKey): PropertyDescriptor | undefined {
+    if (key === this.name) this.settle(object);
+    return Reflect.getOwnPropertyDescriptor(object, key);
+  }
+
+  defineProperty(object: T, key: PropertyKey, descriptor: PropertyDescriptor): boolean {
+    this.settle(object);
+    return Reflect.defineProperty(object, key, descriptor);
+  }
+
+  deleteProperty(object: T, key: PropertyKey): boolean {
+    this.settle(object);
+    return Reflect.deleteProperty(object, key);
+  }
+
+  preventExtensions(object: T): boolean {
+    this.settle(object);
+    return Reflect.preventExtensions(object);
+  }
+
+  private settle(object: T): void {
+    const { make } = this;
+    if (make === undefined) return;
+    this.make = undefined;
+    object[this.name] = make();
   }
 }

@@ -9,7 +9,7 @@ import type { Describe, ToolCall } from './implementation.js';
 import { lazy } from './lazy.js';
 import { compileSchema } from './schema.js';
 import { type End, endOf } from './standard.js';
-import { toolBody } from './tool.js';
+import { isThenable, toolBody } from './tool.js';
 
 /** Any tool of the protocol, whatever it takes and gives. */
 export interface AnyTool {
@@ -127,7 +127,7 @@ function describing(tool: Tool): Describe | undefined {
 
 function resultOf(tool: Tool, input: Json, call: ToolCall): unknown {
   const produced = tool.execute(input, optionsOf(call));
-  return produced instanceof Promise ? produced.then(lastOf) : lastOf(produced);
+  return isThenable(produced) ? Promise.resolve(produced).then(lastOf) : lastOf(produced);
 }
 
 /** What was produced, or the last of what is produced one after another. */

@@ -191,7 +191,8 @@ class Telling implements ToolCall {
   }
 }
 
-function isThenable(work: unknown): work is PromiseLike<unknown> {
+/** Whether it has to be waited for. */
+export function isThenable(work: unknown): work is PromiseLike<unknown> {
   return typeof (work as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 

@@ -155,6 +155,56 @@ verifies('agent.abort', 'a cancelled turn waits for ever for a tool that does no
   expect(await running).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
 });
 
+verifies('agent.abort', 'a model that listens for its end is told of it long after it answered', async () => {
+  const stopped: number[] = [];
+  let asked = 0;
+  const model = new MockLanguageModelV3({
+    doGenerate: async ({ abortSignal }) => {
+      const mine = asked++;
+      abortSignal?.addEventListener('abort', () => stopped.push(mine));
+      if (mine === 15) return new Promise<never>(() => {});
+      const input = '{"a":1,"b":2}';
+      const content = [{ type: 'tool-call' as const, toolCallId: `c${mine}`, toolName: 'add', input }];
+      return { content, finishReason: { unified: 'tool-calls', raw: undefined }, usage: NOTHING, warnings: [] };
+    },
+  });
+  const host = hostOf([defineAgent({ id: 'agent', model, tools: [add] })]);
+  const { turnId, running } = await started(host);
+  expect(asked).toBe(16);
+  await host.cancel(turnId, 'enough');
+  expect(await running).toMatchObject({ error: { code: 'CANCELLED' } });
+  expect(stopped).toEqual([15]);
+});
+
+const NOTHING = {
+  inputTokens: { total: 0, noCache: 0, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 0, text: 0, reasoning: 0 },
+};
+
+const THEN = 'then';
+
+verifies('looops.tool.factory', 'a tool that promises what comes one after another gives nothing', async () => {
+  async function* values() {
+    yield 'one';
+    yield 'two';
+  }
+  const thenable = { [THEN]: (done: (values: unknown) => void) => done(values()) };
+  for (const produced of [values, async () => values(), () => thenable]) {
+    const several = loopsTool({ name: 'several', inputSchema: z.object({}), execute: produced as never });
+    const agent = defineAgent({
+      id: 'agent',
+      model: modelOf([{ calls: [['several', {}]] }, { text: 'x' }]),
+      tools: [several],
+    });
+    const host = hostOf([agent]);
+    await host.run({ loop: agent, input: { prompt: 'go' }, sessionId: 's' });
+    const results = (await host.archive.events('s')).flatMap(({ type, content }) =>
+      type === 'tool-result' ? [content] : [],
+    );
+    expect(results).toMatchObject([{ result: 'two' }]);
+  }
+});
+
 /** A turn that is inside of its tool. */
 async function started(host: Host): Promise<{ turnId: string; running: Promise<TurnResult> }> {
   const running = host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });

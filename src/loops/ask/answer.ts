@@ -66,8 +66,7 @@ export class Answer {
         this.#comes(part);
         return this.#pass('');
       case 'tool-input-delta':
-        this.#inputComes(part, field(part, 'delta'));
-        return this.#pass(text(field(part, 'delta')) ?? '');
+        return this.#inputComes(part, field(part, 'delta'));
       case 'tool-call':
         return this.#call(part);
       case 'response-metadata':
@@ -184,11 +183,12 @@ export class Answer {
     if (this.#coming.size < MOST_CALLS) this.#coming.set(id, name.slice(0, MAX_MESSAGE));
   }
 
-  #inputComes(part: unknown, delta: unknown): void {
+  #inputComes(part: unknown, delta: unknown): false {
     const id = text(field(part, 'id'));
     const toolName = id === undefined ? undefined : this.#coming?.get(id);
-    if (id === undefined || toolName === undefined || typeof delta !== 'string') return;
-    this.#onDelta?.({ kind: 'tool-input', text: delta, toolCallId: id, toolName });
+    if (id !== undefined && toolName !== undefined && typeof delta === 'string')
+      this.#onDelta?.({ kind: 'tool-input', text: delta, toolCallId: id, toolName });
+    return this.#pass(text(delta) ?? '');
   }
 
   /** Counts what is kept; false for what is not text, or is none. */

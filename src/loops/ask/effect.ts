@@ -34,10 +34,11 @@ export function modelEffect(request: ModelRequest, questioning: Questioning): Ef
     const { conversation, onDelta, bench, known } = questioning;
     attempts += 1;
     if (attempts > 1) onDelta?.({ kind: 'text', text: '', again: true });
-    // To make a signal costs more than all else here, and each listener on this one is taken off.
+    // To make a signal costs more than all else here. We leave nothing at the one that is used again; a model might.
     const signal = performance.lasting ?? performance.signal;
+    const handed = (): AbortSignal => performance.signal;
     const put = (model: Model): Promise<ModelReply> =>
-      ask(model, asked, { signal, conversation, onDelta, now: bench.now, known });
+      ask(model, asked, { signal, handed, conversation, onDelta, now: bench.now, known });
     const model = modelOf(asked, request, questioning);
     return model instanceof Promise ? model.then(put) : put(model);
   };

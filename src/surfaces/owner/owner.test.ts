@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
@@ -94,6 +94,11 @@ async function hangingUp(word: string): Promise<Desk> {
       socket.once('data', () => socket.resetAndDestroy());
     });
   });
+  return reached(server);
+}
+
+/** A desk that asks whoever listens there. */
+async function reached(server: Server): Promise<Desk> {
   server.listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
@@ -106,6 +111,22 @@ verifies('cli.owner', 'a verb fails because the owner was just closing when it w
   const heard = await hangingUp('HTTP/1.1 100 Continue\r\n\r\n');
   await expect(heard.cancel('t', 'enough')).rejects.toMatchObject({ code: 'STORE_FAILED' });
 });
+
+verifies(
+  'cli.owner',
+  'somebody who has the port of an owner that died, and is slow to speak, holds every verb',
+  async () => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      // Says nothing before it has heard everything.
+      socket.on('data', (data) => {
+        if (data.toString().includes('"verb"')) socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n');
+      });
+    });
+    const far = await reached(server);
+    await expect(far.turns()).rejects.toThrow(Unreached);
+  },
+);
 
 function directory(): string {
   const made = mkdtempSync(join(tmpdir(), 'rondo-note-'));

@@ -11,6 +11,9 @@ export class Unreached extends Error {
   override readonly name = 'Unreached';
 }
 
+/** How long whoever listens may say nothing before it is asked all the same, in milliseconds. */
+const SILENCE = 1000;
+
 /** The longest line of an answer. */
 const LONGEST = 256 * 1024 * 1024;
 
@@ -31,19 +34,28 @@ export function remoteDesk(url: string, token: string): Desk {
 
 /**
  * The question itself goes out only once the owner has said that it listens: a connection that an owner cuts off before
- * that, because it was just closing, has asked nothing.
+ * that, because it was just closing, has asked nothing. Who says neither yes nor no is asked after a while.
  */
 function send(url: string, token: string, body: string): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', expect: '100-continue' };
     const asking = request(`${url}/call`, { method: 'POST', headers, agent: false });
     let asked = false;
-    asking.once('continue', () => {
+    const ask = (): void => {
+      clearTimeout(waiting);
       asked = true;
       asking.end(body);
+    };
+    const waiting = setTimeout(ask, SILENCE);
+    asking.once('continue', ask);
+    asking.once('response', (response) => {
+      clearTimeout(waiting);
+      resolve(response);
     });
-    asking.once('response', resolve);
-    asking.on('error', (thrown) => reject(asked ? gone(undefined, thrown) : new Unreached(thrown.message)));
+    asking.on('error', (thrown) => {
+      clearTimeout(waiting);
+      reject(asked ? gone(undefined, thrown) : new Unreached(thrown.message));
+    });
     asking.flushHeaders();
   });
 }

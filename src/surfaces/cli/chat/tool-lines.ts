@@ -60,11 +60,17 @@ export function doneLine(name: string, durationMs: number, colors: Paint, width:
   return fitted([['✓ ', 'green'], [inLine(name, NAME)], [` ${duration(durationMs)}`, 'dim']], colors, width);
 }
 
-/** What a tool gave back: in one line, or as a block below it. */
-export function resultLines({ toolName, result }: ToolResultContent, colors: Paint, width: number): string[] {
+/** What a tool gave back: in one line, or as a block below it, but for what it has shown already. */
+export function resultLines(
+  { toolName, result }: ToolResultContent,
+  colors: Paint,
+  width: number,
+  shown: string,
+): string[] {
   const { line, texts } = partsOf(result);
   const head: Span[] = [['✓ ', 'green'], [inLine(toolName, NAME)], [line === '' ? '' : ` ${line}`, 'dim']];
   const blocks = texts.flatMap((text) => {
+    if (shown.includes(text.trimEnd())) return [];
     const rows = isDiff(text) ? DIFF_ROWS : ROWS;
     return block(safe(text, BLOCK).trimEnd(), { colors, width, indent: '  ', style: 'dim', rows });
   });

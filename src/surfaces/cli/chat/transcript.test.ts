@@ -94,6 +94,22 @@ verifies('cli.chat', 'what a tool says while it works is not seen, or seen twice
   expect(teller.piece('tool-input', '{"half')).toBe('');
 });
 
+verifies(
+  'cli.chat',
+  'what a tool put out is shown once more as its result, or a result is taken for what was shown',
+  () => {
+    const output = 'ok 1\nok 2\n';
+    const content = { ...call('c1', 'test'), result: { exitCode: 0, output }, output };
+    const teller = new Teller();
+    teller.piece('tool-output', output, 't', 'c1');
+    expect(teller.tell('t', 'tool-result', content)).toBe('✓ test {"exitCode":0}\n');
+    const late = new Teller();
+    expect(late.tell('t', 'tool-result', content)).toBe('  │ ok 1\n  │ ok 2\n✓ test {"exitCode":0}\n');
+    teller.piece('tool-output', 'ok 1\n', 't', 'c1');
+    expect(teller.tell('t', 'tool-result', content)).toBe('✓ test {"exitCode":0}\n  │ ok 1\n  │ ok 2\n');
+  },
+);
+
 verifies('cli.chat', 'a change of a file is not seen as one', () => {
   const teller = new Teller({ color: true });
   const diff = '--- a\n+++ a\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n';

@@ -163,10 +163,12 @@ export class Transcript {
     const source = sourceOf({ kind: 'tool-output', generationId, toolCallId });
     const { colors } = this;
     const width = this.room(speaker);
-    const streamed = this.streamed.delete(source);
-    const said = output === undefined || streamed ? '' : safe(output).trimEnd();
+    const streamed = this.streamed.get(source);
+    this.streamed.delete(source);
+    const said = output === undefined || streamed !== undefined ? '' : safe(output).trimEnd();
     const lines = said === '' ? [] : block(said, { colors, width, indent: INDENT, style: 'dim', rows: OUTPUT_ROWS });
-    return this.lines(generationId, [...lines, ...resultLines(content, colors, width)], speaker);
+    const shown = streamed?.text ?? output ?? '';
+    return this.lines(generationId, [...lines, ...resultLines(content, colors, width, shown)], speaker);
   }
 
   private error(generationId: string, content: EventContents['tool-error'], speaker: Speaker): string {

@@ -1,16 +1,9 @@
 // Each guard of the gate, and its broken twin: the check holds on the library as it is, and fails without the guard.
 
-import { afterAll, beforeAll, expect } from 'vitest';
 import type { RequirementId } from '../requirements.js';
-import { verifies } from '../verifies.js';
-import { approvalChecks, type GateCheck } from './approval-checks.js';
-import { type Break, type Hosting, hosting, Workshop } from './library.js';
-
-interface Guard extends Break {
-  readonly id: RequirementId;
-  readonly disaster: string;
-  readonly check: GateCheck;
-}
+import { approvalChecks } from './approval-checks.js';
+import { type Hosting, hosting, Workshop } from './library.js';
+import { type Guard, proveGuards } from './prove.js';
 
 function guard(
   id: RequirementId,
@@ -18,11 +11,11 @@ function guard(
   file: string,
   from: string,
   to: string,
-): Guard {
+): Guard<Hosting> {
   return { id, disaster, file, from, to, check: approvalChecks[disaster] };
 }
 
-const guards: readonly Guard[] = [
+const guards: readonly Guard<Hosting>[] = [
   guard(
     'approval.gate',
     'a tool that is blocked runs once somebody says yes',
@@ -208,25 +201,4 @@ const guards: readonly Guard[] = [
   ),
 ];
 
-let workshop: Workshop<Hosting>;
-let whole: Hosting;
-
-beforeAll(async () => {
-  workshop = new Workshop(hosting);
-  whole = await workshop.load();
-});
-afterAll(() => workshop.close());
-
-/** A check that hangs has noticed too: the broken library never came to an end. */
-function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  return Promise.race([work, new Promise<never>((_, reject) => setTimeout(reject, ms, new Error('no end')))]);
-}
-
-for (const { id, disaster, check, ...broken } of guards) {
-  const named = broken.from.replaceAll(/\s+/g, ' ').slice(0, 60);
-  verifies(id, `${disaster} (and that is noticed when this guard is broken: ${named})`, async () => {
-    await within(20_000, check(whole));
-    const twin = await workshop.load(broken);
-    await expect(within(5_000, check(twin))).rejects.toThrow();
-  });
-}
+proveGuards(() => new Workshop<Hosting>(hosting), guards);

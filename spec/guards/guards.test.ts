@@ -1,27 +1,26 @@
 // Each guard, and its broken twin: the check holds on the library as it is, and fails when the guard is taken out.
 
-import { afterAll, beforeAll, expect } from 'vitest';
 import type { RequirementId } from '../requirements.js';
-import { verifies } from '../verifies.js';
-import { type GuardCheck, kernelChecks } from './kernel-checks.js';
-import { type Break, type Library, Workshop } from './library.js';
+import { kernelChecks } from './kernel-checks.js';
+import { type Library, Workshop } from './library.js';
 import { lifeChecks } from './life-checks.js';
+import { type Guard, proveGuards } from './prove.js';
 import { storeChecks } from './store-checks.js';
 import { valueChecks } from './value-checks.js';
 
-interface Guard extends Break {
-  readonly id: RequirementId;
-  readonly disaster: string;
-  readonly check: GuardCheck;
-}
-
 const checks = { ...kernelChecks, ...lifeChecks, ...valueChecks, ...storeChecks };
 
-function guard(id: RequirementId, disaster: keyof typeof checks, file: string, from: string, to: string): Guard {
+function guard(
+  id: RequirementId,
+  disaster: keyof typeof checks,
+  file: string,
+  from: string,
+  to: string,
+): Guard<Library> {
   return { id, disaster, file: file.includes('/') ? file : `kernel/${file}`, from, to, check: checks[disaster] };
 }
 
-const guards: readonly Guard[] = [
+const guards: readonly Guard<Library>[] = [
   guard(
     'kernel.ack',
     'a result is reported before it is durable',
@@ -427,25 +426,4 @@ const guards: readonly Guard[] = [
   ),
 ];
 
-let workshop: Workshop;
-let whole: Library;
-
-beforeAll(async () => {
-  workshop = new Workshop();
-  whole = await workshop.load();
-});
-afterAll(() => workshop.close());
-
-/** A check that hangs has noticed too: the broken library never came to an end. */
-function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  return Promise.race([work, new Promise<never>((_, reject) => setTimeout(reject, ms, new Error('no end')))]);
-}
-
-for (const { id, disaster, check, ...broken } of guards) {
-  const named = broken.from.replaceAll(/\s+/g, ' ').slice(0, 60);
-  verifies(id, `${disaster} (and that is noticed when this guard is broken: ${named})`, async () => {
-    await within(20_000, check(whole));
-    const twin = await workshop.load(broken);
-    await expect(within(5_000, check(twin))).rejects.toThrow();
-  });
-}
+proveGuards(() => new Workshop<Library>(), guards);

@@ -94,6 +94,7 @@ export function forgettingStore(): Store {
     },
     blobs: { put: async () => {}, get: async () => undefined },
     snapshots: { load: async () => undefined, save: async () => {} },
+    leases: memoryStore().leases,
     close: async () => {},
   };
 }

@@ -2,6 +2,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'vitest';
+import { soloLeases } from '../../src/journal/leases.js';
 import type { Store } from '../../src/journal/store.js';
 import type { Scope } from '../../src/kernel/scope.js';
 import type { Session } from '../../src/kernel/session.js';
@@ -33,6 +34,7 @@ function forgetful(): Store {
     },
     blobs: { put: async () => {}, get: async () => undefined },
     snapshots: { load: async () => undefined, save: async () => {} },
+    leases: soloLeases,
     close: async () => {},
   };
 }

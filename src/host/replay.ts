@@ -5,6 +5,7 @@
  */
 import type { Clock, Ids } from '../journal/clock.js';
 import { Fault } from '../journal/errors.js';
+import { soloLeases } from '../journal/leases.js';
 import type { Batch, Store } from '../journal/store.js';
 import { same } from '../journal/value.js';
 import type { Loop } from '../kernel/call.js';
@@ -103,6 +104,7 @@ function glassCase(entries: readonly Entry[]): Store {
     },
     blobs: { put: async () => {}, get: async () => undefined },
     snapshots: { load: async () => undefined, save: async () => {} },
+    leases: soloLeases,
     close: async () => {},
   };
 }

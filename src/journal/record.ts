@@ -6,6 +6,7 @@
 import { hash } from 'node:crypto';
 import type { Entry } from '../protocol/entry.js';
 import { Fault } from './errors.js';
+import type { Batch } from './store.js';
 
 export interface SealedRecord {
   readonly first: number;
@@ -39,9 +40,26 @@ export function stored(entry: Entry): Entry {
   return rest;
 }
 
-export function sealRecord(prev: string, first: number, fence: number, entries: readonly Entry[]): SealedRecord {
-  const body = JSON.stringify(entries.map(stored));
-  const count = entries.length;
+/** An append as it is stored: its entries as JSON text. */
+export interface Draft {
+  readonly session: string;
+  readonly fence: number;
+  readonly first: number;
+  readonly count: number;
+  readonly body: string;
+}
+
+/** The append of a batch; a Fault if an entry is not JSON. */
+export function draftOf({ session, fence, first, entries }: Batch): Draft {
+  try {
+    return { session, fence, first, count: entries.length, body: JSON.stringify(entries.map(stored)) };
+  } catch (cause) {
+    const message = `Session "${session}" was not written: entry ${first} is not JSON.`;
+    throw new Fault('STORE_FAILED', message, { session }, cause);
+  }
+}
+
+export function sealRecord(prev: string, { first, count, fence, body }: Draft): SealedRecord {
   return { first, count, fence, prev, hash: link(prev, first, count, fence, body), body };
 }
 

@@ -51,6 +51,7 @@ export function crashingStore(inner: Store, point?: CrashPoint): CrashingStore {
       put: (session, digest, text) => alive(() => inner.blobs.put(session, digest, text)),
       get: (session, digest) => inner.blobs.get(session, digest),
     },
+    leases: inner.leases,
     snapshots: {
       load: (session) => inner.snapshots.load(session),
       save: (session, snapshot) => alive(() => inner.snapshots.save(session, snapshot)),

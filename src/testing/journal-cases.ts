@@ -63,6 +63,21 @@ const bodies: { readonly [name: string]: Body } = {
     }
     strictEqual((await readAll(store, 'a')).length, 2);
   },
+  'the same append again is acknowledged and written once; other content at its place is refused': async (store) => {
+    const claim = await store.journal.claim('a');
+    const sent = [batch('a', claim, 2), batch('a', { ...claim, next: 2 }, 3)];
+    for (const one of sent) await store.journal.append(one);
+    for (const one of sent) await store.journal.append(one);
+    await rejects(store.journal.append(batch('a', claim, 2, 'other')), isFault('STALE_WRITER'));
+    await rejects(store.journal.append(batch('a', claim, 5)), isFault('STALE_WRITER'));
+    await rejects(store.journal.append({ ...batch('a', claim, 2), fence: claim.fence - 1 }), isFault('STALE_WRITER'));
+    deepStrictEqual(await readAll(store, 'a'), [...entries(0, 2), ...entries(2, 3)]);
+    const young = await store.journal.claim('a');
+    for (const one of sent) await store.journal.append(one);
+    await rejects(store.journal.append(batch('a', { ...claim, next: 5 }, 1)), isFault('STALE_WRITER'));
+    await store.journal.append(batch('a', young, 1));
+    strictEqual((await readAll(store, 'a')).length, 6);
+  },
   'a writer that was overtaken cannot write, even at the right place': async (store) => {
     const old = await store.journal.claim('a');
     await store.journal.append(batch('a', old, 2, 'old'));

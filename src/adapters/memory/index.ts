@@ -1,5 +1,6 @@
 /** A store in memory: the same promises as any other while the process lives, and nothing after it. */
 import { Fault } from '../../journal/errors.js';
+import { soloLeases } from '../../journal/leases.js';
 import { stored } from '../../journal/record.js';
 import type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from '../../journal/store.js';
 import type { Entry } from '../../protocol/entry.js';
@@ -34,7 +35,7 @@ class MemoryJournal implements Journal {
   append(batch: Batch): Promise<void> {
     const stream = this.streams.get(batch.session);
     if (stream === undefined || stream.fence !== batch.fence || stream.next !== batch.first) {
-      return Promise.reject(staleWriter(batch, stream));
+      return isWritten(batch, stream) ? DONE : Promise.reject(staleWriter(batch, stream));
     }
     const large = batch.entries.some((entry) => entry.blob !== undefined);
     stream.batches.push(large ? { ...batch, entries: batch.entries.map(stored) } : batch);
@@ -59,6 +60,13 @@ class MemoryJournal implements Journal {
   async remove(session: string): Promise<void> {
     this.streams.delete(session);
   }
+}
+
+/** True if exactly this batch was appended before. */
+function isWritten({ first, fence, entries }: Batch, stream: Stream | undefined): boolean {
+  const batch = stream?.batches[firstHolding(stream.batches, first)];
+  if (batch?.first !== first || batch.fence !== fence) return false;
+  return JSON.stringify(batch.entries) === JSON.stringify(entries.map(stored));
 }
 
 function staleWriter(batch: Batch, stream: Stream | undefined): Fault {
@@ -117,6 +125,7 @@ export function memoryStore(): Store {
     journal: new MemoryJournal(streams),
     blobs: memoryBlobs(streams),
     snapshots: memorySnapshots(streams),
+    leases: soloLeases,
     close: async () => {},
   };
 }

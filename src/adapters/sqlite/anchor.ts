@@ -13,11 +13,12 @@ import {
   openSync,
   readFileSync,
   renameSync,
-  writeFileSync,
+  rmSync,
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { openToAppend, writeNewFile } from './files.js';
 import type { Head } from './heads.js';
 
 export interface Anchored {
@@ -127,7 +128,8 @@ function whole(fold: Fold): string {
 
 function replace(path: string, content: string): void {
   const fresh = `${path}.new`;
-  writeFileSync(fresh, content, { flush: true });
+  rmSync(fresh, { force: true });
+  writeNewFile(fresh, content, { flush: true });
   renameSync(fresh, path);
   // Elsewhere a directory cannot be synced.
   if (process.platform === 'win32') return;
@@ -152,7 +154,7 @@ export class Anchor {
     this.#path = path;
     const content = whole(fold);
     replace(path, content);
-    this.#fd = openSync(path, 'a');
+    this.#fd = openToAppend(path);
     this.#size = Buffer.byteLength(content);
     this.#limit = Math.max(slack, 4 * this.#size);
   }
@@ -196,7 +198,7 @@ export class Anchor {
     if (fold.flaws.length > 0) return;
     const content = whole(fold);
     replace(this.#path, content);
-    const fresh = openSync(this.#path, 'a');
+    const fresh = openToAppend(this.#path);
     closeSync(this.#fd);
     this.#fd = fresh;
     this.#size = Buffer.byteLength(content);

@@ -42,6 +42,8 @@ export interface CommitsOptions {
   readonly now: () => number;
   /** The last commit number that was ever used. */
   readonly commit: number;
+  /** Throws if the database is not at its path any more. */
+  readonly assertPresent: () => void;
 }
 
 /**
@@ -54,12 +56,16 @@ const stagedLimit = 64 << 20;
 /** Failures that say for sure that nothing was committed, so that the store can go on. */
 const passing: ReadonlySet<string> = new Set(['STORE_FULL', 'STORE_READ_ONLY']);
 
+/** Failures after which this process has no business with the file. */
+const final: ReadonlySet<string> = new Set(['OWNERSHIP_LOST', 'STORE_MISSING']);
+
 export class Commits {
   readonly #driver: Driver;
   readonly #path: string;
   readonly #writes: Writes;
   readonly #anchor: Anchor;
   readonly #now: () => number;
+  readonly #assertPresent: () => void;
   readonly #begin: Statement;
   readonly #end: Statement;
   readonly #stats = { commits: 0, operations: 0, refused: 0, checkpoints: 0, compactions: 0 };
@@ -71,13 +77,14 @@ export class Commits {
   #commit: number;
   #stopped: Fault | undefined;
 
-  constructor({ driver, path, writes, anchor, now, commit }: CommitsOptions) {
+  constructor({ driver, path, writes, anchor, now, commit, assertPresent }: CommitsOptions) {
     this.#driver = driver;
     this.#path = path;
     this.#writes = writes;
     this.#anchor = anchor;
     this.#now = now;
     this.#commit = commit;
+    this.#assertPresent = assertPresent;
     this.#begin = driver.prepare('BEGIN IMMEDIATE');
     this.#end = driver.prepare('COMMIT');
   }
@@ -156,8 +163,12 @@ export class Commits {
     const alone = queue.length === 1 && queue[0]?.single === true && this.#staged.size === 0;
     let committing = alone;
     try {
+      this.#assertPresent();
       this.#writes.begin(this.#commit + 1, this.#now());
-      if (!alone) this.#begin.run();
+      if (!alone) {
+        this.#begin.run();
+        this.#writes.assertOwner();
+      }
       for (const { sid, digest, text } of this.#staged.values()) this.#writes.put(sid, digest, text);
       const acks = queue.map((queued) => this.#perform(queued));
       committing = true;
@@ -175,7 +186,7 @@ export class Commits {
     try {
       return queued.perform();
     } catch (error) {
-      if (!(error instanceof Fault)) throw error;
+      if (!(error instanceof Fault) || final.has(error.code)) throw error;
       this.#stats.refused += 1;
       return () => queued.reject(error);
     }
@@ -204,7 +215,7 @@ export class Commits {
     let fault = committing ? this.#judge(error, 'COMMIT to') : faultOf(error, 'A commit to', this.#path);
     const left = this.#rollback();
     if (left !== undefined) fault = faultOf(left, 'ROLLBACK of', this.#path, 'SYNC_FAILED');
-    if (fault.code === 'SYNC_FAILED' || fault.code === 'STORE_DAMAGED') this.stop(fault);
+    if (fault.code === 'SYNC_FAILED' || fault.code === 'STORE_DAMAGED' || final.has(fault.code)) this.stop(fault);
     for (const { reject } of queue) reject(fault);
     // The WAL holds many versions of a page; moved into the database they may leave room to go on.
     if (fault.code === 'STORE_FULL' && this.#pages > 0) this.#maintain('TRUNCATE');
@@ -213,7 +224,7 @@ export class Commits {
   /** The Fault of a failure at the disk itself: what is not known to be harmless counts as a failed sync. */
   #judge(error: unknown, doing: string): Fault {
     const fault = faultOf(error, doing, this.#path);
-    const known = passing.has(fault.code) || fault.code === 'STORE_DAMAGED';
+    const known = passing.has(fault.code) || final.has(fault.code) || fault.code === 'STORE_DAMAGED';
     return known ? fault : faultOf(error, doing, this.#path, 'SYNC_FAILED');
   }
 

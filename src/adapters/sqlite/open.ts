@@ -1,17 +1,18 @@
 /**
- * Opening a store: own the file, bring its schema up to date, check it against its anchor, start a fresh anchor.
+ * Opening the database as its owner: bring its schema up to date, check it against its anchor, start a fresh anchor.
  * Nothing is written to a file whose structure is known to be broken, beyond what SQLite does to open and close it.
  */
-import { mkdirSync, realpathSync, statSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Fault } from '../../journal/errors.js';
 import { Anchor, readAnchor } from './anchor.js';
 import { type Check, type Findings, inspect } from './check.js';
-import { type Driver, openDriver } from './driver.js';
+import { assertWal, connectTo, type Durability, disconnect } from './connection.js';
+import { type Driver, openDriver, whole, wholeOf } from './driver.js';
 import { faultOf, readFault } from './failure.js';
-import { assertWal, type Durability, disown, own } from './owner.js';
+import { assertFiles, ensureFile, makeDataDirectory } from './files.js';
+import { LocalStore } from './local-store.js';
 import { migrate } from './schema.js';
-import { SqliteStore } from './store.js';
 
 export interface SqliteOptions {
   /** What an acknowledged write survives; "fsync" unless told. */
@@ -23,6 +24,8 @@ export interface SqliteOptions {
   /** Another binding of SQLite. */
   readonly driver?: (path: string) => Driver;
   readonly now?: () => number;
+  /** Receives a sentence for the operator when another process has not answered for five seconds. */
+  readonly notify?: (message: string) => void;
 }
 
 const small = 16 << 20;
@@ -33,9 +36,10 @@ const choices: Readonly<Record<string, readonly string[] | 'function'>> = {
   accept: ['loss'],
   driver: 'function',
   now: 'function',
+  notify: 'function',
 };
 
-function checkOptions(options: SqliteOptions): void {
+export function checkOptions(options: SqliteOptions): void {
   for (const [key, value] of Object.entries(options)) {
     const allowed = choices[key];
     if (value === undefined && allowed !== undefined) continue;
@@ -46,7 +50,7 @@ function checkOptions(options: SqliteOptions): void {
   }
 }
 
-/** Bytes of a file without opening it: a descriptor of our own would drop SQLite's lock when it is closed. */
+/** Bytes of a file, without opening it. */
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
@@ -60,15 +64,14 @@ function assertNotEmptied(path: string): void {
   throw new Fault('STORE_DAMAGED', message, { path });
 }
 
-/** The file's one true path, so that its anchor is found whatever link it is opened by. */
-function located(path: string, accept: boolean): string {
+/** The database's one true path, in a directory that is there; nothing that the store uses is a symbolic link. */
+export function locate(path: string): string {
   try {
     const directory = dirname(resolve(path));
-    mkdirSync(directory, { recursive: true });
-    const direct = join(realpathSync(directory), basename(path));
-    const file = statSync(direct, { throwIfNoEntry: false }) === undefined ? direct : realpathSync(direct);
-    if (!accept) assertNotEmptied(file);
-    return file;
+    makeDataDirectory(directory);
+    const database = join(realpathSync(directory), basename(path));
+    assertFiles(database);
+    return database;
   } catch (error) {
     throw faultOf(error, 'Opening', path);
   }
@@ -93,27 +96,37 @@ function examine(driver: Driver, path: string, options: SqliteOptions, now: numb
   }
 }
 
-function release(driver: Driver, path: string): void {
+/** Counts this process as the next owner; a commit of any earlier one is refused from here on. */
+function nextEpoch(driver: Driver): number {
+  driver.exec('UPDATE ownership SET epoch = epoch + 1 WHERE id = 1');
+  const [row] = driver.prepare(`SELECT ${wholeOf('epoch')} FROM ownership WHERE id = 1`).all();
+  return whole(row?.epoch);
+}
+
+function release(driver: Driver): void {
   try {
-    disown(driver, path);
+    disconnect(driver);
   } catch {
     // The reason for giving up is the error to tell.
   }
 }
 
-/** Opens the store in a file, which is made if it is absent; what it found is in `report`. */
-export async function openSqlite(path: string, options: SqliteOptions = {}): Promise<SqliteStore> {
-  checkOptions(options);
-  const file = located(path, options.accept === 'loss');
+/** Opens the database for the process that owns it; it is made if it is absent. What it found is in `report`. */
+export function openLocal(database: string, options: SqliteOptions): LocalStore {
   const { durability = 'fsync', driver: open = openDriver, now = Date.now } = options;
-  const driver = await own(file, durability, open);
+  if (options.accept !== 'loss') assertNotEmptied(database);
+  assertFiles(database);
+  ensureFile(database);
+  const driver = connectTo(database, durability, open);
   try {
-    const findings = examine(driver, file, options, now());
-    const anchor = new Anchor(`${file}.anchor`, findings.fold);
-    if (findings.unwritable === undefined) driver.exec('DELETE FROM removals');
-    return new SqliteStore({ driver, path: file, anchor, findings, now });
+    const findings = examine(driver, database, options, now());
+    const writable = findings.unwritable === undefined;
+    const epoch = writable ? nextEpoch(driver) : 0;
+    const anchor = new Anchor(`${database}.anchor`, findings.fold);
+    if (writable) driver.exec('DELETE FROM removals');
+    return new LocalStore({ driver, path: database, anchor, findings, now, epoch });
   } catch (error) {
-    release(driver, file);
-    throw faultOf(error, 'Opening', file);
+    release(driver);
+    throw faultOf(error, 'Opening', database);
   }
 }

@@ -17,6 +17,7 @@ export interface Migration {
  * Where a session ends is told by its last record and by nothing else, so an append touches one page.
  * `blobs` keeps its rowid: with bodies of some kilobytes that took half the time of a clustered table.
  * `removals` tells a session that was removed just before the process ended from one that was lost.
+ * `ownership.epoch` counts the owners: a commit of an earlier one is refused. `peers` are the processes with leases.
  */
 export const migrations: readonly Migration[] = [
   {
@@ -32,6 +33,13 @@ CREATE TABLE blobs (sid INTEGER NOT NULL, digest TEXT NOT NULL, body TEXT NOT NU
 CREATE TABLE snapshots (
   sid INTEGER PRIMARY KEY, next INTEGER NOT NULL, tail TEXT NOT NULL, state TEXT NOT NULL, check_sum TEXT NOT NULL);
 CREATE TABLE removals (sid INTEGER PRIMARY KEY, commit_no INTEGER NOT NULL);`,
+  },
+  {
+    name: 'ownership',
+    sql: `
+CREATE TABLE ownership (id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL);
+INSERT INTO ownership (id, epoch) VALUES (1, 0);
+CREATE TABLE peers (id TEXT PRIMARY KEY, pid INTEGER NOT NULL, start TEXT NOT NULL);`,
   },
 ];
 

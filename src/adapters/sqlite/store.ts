@@ -1,223 +1,194 @@
 /**
- * The store: the ports of the kernel over one SQLite file. It only puts together: what is written goes through the
- * group commit, what is read is verified, and a session with damage is refused before either.
+ * The store as every process sees it. The first process owns the database and serves it; the others are its clients; when the
+ * owner goes, one of them takes over. Which of the two this process is may change at any time, and no caller notices: an operation
+ * whose answer was lost with a connection is asked for again, because every operation may be repeated.
  */
 import { Fault } from '../../journal/errors.js';
-import { digest } from '../../journal/record.js';
-import type { Blobs, Journal, Listed, Snapshots, Store } from '../../journal/store.js';
-import type { Anchor } from './anchor.js';
-import { BlobRows } from './blobs.js';
-import type { Findings, Report } from './check.js';
-import { Commits, type Stats } from './commits.js';
-import type { Driver, Row } from './driver.js';
-import { faultOf, readFault } from './failure.js';
-import { Heads, headOf, type Owned, ownedColumns, ownedOf } from './heads.js';
-import { disown } from './owner.js';
-import { readEntries } from './read.js';
-import { Records } from './records.js';
-import { SnapshotRows } from './snapshot.js';
-import { Writes } from './writes.js';
+import { draftOf } from '../../journal/record.js';
+import type { Claim, Journal, Leases, Listed, Snapshot, Store } from '../../journal/store.js';
+import { protectStore } from '../../journal/store-files.js';
+import type { Entry } from '../../protocol/entry.js';
+import type { Report } from './check.js';
+import type { Stats } from './commits.js';
+import type { LocalStore } from './local-store.js';
+import { Membership } from './membership.js';
+import { checkOptions, locate, type SqliteOptions } from './open.js';
+import { PendingBlobs } from './pending-blobs.js';
 
-export interface StoreParts {
-  readonly driver: Driver;
-  readonly path: string;
-  readonly anchor: Anchor;
-  readonly findings: Findings;
-  readonly now: () => number;
+/** The process that owns a store. */
+export interface Owner {
+  readonly pid: number;
+  /** True if it is this process. */
+  readonly here: boolean;
 }
 
-/** SQLite takes no text over 10^9 bytes; no character has more than three. */
-const longest = 3 * 10 ** 8;
-
-function checkName(session: string): void {
-  if (session.length > 0 && session.length <= 256 && !/[\p{Cc}\p{Cs}]/u.test(session)) return;
-  const message = `${JSON.stringify(session.slice(0, 64))} cannot name a session: a name has 1 to 256 characters and no control characters.`;
-  throw new Fault('STORE_FAILED', message, { session: session.slice(0, 64) });
-}
-
-export class SqliteStore implements Store {
-  readonly journal: Journal;
-  readonly blobs: Blobs;
-  readonly snapshots: Snapshots;
-  /** What opening the store found. */
+/** A store in an SQLite file that any number of processes of one user share. */
+export interface SqliteStore extends Store {
+  /** What the owner found when it opened the file. */
   readonly report: Report;
+  readonly owner: Owner;
+  /** Counts since this process became the owner; all zero in a client. */
+  stats(): Stats;
+}
+
+const NO_STATS: Stats = { commits: 0, operations: 0, refused: 0, checkpoints: 0, compactions: 0 };
+
+interface Page {
+  readonly entries: readonly Entry[];
+  readonly more: boolean;
+}
+
+/**
+ * Opens the store in a file, which is made if it is absent. If another process has it open, the two share it.
+ *
+ * @example
+ * const store = await openSqlite('.rondo/journal.db');
+ */
+export async function openSqlite(path: string, options: SqliteOptions = {}): Promise<SqliteStore> {
+  checkOptions(options);
+  const database = locate(path);
+  protectStore(database);
+  const store = new SharedStore(database, options);
+  await store.ready();
+  return store;
+}
+
+class SharedStore implements SqliteStore {
+  readonly journal: Journal;
+  readonly blobs: Store['blobs'];
+  readonly snapshots: Store['snapshots'];
+  readonly leases: Leases;
   readonly #path: string;
-  readonly #driver: Driver;
-  readonly #anchor: Anchor;
-  readonly #findings: Findings;
-  readonly #records: Records;
-  readonly #heads: Heads;
-  readonly #writes: Writes;
-  readonly #commits: Commits;
+  readonly #members: Membership;
+  readonly #pending = new PendingBlobs();
   #closing: Promise<void> | undefined;
 
-  constructor({ driver, path, anchor, findings, now }: StoreParts) {
-    const { commit, sid } = findings.fold;
-    this.#path = path;
-    this.#driver = driver;
-    this.#anchor = anchor;
-    this.#findings = findings;
-    this.report = findings.report;
-    this.#records = new Records(driver);
-    this.#heads = new Heads(driver, this.#records);
-    this.#writes = new Writes(driver, this.#heads, sid);
-    this.#commits = new Commits({ driver, path, writes: this.#writes, anchor, now, commit });
+  constructor(database: string, options: SqliteOptions) {
+    this.#path = database;
+    this.#members = new Membership(database, options);
+    this.leases = this.#members.leases;
     this.journal = this.#journal();
-    this.blobs = this.#blobs(new BlobRows(driver));
-    this.snapshots = this.#snapshots(new SnapshotRows(driver));
+    this.blobs = this.#blobs();
+    this.snapshots = this.#snapshots();
+  }
+
+  /** Becomes the owner or a client of it. */
+  async ready(): Promise<void> {
+    await this.#members.role();
+  }
+
+  get report(): Report {
+    return this.#members.report;
+  }
+
+  get owner(): Owner {
+    const { pid } = this.#members.owner;
+    return { pid, here: this.#members.local !== undefined };
   }
 
   stats(): Stats {
-    return this.#commits.stats();
+    return this.#members.local?.stats() ?? NO_STATS;
   }
 
-  /** Commits what is queued, then gives the file back; what comes later is refused. */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
+    this.#closing ??= this.#members.close(
+      new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }),
+    );
     return this.#closing;
   }
 
-  async #close(): Promise<void> {
-    this.#commits.flush();
-    const failed = this.#commits.stopped !== undefined;
-    this.#commits.stop(new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }));
-    const chores = [
-      () => failed || this.#anchor.compact(),
-      () => this.#anchor.close(),
-      () => disown(this.#driver, this.#path),
-    ];
-    const faults = chores.map((chore) => this.#attempt(chore));
-    // Without room for the chores, all that was acknowledged is still safe, in the WAL.
-    const fault = faults.find((found) => found !== undefined && found.code !== 'STORE_FULL');
-    if (fault !== undefined) throw fault;
-  }
-
-  #attempt(chore: () => unknown): Fault | undefined {
-    try {
-      chore();
-      return undefined;
-    } catch (error) {
-      return faultOf(error, 'Closing', this.#path);
-    }
-  }
-
   #journal(): Journal {
-    const source = {
-      path: this.#path,
-      heads: this.#heads,
-      records: this.#records,
-      guard: (session: string): void => this.#readable(session),
-    };
+    const members = this.#members;
     return {
-      claim: async (session) => {
-        checkName(session);
-        this.#writable(session);
-        return this.#commits.push(() => this.#writes.claim(session), true);
+      claim: (session) =>
+        members.perform(
+          (store) => store.journal.claim(session),
+          (client) => client.request('claim', { session }) as Promise<Claim>,
+        ),
+      append: (batch) => {
+        const { local } = members;
+        // The hot path of the owner: no promise more than the store's own.
+        if (local !== undefined && this.#pending.isEmpty) return local.journal.append(batch);
+        return this.#append(batch);
       },
-      // Judged inside the commit: this is the hot path, and an async function here would cost two more turns.
-      append: (batch) =>
-        this.#commits.push(() => {
-          this.#writable(batch.session);
-          this.#writes.append(batch);
-        }, true),
-      read: (session, from) => readEntries(source, session, from),
-      list: async () => this.#list(),
-      remove: async (session) => this.#remove(session),
+      read: (session, from) => members.local?.journal.read(session, from) ?? this.#read(session, from),
+      list: () =>
+        members.perform(
+          (store) => store.journal.list(),
+          (client) => client.request('list', {}) as Promise<readonly Listed[]>,
+        ),
+      remove: (session) =>
+        members.perform(
+          (store) => store.journal.remove(session),
+          async (client) => void (await client.request('remove', { session })),
+        ),
     };
   }
 
-  #blobs(rows: BlobRows): Blobs {
-    return {
-      put: async (session, name, text) => {
-        this.#writable(session);
-        const head = this.#reading(() => this.#heads.find(session));
-        if (head === undefined) {
-          throw new Fault('STALE_WRITER', `Session "${session}" is not there: claim it before it is written.`, {
-            session,
-          });
-        }
-        if (text.length > longest || digest(text) !== name) {
-          const flaw = text.length > longest ? 'is too large' : 'does not fit its digest';
-          throw new Fault('STORE_FAILED', `The value ${name} of session "${session}" ${flaw}.`, {
-            session,
-            digest: name,
-          });
-        }
-        this.#commits.stage(head.sid, name, text);
-      },
-      get: async (session, name) => {
-        this.#readable(session);
-        return this.#reading(() => {
-          const head = this.#heads.find(session);
-          return head && (this.#commits.staged(head.sid, name) ?? rows.get(session, head.sid, name));
-        });
-      },
-    };
-  }
-
-  #snapshots(rows: SnapshotRows): Snapshots {
-    return {
-      load: async (session) => {
-        this.#readable(session);
-        const head = this.#reading(() => this.#heads.find(session));
-        return head && rows.load(head.sid);
-      },
-      save: async (session, snapshot) => {
-        this.#writable(session);
-        return this.#commits.push(() => this.#writes.save(session, snapshot), true);
-      },
-    };
-  }
-
-  /** A session that is refused is listed too: whoever takes up all sessions must meet its Fault. */
-  #list(): readonly Listed[] {
-    this.#running();
-    const { refusals } = this.#findings;
-    const sql = `SELECT ${ownedColumns} FROM sessions ORDER BY sessions.sid`;
-    const sound = (rows: readonly Row[]): Owned[] => rows.map(ownedOf).flatMap((row) => (row.sound ? [row.owned] : []));
-    return this.#reading(() => {
-      const used = sound(this.#driver.prepare(sql).all()).filter(({ name }) => !refusals.has(name));
-      const listed = used.map((owned) => ({
-        session: owned.name,
-        next: headOf(owned, this.#records.tail(owned.sid)).next,
-      }));
-      return [...listed, ...Array.from(refusals.keys(), (session) => ({ session, next: 0 }))];
-    });
-  }
-
-  /** Removing is the one thing that may be done to a session that is refused. */
-  async #remove(session: string): Promise<void> {
-    this.#running();
-    this.#unbroken();
-    const sids = this.#findings.refusals.get(session)?.sids;
-    await this.#commits.push(() => this.#writes.remove(session, sids), false);
-    this.#findings.refusals.delete(session);
-  }
-
-  #running(): void {
-    if (this.#commits.stopped !== undefined) throw this.#commits.stopped;
-  }
-
-  #unbroken(): void {
-    if (this.#findings.unwritable !== undefined) throw this.#findings.unwritable;
-  }
-
-  #readable(session: string): void {
-    this.#running();
-    const refusal = this.#findings.refusals.get(session);
-    if (refusal !== undefined) throw refusal.fault;
-  }
-
-  #writable(session: string): void {
-    this.#readable(session);
-    this.#unbroken();
-  }
-
-  #reading<T>(read: () => T): T {
+  /** The large values that the entries name travel with them: an owner that dies before its commit loses both or neither. */
+  async #append(batch: Parameters<Journal['append']>[0]): Promise<void> {
+    const draft = draftOf(batch);
+    const { session } = batch;
+    const blobs = this.#pending.take(session);
     try {
-      return read();
-    } catch (error) {
-      throw readFault(error, this.#path);
+      await this.#members.perform(
+        async (store) => {
+          for (const [digest, text] of blobs) await store.blobs.put(session, digest, text);
+          await store.append(draft);
+        },
+        async (client) => {
+          await client.request('append', blobs.length === 0 ? draft : { ...draft, blobs });
+        },
+      );
+    } finally {
+      // A writer whose append failed is done; the next one brings its values again.
+      this.#pending.forget(session, blobs);
     }
+  }
+
+  /** Reads page by page; after a change of the owner it goes on where it was. */
+  async *#read(session: string, from: number): AsyncGenerator<readonly Entry[]> {
+    for (let next = from; ; ) {
+      const page: Page | LocalStore = await this.#members.perform<Page | LocalStore>(
+        async (store) => store,
+        async (client) => (await client.request('read', { session, from: next })) as Page,
+      );
+      if (!('entries' in page)) return yield* page.journal.read(session, next);
+      if (page.entries.length > 0) yield page.entries;
+      next += page.entries.length;
+      if (!page.more) return;
+    }
+  }
+
+  #blobs(): Store['blobs'] {
+    const members = this.#members;
+    return {
+      put: (session, digest, text) => {
+        if (members.local !== undefined) return members.local.blobs.put(session, digest, text);
+        return this.#pending.add(session, digest, text);
+      },
+      get: async (session, digest) =>
+        this.#pending.get(session, digest) ??
+        (await members.perform(
+          (store) => store.blobs.get(session, digest),
+          async (client) => ((await client.request('get', { session, digest })) as string | null) ?? undefined,
+        )),
+    };
+  }
+
+  #snapshots(): Store['snapshots'] {
+    const members = this.#members;
+    return {
+      load: (session) =>
+        members.perform(
+          (store) => store.snapshots.load(session),
+          async (client) => ((await client.request('load', { session })) as Snapshot | null) ?? undefined,
+        ),
+      save: (session, snapshot) =>
+        members.perform(
+          (store) => store.snapshots.save(session, snapshot),
+          async (client) => void (await client.request('save', { session, snapshot })),
+        ),
+    };
   }
 }

@@ -5,12 +5,13 @@
  * that is thrown ends the transaction.
  */
 import { Fault } from '../../journal/errors.js';
-import { type SealedRecord, sealRecord } from '../../journal/record.js';
-import type { Batch, Claim, Snapshot } from '../../journal/store.js';
-import type { Driver, Statement } from './driver.js';
+import { type Draft, type SealedRecord, sealRecord } from '../../journal/record.js';
+import type { Claim, Snapshot } from '../../journal/store.js';
+import { type Driver, type Statement, whole, wholeOf } from './driver.js';
 import { resultCode } from './failure.js';
 import { type Head, type Heads, headOf, type Owned, ownedSum } from './heads.js';
-import { damagedAt, idOf, lastSid, span } from './records.js';
+import type { ProcessId } from './owner/process.js';
+import { damagedAt, idOf, lastSid, type Records, span } from './records.js';
 import { snapshotSum } from './snapshot.js';
 
 const constraint = 19;
@@ -28,23 +29,29 @@ interface Statements {
   readonly removeSnapshot: Statement;
   readonly noteRemoval: Statement;
   readonly forgetRemovals: Statement;
+  readonly insertPeer: Statement;
+  readonly removePeer: Statement;
+  readonly selectEpoch: Statement;
 }
+
+/** A condition on every statement that may be committed by itself: only the owner of this epoch writes. */
+const owned = '(SELECT epoch FROM ownership WHERE id = 1) = ?';
 
 function prepare(driver: Driver): Statements {
   return {
     insertSession: driver.prepare(
-      'INSERT INTO sessions (sid, name, fence, commit_no, check_sum) VALUES (?, ?, ?, ?, ?)',
+      `INSERT INTO sessions (sid, name, fence, commit_no, check_sum) SELECT ?, ?, ?, ?, ? WHERE ${owned}`,
     ),
     claimSession: driver.prepare(
-      'UPDATE sessions SET fence = ?, commit_no = ?, check_sum = ? WHERE sid = ? AND fence = ?',
+      `UPDATE sessions SET fence = ?, commit_no = ?, check_sum = ? WHERE sid = ? AND fence = ? AND ${owned}`,
     ),
     insertRecord: driver.prepare(
       `INSERT INTO records (id, count, fence, at, commit_no, prev, hash, body)
-       SELECT ?, ?, fence, ?, ?, ?, ?, ? FROM sessions WHERE sid = ? AND fence = ?`,
+       SELECT ?, ?, fence, ?, ?, ?, ?, ? FROM sessions WHERE sid = ? AND fence = ? AND ${owned}`,
     ),
     insertBlob: driver.prepare('INSERT OR IGNORE INTO blobs (sid, digest, body) VALUES (?, ?, ?)'),
     saveSnapshot: driver.prepare(
-      'INSERT OR REPLACE INTO snapshots (sid, next, tail, state, check_sum) VALUES (?, ?, ?, ?, ?)',
+      `INSERT OR REPLACE INTO snapshots (sid, next, tail, state, check_sum) SELECT ?, ?, ?, ?, ? WHERE ${owned}`,
     ),
     removeSession: driver.prepare('DELETE FROM sessions WHERE sid = ?'),
     removeRecords: driver.prepare('DELETE FROM records WHERE id >= ? AND id < ?'),
@@ -52,32 +59,34 @@ function prepare(driver: Driver): Statements {
     removeSnapshot: driver.prepare('DELETE FROM snapshots WHERE sid = ?'),
     noteRemoval: driver.prepare('INSERT OR REPLACE INTO removals (sid, commit_no) VALUES (?, ?)'),
     forgetRemovals: driver.prepare('DELETE FROM removals WHERE commit_no < ?'),
+    insertPeer: driver.prepare('INSERT OR REPLACE INTO peers (id, pid, start) VALUES (?, ?, ?)'),
+    removePeer: driver.prepare('DELETE FROM peers WHERE id = ?'),
+    selectEpoch: driver.prepare(`SELECT ${wholeOf('epoch')} FROM ownership WHERE id = 1`),
   };
 }
 
-function stale(batch: Batch, found: Head | undefined): Fault {
-  const { session, fence, first } = batch;
+function stale(draft: Draft, found: Head | undefined): Fault {
+  const { session, fence, first } = draft;
   const is = found === undefined ? 'the session is not there' : `fence ${found.fence} and next entry ${found.next}`;
   const message = `Session "${session}" was not written: the writer has fence ${fence} and entry ${first}, the store has ${is}. Claim it again.`;
   const has = found === undefined ? null : { fence: found.fence, next: found.next };
   return new Fault('STALE_WRITER', message, { session, expected: { fence, next: first }, found: has });
 }
 
-function sealed({ session, first, fence, entries }: Batch, head: Head): SealedRecord {
-  try {
-    return sealRecord(head.hash, first, fence, entries);
-  } catch (cause) {
-    throw new Fault(
-      'STORE_FAILED',
-      `Session "${session}" was not written: entry ${first} is not JSON.`,
-      { session },
-      cause,
-    );
-  }
+export interface WritesOptions {
+  readonly driver: Driver;
+  readonly heads: Heads;
+  readonly records: Records;
+  /** The highest session number ever given. */
+  readonly sid: number;
+  /** The owner's epoch: writes are refused once the database holds another. */
+  readonly epoch: number;
 }
 
 export class Writes {
   readonly #heads: Heads;
+  readonly #records: Records;
+  readonly #epoch: number;
   readonly #do: Statements;
   readonly #drafts = new Map<string, Head | undefined>();
   readonly #gone = new Set<string>();
@@ -89,9 +98,10 @@ export class Writes {
   /** Pages that this transaction may have added to the WAL, by estimate. */
   #pages = 0;
 
-  /** `sid` is the highest ever given. */
-  constructor(driver: Driver, heads: Heads, sid: number) {
+  constructor({ driver, heads, records, sid, epoch }: WritesOptions) {
     this.#heads = heads;
+    this.#records = records;
+    this.#epoch = epoch;
     this.#do = prepare(driver);
     this.#sid = sid;
   }
@@ -133,32 +143,56 @@ export class Writes {
     const head = this.#find(name);
     if (head === undefined) return this.#create(name);
     const next: Head = { ...head, fence: head.fence + 1, commit: this.#commit };
-    const changed = this.#do.claimSession.run(next.fence, next.commit, ownedSum(next), head.sid, head.fence);
-    if (changed !== 1) throw damagedAt(name, head.next, 'its row is not the one that was read');
+    const { claimSession } = this.#do;
+    const changed = claimSession.run(next.fence, next.commit, ownedSum(next), head.sid, head.fence, this.#epoch);
+    if (changed !== 1) {
+      this.assertOwner();
+      throw damagedAt(name, head.next, 'its row is not the one that was read');
+    }
     this.#change(next, 0);
     return { fence: next.fence, next: next.next };
   }
 
-  append(batch: Batch): void {
-    const head = this.#find(batch.session);
-    const { fence, first, entries } = batch;
-    if (entries.length === 0) throw new Fault('STORE_FAILED', `Session "${batch.session}" was given nothing to write.`);
-    if (head === undefined || head.fence !== fence || head.next !== first) throw stale(batch, head);
-    if (first + entries.length > span) {
-      throw new Fault(
-        'STORE_FULL',
-        `Session "${batch.session}" has ${first} entries and can have no more than ${span}.`,
-      );
+  append(draft: Draft): void {
+    const { session, fence, first, count, body } = draft;
+    const head = this.#find(session);
+    if (count === 0) throw new Fault('STORE_FAILED', `Session "${session}" was given nothing to write.`);
+    if (head === undefined || head.fence !== fence || head.next !== first) {
+      if (head !== undefined && this.#isWritten(draft, head)) return;
+      throw stale(draft, head);
     }
-    const record = sealed(batch, head);
+    if (first + count > span) {
+      throw new Fault('STORE_FULL', `Session "${session}" has ${first} entries and can have no more than ${span}.`);
+    }
+    const record = sealRecord(head.hash, draft);
     // The row is asked once more: who lost the session since its head was read writes nothing.
-    if (!this.#insert(batch, head.sid, record)) {
-      this.#heads.forget(batch.session);
-      throw stale(batch, undefined);
+    if (!this.#insert(session, head.sid, record)) {
+      this.assertOwner();
+      this.#heads.forget(session);
+      throw stale(draft, undefined);
     }
     const { sid, name } = head;
-    const { count, hash, body } = record;
-    this.#change({ sid, name, fence, next: first + count, hash, commit: this.#commit }, body.length);
+    this.#change({ sid, name, fence, next: first + count, hash: record.hash, commit: this.#commit }, body.length);
+  }
+
+  /** Throws OWNERSHIP_LOST if another process has become the owner. */
+  assertOwner(): void {
+    const [row] = this.#do.selectEpoch.all();
+    const epoch = whole(row?.epoch);
+    if (epoch === this.#epoch) return;
+    const message = `Another process owns the store now (owner ${epoch}; this process was owner ${this.#epoch}). Nothing of this commit was written.`;
+    throw new Fault('OWNERSHIP_LOST', message, { epoch, own: this.#epoch });
+  }
+
+  /** Records a process that holds leases, so that the next owner waits for it. */
+  addPeer(id: string, { pid, start }: ProcessId): void {
+    this.#do.insertPeer.run(id, pid, start);
+    this.#pages += 1;
+  }
+
+  removePeer(id: string): void {
+    this.#do.removePeer.run(id);
+    this.#pages += 1;
   }
 
   /** Removes all of a session; `sids` is for one whose row can no longer be found by its name. */
@@ -190,7 +224,8 @@ export class Writes {
     const head = this.#find(name);
     if (head === undefined) return;
     const body = JSON.stringify(state);
-    this.#do.saveSnapshot.run(head.sid, next, tail, body, snapshotSum(head.sid, next, tail, body));
+    const checkSum = snapshotSum(head.sid, next, tail, body);
+    if (this.#do.saveSnapshot.run(head.sid, next, tail, body, checkSum, this.#epoch) !== 1) this.assertOwner();
     this.#pages += 2 + Math.ceil(body.length / 4000);
   }
 
@@ -208,17 +243,26 @@ export class Writes {
       throw new Fault('STORE_FULL', `The store has had ${lastSid} sessions and can have no more.`);
     const sid = ++this.#sid;
     const owned: Owned = { sid, name, fence: this.#floor + 1, commit: this.#commit };
-    this.#do.insertSession.run(sid, name, owned.fence, owned.commit, ownedSum(owned));
+    const { insertSession } = this.#do;
+    if (insertSession.run(sid, name, owned.fence, owned.commit, ownedSum(owned), this.#epoch) !== 1) this.assertOwner();
     const head = headOf(owned, undefined);
     this.#change(head, 0);
     return { fence: head.fence, next: head.next };
   }
 
-  /** Whether the record was written: only the newest claim of its session may. */
-  #insert({ session }: Batch, sid: number, { first, count, fence, prev, hash, body }: SealedRecord): boolean {
+  /** True if exactly this append was written before: its acknowledgement was lost, and it is asked for again. */
+  #isWritten({ fence, first, count, body }: Draft, { sid, next }: Head): boolean {
+    if (first + count > next) return false;
+    const [record] = this.#records.page(sid, first, first + 1);
+    return record?.fence === fence && record.count === count && record.body === body;
+  }
+
+  /** False if the record was not written: only the newest claim of its session may, and only the owner. */
+  #insert(session: string, sid: number, { first, count, fence, prev, hash, body }: SealedRecord): boolean {
+    const { insertRecord } = this.#do;
     try {
       const id = idOf(sid, first);
-      return this.#do.insertRecord.run(id, count, this.#at, this.#commit, prev, hash, body, sid, fence) === 1;
+      return insertRecord.run(id, count, this.#at, this.#commit, prev, hash, body, sid, fence, this.#epoch) === 1;
     } catch (error) {
       const code = resultCode(error);
       if (code === constraint) throw damagedAt(session, first, 'a record is there already');

@@ -1,0 +1,69 @@
+/**
+ * The one connection to the database file. WAL is entered with normal locking, so that there is a shared-memory file, and only
+ * then made exclusive: transactions cost no locks, and yet a process that lost ownership sees the new owner's commits, and with
+ * them the new epoch.
+ */
+import { Fault } from '../../journal/errors.js';
+import { type Driver, text } from './driver.js';
+import { faultOf } from './failure.js';
+
+/**
+ * "fsync": an acknowledged write survives the loss of power. "os": it survives the end of the process, and is lost
+ * with the last moments before a loss of power.
+ */
+export type Durability = 'fsync' | 'os';
+
+const setup = (durability: Durability): readonly string[] => [
+  'PRAGMA busy_timeout=0',
+  'PRAGMA trusted_schema=OFF',
+  'PRAGMA cell_size_check=ON',
+  'PRAGMA mmap_size=0',
+  'PRAGMA secure_delete=ON',
+  'PRAGMA journal_mode=WAL',
+  `PRAGMA synchronous=${durability === 'fsync' ? 'FULL' : 'NORMAL'}`,
+  'PRAGMA wal_autocheckpoint=0',
+  // Reads the WAL and takes part in its shared memory; only then the locks are kept.
+  'BEGIN IMMEDIATE',
+  'COMMIT',
+  'PRAGMA locking_mode=EXCLUSIVE',
+  'BEGIN IMMEDIATE',
+  'COMMIT',
+];
+
+/** Opens the file for its owner. */
+export function connectTo(path: string, durability: Durability, open: (path: string) => Driver): Driver {
+  try {
+    const driver = open(path);
+    try {
+      for (const sql of setup(durability)) driver.exec(sql);
+    } catch (error) {
+      driver.close();
+      throw error;
+    }
+    return driver;
+  } catch (error) {
+    throw faultOf(error, 'Opening', path);
+  }
+}
+
+/** Checkpoints, gives the locks back and closes. */
+export function disconnect(driver: Driver): void {
+  try {
+    // A libsql connection lives on until its statements are collected, so the locks must be given back by hand.
+    driver.exec('PRAGMA locking_mode=NORMAL');
+    driver.exec('PRAGMA journal_mode=DELETE');
+    driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
+  } finally {
+    driver.close();
+  }
+}
+
+/** Refuses a file system on which SQLite could not keep a WAL. */
+export function assertWal(driver: Driver, path: string): void {
+  const [row] = driver.prepare('PRAGMA journal_mode').all();
+  const mode = text(row?.journal_mode);
+  if (mode === 'wal') return;
+  throw new Fault('STORE_FAILED', `${path} cannot be kept with a write-ahead log here (journal mode "${mode}").`, {
+    path,
+  });
+}

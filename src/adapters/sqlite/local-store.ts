@@ -1,0 +1,278 @@
+/**
+ * The store in the process that owns it: the ports of the kernel over one SQLite file. It only puts together: what is written
+ * goes through the group commit, what is read is verified, and a session with damage is refused before either.
+ */
+import { statSync } from 'node:fs';
+import { Fault } from '../../journal/errors.js';
+import { type Draft, digest, draftOf } from '../../journal/record.js';
+import type { Blobs, Journal, Listed, Snapshots } from '../../journal/store.js';
+import type { Anchor } from './anchor.js';
+import { BlobRows } from './blobs.js';
+import type { Findings, Report } from './check.js';
+import { Commits, type Stats } from './commits.js';
+import { disconnect } from './connection.js';
+import { type Driver, type Row, text, textOf, whole, wholeOf } from './driver.js';
+import { faultOf, readFault } from './failure.js';
+import { Heads, headOf, type Owned, ownedColumns, ownedOf } from './heads.js';
+import type { ProcessId } from './owner/process.js';
+import { readEntries } from './read.js';
+import { Records } from './records.js';
+import { SnapshotRows } from './snapshot.js';
+import { Writes } from './writes.js';
+
+export interface StoreParts {
+  readonly driver: Driver;
+  readonly path: string;
+  readonly anchor: Anchor;
+  readonly findings: Findings;
+  readonly now: () => number;
+  /** Which owner of the database this process is, counted from the first. */
+  readonly epoch: number;
+}
+
+/** SQLite takes no text over 10^9 bytes; no character has more than three. */
+const longest = 3 * 10 ** 8;
+
+function checkName(session: string): void {
+  if (session.length > 0 && session.length <= 256 && !/[\p{Cc}\p{Cs}]/u.test(session)) return;
+  const message = `${JSON.stringify(session.slice(0, 64))} cannot name a session: a name has 1 to 256 characters and no control characters.`;
+  throw new Fault('STORE_FAILED', message, { session: session.slice(0, 64) });
+}
+
+/** A check that the database is still the file at its path: one that was removed would take commits nobody can ever read. */
+function presence(path: string): () => void {
+  const { dev, ino } = statSync(path);
+  return () => {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found?.ino === ino && found.dev === dev) return;
+    const message = `${path} was ${found === undefined ? 'removed' : 'replaced'} while it was open. Nothing more is written; restore it, and open it again.`;
+    throw new Fault('STORE_MISSING', message, { path });
+  };
+}
+
+export class LocalStore {
+  readonly journal: Journal;
+  readonly blobs: Blobs;
+  readonly snapshots: Snapshots;
+  /** What opening the store found. */
+  readonly report: Report;
+  readonly #path: string;
+  readonly #driver: Driver;
+  readonly #anchor: Anchor;
+  readonly #findings: Findings;
+  readonly #records: Records;
+  readonly #heads: Heads;
+  readonly #writes: Writes;
+  readonly #commits: Commits;
+  #closing: Promise<void> | undefined;
+
+  constructor({ driver, path, anchor, findings, now, epoch }: StoreParts) {
+    const { commit, sid } = findings.fold;
+    this.#path = path;
+    this.#driver = driver;
+    this.#anchor = anchor;
+    this.#findings = findings;
+    this.report = findings.report;
+    this.#records = new Records(driver);
+    this.#heads = new Heads(driver, this.#records);
+    this.#writes = new Writes({ driver, heads: this.#heads, records: this.#records, sid, epoch });
+    const assertPresent = presence(path);
+    this.#commits = new Commits({ driver, path, writes: this.#writes, anchor, now, commit, assertPresent });
+    this.journal = this.#journal();
+    this.blobs = this.#blobs(new BlobRows(driver));
+    this.snapshots = this.#snapshots(new SnapshotRows(driver));
+  }
+
+  stats(): Stats {
+    return this.#commits.stats();
+  }
+
+  /** Why nothing is accepted any more, if so. */
+  get stopped(): Fault | undefined {
+    return this.#commits.stopped;
+  }
+
+  /** The processes that held leases under the last owner, by their ids. */
+  peers(): ReadonlyMap<string, ProcessId> {
+    const columns = `${textOf('id')}, ${wholeOf('pid')}, ${textOf('start')}`;
+    const rows = this.#reading(() => this.#driver.prepare(`SELECT ${columns} FROM peers`).all());
+    return new Map(rows.map((row) => [text(row.id), { pid: whole(row.pid), start: text(row.start) }]));
+  }
+
+  addPeer(id: string, process: ProcessId): Promise<void> {
+    return this.#commits.push(() => this.#writes.addPeer(id, process), false);
+  }
+
+  removePeer(id: string): Promise<void> {
+    return this.#commits.push(() => this.#writes.removePeer(id), false);
+  }
+
+  /** Writes an append whose entries are JSON text already. Judged inside the commit: this is the hot path. */
+  append(draft: Draft): Promise<void> {
+    return this.#commits.push(() => {
+      this.#writable(draft.session);
+      this.#writes.append(draft);
+    }, true);
+  }
+
+  /** True if the session has entries behind this one. */
+  hasAfter(session: string, seq: number): boolean {
+    return (this.#heads.find(session)?.next ?? 0) > seq + 1;
+  }
+
+  /** Commits what is queued, at once. */
+  flush(): void {
+    this.#commits.flush();
+  }
+
+  /** Commits what is queued, then gives the file back; what comes later is refused. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#commits.flush();
+    const failed = this.#commits.stopped !== undefined;
+    this.#commits.stop(new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }));
+    const chores = [
+      () => failed || this.#anchor.compact(),
+      () => this.#anchor.close(),
+      () => disconnect(this.#driver),
+    ];
+    const faults = chores.map((chore) => this.#attempt(chore));
+    // Without room for the chores, all that was acknowledged is still safe, in the WAL.
+    const fault = faults.find((found) => found !== undefined && found.code !== 'STORE_FULL');
+    if (fault !== undefined) throw fault;
+  }
+
+  #attempt(chore: () => unknown): Fault | undefined {
+    try {
+      chore();
+      return undefined;
+    } catch (error) {
+      return faultOf(error, 'Closing', this.#path);
+    }
+  }
+
+  #journal(): Journal {
+    const source = {
+      path: this.#path,
+      heads: this.#heads,
+      records: this.#records,
+      guard: (session: string): void => this.#readable(session),
+    };
+    return {
+      claim: async (session) => {
+        checkName(session);
+        this.#writable(session);
+        return this.#commits.push(() => this.#writes.claim(session), true);
+      },
+      append: (batch) => {
+        try {
+          return this.append(draftOf(batch));
+        } catch (fault) {
+          return Promise.reject(fault);
+        }
+      },
+      read: (session, from) => readEntries(source, session, from),
+      list: async () => this.#list(),
+      remove: async (session) => this.#remove(session),
+    };
+  }
+
+  #blobs(rows: BlobRows): Blobs {
+    return {
+      put: async (session, name, text) => {
+        this.#writable(session);
+        const head = this.#reading(() => this.#heads.find(session));
+        if (head === undefined) {
+          throw new Fault('STALE_WRITER', `Session "${session}" is not there: claim it before it is written.`, {
+            session,
+          });
+        }
+        if (text.length > longest || digest(text) !== name) {
+          const flaw = text.length > longest ? 'is too large' : 'does not fit its digest';
+          throw new Fault('STORE_FAILED', `The value ${name} of session "${session}" ${flaw}.`, {
+            session,
+            digest: name,
+          });
+        }
+        this.#commits.stage(head.sid, name, text);
+      },
+      get: async (session, name) => {
+        this.#readable(session);
+        return this.#reading(() => {
+          const head = this.#heads.find(session);
+          return head && (this.#commits.staged(head.sid, name) ?? rows.get(session, head.sid, name));
+        });
+      },
+    };
+  }
+
+  #snapshots(rows: SnapshotRows): Snapshots {
+    return {
+      load: async (session) => {
+        this.#readable(session);
+        const head = this.#reading(() => this.#heads.find(session));
+        return head && rows.load(head.sid);
+      },
+      save: async (session, snapshot) => {
+        this.#writable(session);
+        return this.#commits.push(() => this.#writes.save(session, snapshot), true);
+      },
+    };
+  }
+
+  /** A session that is refused is listed too: whoever takes up all sessions must meet its Fault. */
+  #list(): readonly Listed[] {
+    this.#running();
+    const { refusals } = this.#findings;
+    const sql = `SELECT ${ownedColumns} FROM sessions ORDER BY sessions.sid`;
+    const sound = (rows: readonly Row[]): Owned[] => rows.map(ownedOf).flatMap((row) => (row.sound ? [row.owned] : []));
+    return this.#reading(() => {
+      const used = sound(this.#driver.prepare(sql).all()).filter(({ name }) => !refusals.has(name));
+      const listed = used.map((owned) => ({
+        session: owned.name,
+        next: headOf(owned, this.#records.tail(owned.sid)).next,
+      }));
+      return [...listed, ...Array.from(refusals.keys(), (session) => ({ session, next: 0 }))];
+    });
+  }
+
+  /** Removing is the one thing that may be done to a session that is refused. */
+  async #remove(session: string): Promise<void> {
+    this.#running();
+    this.#unbroken();
+    const sids = this.#findings.refusals.get(session)?.sids;
+    await this.#commits.push(() => this.#writes.remove(session, sids), false);
+    this.#findings.refusals.delete(session);
+  }
+
+  #running(): void {
+    if (this.#commits.stopped !== undefined) throw this.#commits.stopped;
+  }
+
+  #unbroken(): void {
+    if (this.#findings.unwritable !== undefined) throw this.#findings.unwritable;
+  }
+
+  #readable(session: string): void {
+    this.#running();
+    const refusal = this.#findings.refusals.get(session);
+    if (refusal !== undefined) throw refusal.fault;
+  }
+
+  #writable(session: string): void {
+    this.#readable(session);
+    this.#unbroken();
+  }
+
+  #reading<T>(read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      throw readFault(error, this.#path);
+    }
+  }
+}

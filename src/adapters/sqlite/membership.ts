@@ -1,0 +1,236 @@
+/**
+ * The part of this process in a shared store: its owner, or a client of the owner. It finds the owner, becomes it when there is
+ * none, and changes its part when the owner goes or another process has taken over.
+ */
+import { randomUUID } from 'node:crypto';
+import { setImmediate, setTimeout } from 'node:timers/promises';
+import { Fault } from '../../journal/errors.js';
+import type { Report } from './check.js';
+import { faultOf } from './failure.js';
+import type { LocalStore } from './local-store.js';
+import { openLocal, type SqliteOptions } from './open.js';
+import { type Candidacy, contend, livingOwner } from './owner/contend.js';
+import type { OwnerLock } from './owner/lock.js';
+import { type ProcessId, type ProcessState, thisProcess } from './owner/process.js';
+import { type OwnerRecord, removeOwner, writeOwner } from './owner/record.js';
+import { ownerFault, ownerSilent, unreachable } from './owner/words.js';
+import { type LeaseRoute, SharedLeases } from './shared-leases.js';
+import { Client } from './wire/client.js';
+import { ConnectionLost } from './wire/errors.js';
+import { HandshakeError } from './wire/handshake.js';
+import { Peers } from './wire/peers.js';
+import { StoreServer } from './wire/server.js';
+
+/** How long an owner that cannot be reached is looked for. */
+const PATIENCE_MS = 8500;
+const RETRY_MS = 10;
+
+/** What this process has while it is the owner. */
+interface Ownership {
+  readonly store: LocalStore;
+  readonly lock: OwnerLock;
+  readonly record: OwnerRecord;
+  readonly peers: Peers;
+  readonly server: StoreServer;
+}
+
+export class Membership implements LeaseRoute {
+  readonly leases: SharedLeases;
+  private readonly database: string;
+  private readonly options: SqliteOptions;
+  private ownership: Ownership | undefined;
+  private connected: Client | undefined;
+  private joining: Promise<void> | undefined;
+  private closed: Fault | undefined;
+  private known: { owner: ProcessId; report: Report } | undefined;
+
+  constructor(database: string, options: SqliteOptions) {
+    this.database = database;
+    this.options = options;
+    this.leases = new SharedLeases(randomUUID(), this);
+  }
+
+  /** The store itself, while this process is the owner. */
+  get local(): LocalStore | undefined {
+    const store = this.ownership?.store;
+    if (store?.stopped?.code !== 'OWNERSHIP_LOST') return store;
+    this.abdicate();
+    return undefined;
+  }
+
+  get peers(): Peers | undefined {
+    return this.ownership?.peers;
+  }
+
+  get client(): Client | undefined {
+    return this.connected;
+  }
+
+  /** The owner that was last seen. */
+  get owner(): ProcessId {
+    return this.ownership?.record ?? this.connected?.owner ?? this.known?.owner ?? thisProcess();
+  }
+
+  get report(): Report {
+    return this.known?.report ?? { checked: 'heads', damage: [] };
+  }
+
+  notify(message: string): void {
+    this.options.notify?.(message);
+  }
+
+  /** Resolves once this process is the owner or a client. */
+  async role(): Promise<void> {
+    if (this.closed !== undefined) throw this.closed;
+    if (this.local !== undefined || this.connected !== undefined) return;
+    this.joining ??= this.join().finally(() => {
+      this.joining = undefined;
+    });
+    await this.joining;
+  }
+
+  /** Does something with the store, here or through the owner; it is done again if the owner went away meanwhile. */
+  async perform<T>(local: (store: LocalStore) => Promise<T>, remote: (client: Client) => Promise<T>): Promise<T> {
+    for (;;) {
+      await this.role();
+      const store = this.local;
+      if (store !== undefined) return local(store);
+      const client = this.connected;
+      if (client === undefined) continue;
+      try {
+        return await remote(client);
+      } catch (thrown) {
+        if (!(thrown instanceof ConnectionLost)) throw thrown;
+      }
+    }
+  }
+
+  /** Commits and answers what is under way, then leaves the store to the others. */
+  async close(fault: Fault): Promise<void> {
+    this.closed = fault;
+    await this.joining?.catch(() => undefined);
+    this.connected?.close();
+    this.connected = undefined;
+    const { ownership } = this;
+    if (ownership === undefined) return;
+    const { store, server } = ownership;
+    store.flush();
+    // The acknowledgements of that commit are on their way to the clients.
+    await setImmediate();
+    server.close();
+    this.ownership = undefined;
+    try {
+      await store.close();
+    } finally {
+      this.giveBack(ownership);
+    }
+  }
+
+  private giveBack({ lock, record }: Pick<Ownership, 'lock' | 'record'>): void {
+    try {
+      removeOwner(this.database, record);
+    } finally {
+      lock.release();
+    }
+  }
+
+  /** Another process owns the store now: everything of this one's ownership is dropped, and nothing more is written. */
+  private abdicate(): void {
+    const { ownership } = this;
+    if (ownership === undefined) return;
+    this.ownership = undefined;
+    ownership.server.close();
+    void ownership.store.close().catch(() => undefined);
+    this.giveBack(ownership);
+  }
+
+  private async join(): Promise<void> {
+    let waited = 0;
+    let reported = false;
+    for (let last = performance.now(); ; ) {
+      const owner = livingOwner(this.database);
+      const why = owner === undefined ? await this.takeOver() : await this.connect(owner);
+      if (why === undefined) return;
+      // Time in which this process itself was blocked does not count.
+      waited += Math.min(performance.now() - last, 500);
+      last = performance.now();
+      if (waited > PATIENCE_MS) throw unreachable(this.database, owner, why);
+      if (waited > 5000 && !reported) {
+        reported = true;
+        this.notify(unreachable(this.database, owner, why).message);
+      }
+      await setTimeout(RETRY_MS * (0.5 + Math.random()));
+    }
+  }
+
+  /** Becomes a client of this owner; else the reason why not. */
+  private async connect(owner: OwnerRecord): Promise<string | undefined> {
+    if (this.options.accept !== undefined) {
+      throw unreachable(this.database, owner, "accept: 'loss' needs the store for this process alone");
+    }
+    try {
+      const client: Client = await Client.open({
+        owner,
+        id: this.leases.id,
+        process: thisProcess(),
+        held: () => this.leases.held(),
+        answer: (session, request, send) => this.leases.answer(session, request, send),
+        report: (state: ProcessState) => this.notify(ownerSilent(this.database, owner, state)),
+        silent: (state: ProcessState) => ownerFault(this.database, owner, state),
+        closed: () => this.disconnected(client),
+      });
+      this.connected = client;
+      this.known = { owner, report: client.report ?? this.report };
+      return undefined;
+    } catch (thrown) {
+      if (thrown instanceof Fault) throw thrown;
+      if (!(thrown instanceof HandshakeError) || thrown.reason !== 'version') {
+        return thrown instanceof Error ? thrown.message : String(thrown);
+      }
+      throw unreachable(this.database, owner, `it runs another version of Rondo. ${thrown.message}`);
+    }
+  }
+
+  private disconnected(client: Client): void {
+    if (this.connected !== client) return;
+    this.connected = undefined;
+    // At once, whether or not anything is asked for: somebody has to be there when a new process comes.
+    if (this.closed === undefined) this.role().catch(() => undefined);
+  }
+
+  /** Becomes the owner; else the reason why not. */
+  private async takeOver(): Promise<string | undefined> {
+    const candidacy = await contend(this.database);
+    if (candidacy === undefined) return 'it is not listening';
+    try {
+      await this.own(candidacy);
+      return undefined;
+    } catch (error) {
+      this.giveBack(candidacy);
+      throw faultOf(error, 'Opening', this.database);
+    }
+  }
+
+  private async own({ lock, record }: Candidacy): Promise<void> {
+    // First of all, so that others know whom they wait for while the database is opened and checked.
+    writeOwner(this.database, record);
+    const store = openLocal(this.database, this.options);
+    try {
+      const { id, member } = this.leases;
+      const register = {
+        add: (peer: string, process: ProcessId) => store.addPeer(peer, process),
+        remove: (peer: string) => void store.removePeer(peer).catch(() => undefined),
+      };
+      const survivors = new Map([...store.peers()].filter(([peer]) => peer !== id));
+      const peers = new Peers(register, survivors);
+      for (const { session, turn } of this.leases.held()) peers.hold(session, turn, member);
+      const { socket: address, secret } = record;
+      const server = await StoreServer.listen({ store, address, secret, peers });
+      this.ownership = { store, lock, record, peers, server };
+      this.known = { owner: record, report: store.report };
+    } catch (error) {
+      await store.close().catch(() => undefined);
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,43 @@
+/** What is said about a process that does not answer: which one, what it does, and what can be done about it. */
+import { Fault } from '../../../journal/errors.js';
+import { REPORT_MS } from '../wire/silence.js';
+import type { ProcessId, ProcessState } from './process.js';
+
+const SECONDS = REPORT_MS / 1000;
+
+function adviceFor(pid: number, state: ProcessState): string {
+  if (state === 'stopped') {
+    return `It is stopped: continue it with "kill -CONT ${pid}", or end it with "kill -9 ${pid}".`;
+  }
+  if (state === 'unknown') return 'It runs in another container, so its state is not known here.';
+  return `It is busy or blocked: wait for it, or end it with "kill ${pid}".`;
+}
+
+/** A sentence about the owner of a database that does not answer. */
+export function ownerSilent(database: string, { pid }: ProcessId, state: ProcessState): string {
+  const who = pid === process.pid ? `This process (${pid})` : `Process ${pid}`;
+  return `${who} owns ${database} and has not answered for ${SECONDS} seconds. ${adviceFor(pid, state)}`;
+}
+
+/** A sentence about a process that works on a session and does not answer. */
+export function holderSilent({ pid }: ProcessId, state: ProcessState): string {
+  return `Process ${pid} works on this session and has not answered for ${SECONDS} seconds. ${adviceFor(pid, state)}`;
+}
+
+const LATER = 'Nothing that was acknowledged is lost; another process then takes over.';
+
+export function ownerFault(database: string, owner: ProcessId, state: ProcessState): Fault {
+  const message = `${ownerSilent(database, owner, state)} ${LATER}`;
+  return new Fault('STORE_OWNED', message, { path: database, pid: owner.pid, state });
+}
+
+export function holderFault(holder: ProcessId, state: ProcessState): Fault {
+  return new Fault('SESSION_BUSY', holderSilent(holder, state), { pid: holder.pid, state });
+}
+
+/** The store is owned, but its owner cannot be reached or is not known. */
+export function unreachable(database: string, owner: ProcessId | undefined, why: string): Fault {
+  const who = owner === undefined ? 'another process' : `process ${owner.pid}`;
+  const message = `${database} is owned by ${who}, which cannot be reached: ${why}. End that process, or wait for it.`;
+  return new Fault('STORE_OWNED', message, { path: database, pid: owner?.pid ?? null });
+}

@@ -1,0 +1,223 @@
+/**
+ * The connection of a client to the owner of the store: requests and their answers, and requests of other processes for a session
+ * that this one works on. When it breaks, every request that waits is rejected with ConnectionLost; asking again is the caller's
+ * decision, since only it knows that its request may be repeated.
+ */
+import { connect, type Socket } from 'node:net';
+import type { Reply } from '../../../journal/store.js';
+import type { Json } from '../../../protocol/json.js';
+import type { Report } from '../check.js';
+import { type ProcessId, type ProcessState, stateOf } from '../owner/process.js';
+import type { OwnerRecord } from '../owner/record.js';
+import { Channel } from './channel.js';
+import { ConnectionLost, fromWire, toWire, type WireError } from './errors.js';
+import { proveToOwner } from './handshake.js';
+import type { Sink } from './peers.js';
+import { Silence } from './silence.js';
+
+/** A session that is held, as the owner is told of it. */
+export interface HeldSession {
+  readonly session: string;
+  readonly turn: string;
+}
+
+export interface ClientOptions {
+  readonly owner: OwnerRecord;
+  readonly id: string;
+  readonly process: ProcessId;
+  /** The sessions that this process works on, for an owner that is new. */
+  held(): readonly HeldSession[];
+  /** Answers a request of another process for one of them. */
+  answer(session: string, request: Json, send: (piece: Json, droppable?: boolean) => void): Promise<Reply>;
+  /** The owner has not answered for some time, and may be busy. */
+  report(state: ProcessState): void;
+  /** The error for an owner that is given up. */
+  silent(state: ProcessState): Error;
+  /** The connection is of no use any more. */
+  closed(): void;
+}
+
+interface Waiting {
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+  /** Where the answer of another process goes while it comes. */
+  readonly sink?: Sink | undefined;
+  /** The owner has passed the request on to another process. */
+  passedOn?: boolean;
+}
+
+/** What the owner sends: an answer, a piece of one, who was asked, or a request for this process. */
+interface Incoming {
+  readonly i?: number;
+  readonly ok?: unknown;
+  readonly error?: WireError;
+  readonly piece?: Json;
+  readonly droppable?: boolean;
+  readonly asked?: ProcessId;
+  readonly ack?: boolean;
+  readonly a?: number;
+  readonly session?: string;
+  readonly request?: Json;
+}
+
+function opened(path: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ path });
+    socket.once('error', reject);
+    socket.once('connect', () => {
+      socket.off('error', reject);
+      resolve(socket);
+    });
+  });
+}
+
+export class Client {
+  readonly owner: OwnerRecord;
+  /** What the owner found when it opened the store. */
+  report: Report | undefined;
+  private readonly options: ClientOptions;
+  private readonly channel: Channel;
+  private readonly silence: Silence;
+  private readonly waiting = new Map<number, Waiting>();
+  private count = 0;
+  private expected = 0;
+  private lost = false;
+  private failed: ((error: Error) => void) | undefined;
+
+  private constructor(channel: Channel, options: ClientOptions) {
+    this.owner = options.owner;
+    this.options = options;
+    this.channel = channel;
+    this.silence = new Silence({
+      state: () => stateOf(options.owner),
+      report: (state) => options.report(state),
+      giveUp: (state) => this.giveUp(state),
+    });
+  }
+
+  /** Connects and proves itself; rejects if nobody listens there, or somebody else does. */
+  static async open(options: ClientOptions): Promise<Client> {
+    const channel = new Channel(await opened(options.owner.socket));
+    const client = new Client(channel, options);
+    client.silence.start();
+    try {
+      await Promise.race([proveToOwner(channel, options.owner.secret), client.givenUp()]);
+    } catch (thrown) {
+      client.silence.stop();
+      channel.destroy();
+      throw thrown;
+    }
+    client.silence.stop();
+    channel.onMessage = (message) => client.receive(message as Incoming);
+    channel.onClose = () => client.lose();
+    const { id, process, held } = options;
+    const { report } = (await client.request('hello', { id, process, held: held() })) as { report: Report };
+    client.report = report;
+    return client;
+  }
+
+  private givenUp(): Promise<never> {
+    return new Promise((_, reject) => {
+      this.failed = reject;
+    });
+  }
+
+  request(op: string, args: object): Promise<unknown> {
+    return new Promise((resolve, reject) => this.post({ ...args, op }, { resolve, reject }));
+  }
+
+  /** Sends something that is not answered. */
+  tell(op: string, args: object): void {
+    this.channel.send({ ...args, op });
+  }
+
+  /** Asks the process that holds a session. */
+  ask(session: string, request: Json, sink: Sink): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      this.post({ op: 'ask', session, request }, { resolve: resolve as Waiting['resolve'], reject, sink });
+    });
+  }
+
+  /** Says goodbye: what this process held is free at once. */
+  close(): void {
+    this.tell('bye', {});
+    this.channel.onClose = () => {};
+    this.lose();
+    this.channel.end();
+  }
+
+  private post(message: object, waiting: Waiting): void {
+    if (this.lost) return waiting.reject(new ConnectionLost('The connection to the owner was closed.'));
+    const i = ++this.count;
+    this.waiting.set(i, waiting);
+    if (this.waiting.size === 1) this.channel.hold(true);
+    this.expect(1);
+    this.channel.send({ ...message, i });
+  }
+
+  /** Counts what the owner itself has to answer: a long wait for another process is not the owner's silence. */
+  private expect(more: 1 | -1): void {
+    this.expected += more;
+    if (this.expected === 0) this.silence.stop();
+    else if (more === 1) this.silence.start();
+  }
+
+  /** Takes a request off those that wait. */
+  private settle(i: number): Waiting | undefined {
+    const waiting = this.waiting.get(i);
+    if (waiting === undefined) return undefined;
+    if (waiting.passedOn !== true) this.expect(-1);
+    this.waiting.delete(i);
+    if (this.waiting.size === 0) this.channel.hold(false);
+    return waiting;
+  }
+
+  private receive(message: Incoming): void {
+    this.silence.heard();
+    const { i, a } = message;
+    if (a !== undefined) return this.serve(a, message);
+    if (i === undefined) return;
+    if ('ok' in message) this.settle(i)?.resolve(message.ok);
+    else if (message.error !== undefined) this.settle(i)?.reject(fromWire(message.error));
+    else this.progress(i, message);
+  }
+
+  private progress(i: number, { asked, ack, piece, droppable }: Incoming): void {
+    const waiting = this.waiting.get(i);
+    if (waiting?.sink === undefined) return;
+    if (ack === true) waiting.sink.ack();
+    else if (piece !== undefined) waiting.sink.piece(piece, droppable);
+    if (asked === undefined || waiting.passedOn === true) return;
+    waiting.passedOn = true;
+    this.expect(-1);
+    waiting.sink.asked(asked);
+  }
+
+  /** Answers a request that another process has for a session of this one. */
+  private serve(a: number, { session = '', request = null }: Incoming): void {
+    this.channel.send({ a, ack: true });
+    const send = (piece: Json, droppable?: boolean): void => this.channel.send({ a, piece, droppable }, droppable);
+    this.options.answer(session, request, send).then(
+      (reply) => this.channel.send({ a, ok: reply }),
+      (thrown) => this.channel.send({ a, error: toWire(thrown) }),
+    );
+  }
+
+  private giveUp(state: ProcessState): void {
+    // The system closes the socket of a process that is gone; until it has, it is done here.
+    if (state === 'gone') return this.channel.destroy();
+    const error = this.options.silent(state);
+    this.failed?.(error);
+    for (const i of [...this.waiting.keys()]) this.settle(i)?.reject(error);
+  }
+
+  private lose(): void {
+    if (this.lost) return;
+    this.lost = true;
+    this.silence.stop();
+    this.options.closed();
+    for (const i of [...this.waiting.keys()]) {
+      this.settle(i)?.reject(new ConnectionLost('The connection to the owner was closed.'));
+    }
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * The owner's side of the socket: offers the store to other processes of the same user, each after it has proved itself. An
+ * operation goes to the same group commit as the owner's own, so that a commit spans processes. The server never keeps its
+ * process alive: when that ends, another process takes over.
+ */
+import { chmodSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { lstatSync } from 'node:fs';
+import type { Draft } from '../../../journal/record.js';
+import type { Snapshot } from '../../../journal/store.js';
+import type { LocalStore } from '../local-store.js';
+import type { ProcessId } from '../owner/process.js';
+import { Channel } from './channel.js';
+import type { HeldSession } from './client.js';
+import { toWire } from './errors.js';
+import { proveToClient } from './handshake.js';
+import { type Peer, Peers } from './peers.js';
+
+/** Connections that have not proved themselves yet. */
+const MAX_STRANGERS = 64;
+
+interface Request {
+  readonly i?: number;
+  readonly a?: number;
+  readonly op?: string;
+}
+
+type Operation = (store: LocalStore, args: never) => Promise<unknown>;
+
+interface InSession {
+  readonly session: string;
+}
+
+/** One page of a session: what follows `from`, and whether there is more. */
+async function readPage(store: LocalStore, { session, from }: InSession & { from: number }): Promise<unknown> {
+  // The record before is read with it, so that the chain is followed from page to page.
+  for await (const entries of store.journal.read(session, Math.max(0, from - 1))) {
+    const wanted = entries.filter(({ seq }) => seq >= from);
+    const last = entries.at(-1)?.seq ?? from;
+    return { entries: wanted, more: store.hasAfter(session, last) };
+  }
+  return { entries: [], more: false };
+}
+
+async function append(store: LocalStore, request: Draft & { blobs?: readonly [string, string][] }): Promise<void> {
+  const { session, fence, first, count, body, blobs = [] } = request;
+  for (const [digest, text] of blobs) await store.blobs.put(session, digest, text);
+  await store.append({ session, fence, first, count, body });
+}
+
+const operations = new Map<string, Operation>(
+  Object.entries({
+    append,
+    read: readPage,
+    claim: (store: LocalStore, { session }: InSession) => store.journal.claim(session),
+    list: (store: LocalStore) => store.journal.list(),
+    remove: (store: LocalStore, { session }: InSession) => store.journal.remove(session),
+    get: (store: LocalStore, { session, digest }: InSession & { digest: string }) => store.blobs.get(session, digest),
+    load: (store: LocalStore, { session }: InSession) => store.snapshots.load(session),
+    save: (store: LocalStore, { session, snapshot }: InSession & { snapshot: Snapshot }) =>
+      store.snapshots.save(session, snapshot),
+  }) as [string, Operation][],
+);
+
+export interface ServerParts {
+  readonly store: LocalStore;
+  readonly address: string;
+  readonly secret: string;
+  readonly peers: Peers;
+}
+
+export class StoreServer {
+  private readonly parts: ServerParts;
+  private readonly server: Server;
+  private readonly channels = new Set<Channel>();
+  private strangers = 0;
+
+  private constructor(parts: ServerParts) {
+    this.parts = parts;
+    this.server = createServer((socket) => {
+      socket.unref();
+      void this.welcome(new Channel(socket));
+    });
+  }
+
+  /** Listens at the address; a socket file that an earlier owner left there is replaced. */
+  static async listen(parts: ServerParts): Promise<StoreServer> {
+    const { address } = parts;
+    const serving = new StoreServer(parts);
+    const isFile = process.platform !== 'win32';
+    if (isFile && lstatSync(address, { throwIfNoEntry: false })?.isSocket()) rmSync(address, { force: true });
+    await new Promise<void>((resolve, reject) => {
+      serving.server.once('error', reject);
+      serving.server.listen({ path: address }, resolve);
+    });
+    if (isFile) chmodSync(address, 0o600);
+    serving.server.unref();
+    return serving;
+  }
+
+  /** Takes no more connections and no more requests; what was answered is sent. */
+  close(): void {
+    this.server.close();
+    if (process.platform !== 'win32') rmSync(this.parts.address, { force: true });
+    for (const channel of this.channels) channel.end();
+  }
+
+  private async welcome(channel: Channel): Promise<void> {
+    if (this.strangers >= MAX_STRANGERS) return channel.destroy();
+    this.strangers += 1;
+    try {
+      await proveToClient(channel, this.parts.secret);
+    } catch {
+      // It had no proof, or went away; neither is our failure.
+      return;
+    } finally {
+      this.strangers -= 1;
+    }
+    this.channels.add(channel);
+    const connection = new Served(channel, this.parts);
+    channel.onMessage = (message) => connection.receive(message as Request);
+    channel.onClose = () => {
+      this.channels.delete(channel);
+      connection.close();
+    };
+  }
+}
+
+/** One client: its requests, and those that other processes have for it. */
+class Served {
+  private readonly channel: Channel;
+  private readonly parts: ServerParts;
+  private peer: Peer | undefined;
+
+  constructor(channel: Channel, parts: ServerParts) {
+    this.channel = channel;
+    this.parts = parts;
+  }
+
+  receive(request: Request): void {
+    const { i, a, op = '' } = request;
+    if (a !== undefined) return this.peer?.receive(a, request as object);
+    const work = this.perform(op, request);
+    if (i === undefined) return void work?.catch(() => undefined);
+    if (work === undefined) return this.channel.send({ i, error: toWire(new TypeError(`There is no "${op}".`)) });
+    work.then(
+      (value) => this.channel.send(value === undefined ? { i, ok: null } : { i, ok: value }),
+      (thrown) => this.channel.send({ i, error: toWire(thrown) }),
+    );
+  }
+
+  close(): void {
+    this.peer?.disconnected(this.channel);
+  }
+
+  private perform(op: string, request: Request): Promise<unknown> | undefined {
+    const { store, peers } = this.parts;
+    if (op === 'hello') return this.hello(request as Parameters<Served['hello']>[0]);
+    const { peer } = this;
+    if (peer === undefined) return Promise.reject(new TypeError('Say hello first.'));
+    const { session, turn, request: asked } = request as { session: string; turn: string; request: never };
+    if (op === 'acquire') return peers.acquire(session, turn, peer);
+    if (op === 'holdings') return Promise.resolve(peers.list());
+    if (op === 'ask') return peers.ask(session, asked, peer.id, this.sinkOf(request.i ?? 0));
+    if (op === 'release') return Promise.resolve(peers.release(session, peer.id));
+    if (op === 'bye') return Promise.resolve(peer.leave());
+    return operations.get(op)?.(store, request as never);
+  }
+
+  private async hello({ id, process, held }: { id: string; process: ProcessId; held: readonly HeldSession[] }) {
+    this.peer = this.parts.peers.greet(id, process, this.channel, held);
+    return { report: this.parts.store.report };
+  }
+
+  /** Where the answer to a request goes while it comes. */
+  private sinkOf(i: number) {
+    const { channel } = this;
+    return {
+      asked: (asked: ProcessId): void => channel.send({ i, asked }),
+      ack: (): void => channel.send({ i, ack: true }),
+      piece: (piece: unknown, droppable?: boolean): void => channel.send({ i, piece }, droppable),
+    };
+  }
+}

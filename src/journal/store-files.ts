@@ -1,0 +1,1 @@
+export function protectStore(_path: string): void {}

@@ -12,7 +12,7 @@ import { conversationOf } from '../views/conversation.js';
 import { iso } from '../views/time.js';
 import { traceOf } from '../views/trace.js';
 import { statusOf, type Turn, Turns } from '../views/turns.js';
-import { type Identity, resultOf } from './result.js';
+import { type Identity, resultOf, sessionOf } from './result.js';
 
 /** A turn as it was found in the store. */
 export interface Known {
@@ -21,20 +21,17 @@ export interface Known {
   readonly entries: readonly Entry[];
 }
 
-/** What this process is at: which turns, and what they wrote that may not be stored yet. */
+/** What is running: turns of this process, and what any process has written that may not be stored yet. */
 export interface Running {
   has(turnId: string): boolean;
-  written(sessionId: string): readonly Entry[];
+  /** Entries of a session from this one on. */
+  unstored(sessionId: string, from: number): Promise<readonly Entry[]>;
 }
 
-/** The session that a turn is of. */
-export function sessionOf(turnId: string): string {
-  return turnId.slice(0, Math.max(0, turnId.lastIndexOf('.')));
-}
+type Runners = ReadonlyMap<string, { readonly pid: number }>;
 
 export class Archive {
   private readonly store: Store;
-  /** Turns that this process is at. */
   private readonly running: Running;
 
   constructor(store: Store, running: Running) {
@@ -45,10 +42,11 @@ export class Archive {
   /** How all turns of the store stand, or those of one session, oldest first. */
   async turns(session?: string): Promise<readonly TurnStatus[]> {
     const names = session === undefined ? (await this.store.journal.list()).map((item) => item.session) : [session];
+    const runners = await this.runners();
     const all: TurnStatus[] = [];
     for (const name of names) {
       try {
-        all.push(...(await this.turnsOf(name)));
+        all.push(...(await this.turnsOf(name, runners)));
       } catch (thrown) {
         // A session that is damaged keeps no other from being told of; asked for by its name, it is refused.
         if (session !== undefined || !isDamage(thrown)) throw thrown;
@@ -58,19 +56,31 @@ export class Archive {
     return all.sort((a, b) => a.startedAt.localeCompare(b.startedAt));
   }
 
-  private async turnsOf(session: string): Promise<readonly TurnStatus[]> {
+  /** The processes that work on turns, by turn. */
+  private async runners(): Promise<Runners> {
+    return new Map((await this.store.leases.list()).map(({ turn, pid }) => [turn, { pid }]));
+  }
+
+  private runnerOf(turnId: string, runners: Runners): { readonly pid?: number } | undefined {
+    return runners.get(turnId) ?? (this.running.has(turnId) ? {} : undefined);
+  }
+
+  private async turnsOf(session: string, runners: Runners): Promise<readonly TurnStatus[]> {
     const turns = new Turns();
     for await (const batch of this.store.journal.read(session, 0)) for (const entry of batch) turns.apply(entry);
     return turns.roots().flatMap((root) => {
       const turn = turns.get(root);
-      return turn === undefined ? [] : [statusOf(session, root, turn, this.running.has(root))];
+      return turn === undefined ? [] : [statusOf(session, root, turn, this.runnerOf(root, runners))];
     });
   }
 
   /** The turn of this id, or all turns of the session of this id. */
   async status(id: string): Promise<readonly TurnStatus[]> {
     const known = await this.known(id);
-    if (known !== undefined) return [statusOf(known.identity.sessionId, id, known.turn, this.running.has(id))];
+    if (known !== undefined) {
+      const runner = this.runnerOf(id, await this.runners());
+      return [statusOf(known.identity.sessionId, id, known.turn, runner)];
+    }
     const turns = await this.turns(id);
     if (turns.length === 0) throw unknownTurn(id);
     return turns;
@@ -155,7 +165,7 @@ export class Archive {
     return digest === undefined ? undefined : this.store.blobs.get(identity.sessionId, digest);
   }
 
-  /** A session's entries, each with its value; those of a turn that runs here are told before they are stored. */
+  /** A session's entries, each with its value; those of a turn that runs are included before they are stored. */
   private async *entriesOf(session: string): AsyncGenerator<Entry> {
     let next = 0;
     for await (const batch of this.store.journal.read(session, 0)) {
@@ -165,7 +175,7 @@ export class Archive {
         yield value === undefined ? entry : { ...entry, value };
       }
     }
-    for (const entry of this.running.written(session)) if (entry.seq >= next) yield entry;
+    for (const entry of await this.running.unstored(session, next)) yield entry;
   }
 }
 

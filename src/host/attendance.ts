@@ -51,6 +51,8 @@ export class Attendance implements Occasion {
   private readonly tracing: Tracing | undefined;
   private readonly answers = new Answers();
   private own: Governed | undefined;
+  /** Those who follow the turn from another process. */
+  private listeners: Set<(entry: Entry) => void> | undefined;
   /** Whether other turns of the session are heard of too. */
   private readonly shared: boolean;
 
@@ -70,6 +72,14 @@ export class Attendance implements Occasion {
     this.tracing?.apply(entry);
     if (!this.shared || entry.key.startsWith(this.turnId)) this.answers.apply(entry);
     this.own?.hear(entry);
+    if (this.listeners !== undefined) for (const listener of this.listeners) listener(entry);
+  }
+
+  /** Calls the listener with each entry from now on; returns how to stop. */
+  listen(listener: (entry: Entry) => void): () => void {
+    this.listeners ??= new Set();
+    this.listeners.add(listener);
+    return () => this.listeners?.delete(listener);
   }
 
   /** What is kept of a turn that agents or approvals have a part in: made when the first of them asks for it. */

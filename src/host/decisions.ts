@@ -7,7 +7,8 @@ import { LoopError } from '../journal/errors.js';
 import type { Session, Signal } from '../kernel/session.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
-import type { Approvals } from '../views/approvals.js';
+import { Approvals } from '../views/approvals.js';
+import type { Known } from './archive.js';
 import { fits } from './gate.js';
 
 /** The session in which answers are journaled that belong to no session there is. */
@@ -69,6 +70,16 @@ export async function decide(answer: ApprovalAnswer, place: Place): Promise<Appr
   if (!taken) throw await refuse(answer, place, 'it was answered before');
   if (standing !== undefined) await session.note(GRANTED, id, grantOf(approval, answer, now));
   return approval;
+}
+
+/** The approval that this very answer was taken for, if it was: then its acknowledgement was lost on the way. */
+export function answeredAlike({ id, approved, by }: ApprovalAnswer, known: Known): Approval | undefined {
+  const { turnId, sessionId } = known.identity;
+  const approvals = new Approvals(sessionId);
+  // Details of an approval are kept until its turn ends.
+  for (const entry of known.entries) if (entry.key !== turnId || entry !== known.turn.ended) approvals.apply(entry);
+  const found = approvals.get(id);
+  return found?.answered?.approved === approved && found.answered.by === by ? found.approval : undefined;
 }
 
 /** Journals why an answer was not taken; the error to throw. */

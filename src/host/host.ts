@@ -28,17 +28,22 @@ import type { Json } from '../protocol/json.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { StreamHandlers } from '../protocol/streaming.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
-import { Archive, type Known, sessionOf } from './archive.js';
+import { type Decision, SessionActions } from './actions.js';
+import { Archive, type Known } from './archive.js';
 import { Attendance, OPENED, type Principals } from './attendance.js';
-import { answerOf, decide, expiry, NOBODY, turnOfApproval } from './decisions.js';
+import { expiry } from './decisions.js';
 import { follow } from './follow.js';
+import { FollowedTurn, servingPeers } from './followed-turn.js';
 import { GovernedLoops, HostGate } from './gate.js';
+import { Lanes } from './lanes.js';
 import { isWatched, Live, type Watcher, watched } from './live.js';
+import { PeerHosts } from './peers.js';
 import { type Changed, changedSince, type Pinned, pin, unpin } from './pin.js';
 import { type Replay, replayTurn } from './replay.js';
-import { assertRequest, conflict, idle, type Message, notFound, type TurnRequest } from './request.js';
-import { type Identity, resultOf } from './result.js';
+import { assertRequest, conflict, type Message, notFound, type TurnRequest } from './request.js';
+import { type Identity, resultOf, sessionOf, withTurn } from './result.js';
 
+export type { Decision } from './actions.js';
 export type { Message, TurnRequest } from './request.js';
 
 export interface HostOptions {
@@ -56,6 +61,8 @@ export interface HostOptions {
 }
 
 export interface TurnOptions {
+  /** Receives the id of the turn before anything of it is written. */
+  readonly onTurn?: (turnId: string) => void;
   /** Hears of each event of the trace when it happens. */
   readonly onEvent?: (event: TraceEvent) => void;
   /** Hears of each envelope of the session when it arises, or changes. */
@@ -85,7 +92,9 @@ export class Host {
   private readonly bench: Bench;
   private readonly governed: GovernedLoops;
   private readonly layers: (effect: Effect, key: string) => readonly Layer[];
-  private readonly lanes = new Map<string, Promise<unknown>>();
+  private readonly lanes: Lanes;
+  private readonly peers: PeerHosts;
+  private readonly actions: SessionActions;
   private readonly running = new Map<string, Attendance>();
   /** What is seen of sessions in which something runs, or that somebody watches. */
   private readonly lives = new Map<string, Live>();
@@ -97,7 +106,32 @@ export class Host {
     this.registry = registry;
     this.archive = new Archive(options.store, {
       has: (turnId) => this.running.has(turnId),
-      written: (sessionId) => this.runningIn(sessionId)?.entries ?? [],
+      unstored: async (sessionId, from) =>
+        this.runningIn(sessionId) === undefined ? this.peers.unstored(sessionId, from) : this.unstored(sessionId, from),
+    });
+    const { leases } = options.store;
+    this.peers = new PeerHosts(
+      leases,
+      options.ids,
+      servingPeers({
+        actions: () => this.actions,
+        running: (turnId) => this.running.get(turnId),
+        unstored: (sessionId, from) => this.unstored(sessionId, from),
+        idle: (sessionId) => this.lanes.idle(sessionId),
+        watch: (sessionId, watcher) => this.watch(sessionId, watcher),
+      }),
+    );
+    this.lanes = new Lanes(leases, (request, send) => this.peers.answer(request, send));
+    this.actions = new SessionActions({
+      archive: this.archive,
+      lanes: this.lanes,
+      peers: this.peers,
+      clock,
+      ids: options.ids,
+      open: (sessionId) => this.open(sessionId, () => {}),
+      running: (turnId) => this.running.get(turnId),
+      runningIn: (sessionId) => this.runningIn(sessionId),
+      resume: (turnId) => this.resume(turnId),
     });
     const turn = (turnId: string): Attendance | undefined => this.running.get(turnId);
     const now = (): number => clock.now();
@@ -120,81 +154,58 @@ export class Host {
     const registered = this.resolve(request);
     const identity = this.identify(request, registered);
     if (registered === undefined) return this.refused(identity, notFound(request)) as TurnResult<O>;
-    const fresh = async (): Promise<TurnResult> => {
+    const fresh = async (rest: TurnOptions): Promise<TurnResult> => {
       const pinned = pin(linkedIn(this.registry, registered));
       // A session that is made up here has no past.
       const past =
         this.governed.has(pinned) && request.sessionId !== undefined
           ? await this.archive.entries(identity.sessionId)
           : [];
-      return this.drive(identity, pinned, request, past, options);
+      return this.drive(identity, pinned, request, past, rest);
     };
     // A session that was just made up has a lane too: whoever hears of the turn may resume or decide it while it runs.
-    if (request.key === undefined) return (await this.inLane(identity.sessionId, fresh)) as TurnResult<O>;
-    const attach = async (): Promise<TurnResult> => {
+    if (request.key === undefined) return (await this.inLane(identity, options, fresh)) as TurnResult<O>;
+    const attach = async (rest: TurnOptions): Promise<TurnResult> => {
       const known = await this.archive.known(identity.turnId);
-      if (known === undefined) return fresh();
+      if (known === undefined) return fresh(rest);
       try {
         const other = conflict(known, request, identity);
-        return other === undefined ? await this.goOn(known, options) : this.refused(identity, other);
+        return other === undefined ? await this.goOn(known, rest) : this.refused(identity, other);
       } catch (thrown) {
         if (thrown instanceof LoopError) return this.refused(identity, thrown);
         throw thrown;
       }
     };
-    return (await this.inLane(identity.sessionId, attach)) as TurnResult<O>;
+    return (await this.inLane(identity, options, attach)) as TurnResult<O>;
   }
 
   /** Goes on with a turn, or returns how it ended. */
   async resume(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
-    return this.inLane(sessionOf(turnId), async () => this.goOn(await this.archive.require(turnId), options));
+    const work = async (rest: TurnOptions): Promise<TurnResult> =>
+      this.goOn(await this.archive.require(turnId), rest).catch((thrown) => {
+        throw withTurn(thrown, turnId);
+      });
+    return this.inLane({ sessionId: sessionOf(turnId), turnId }, options, work);
   }
 
   /** Asks a turn to stop, and drives it to its end. False if it had ended. */
-  async cancel(turnId: string, reason: string): Promise<boolean> {
-    const live = this.running.get(turnId)?.session;
-    if (live !== undefined) return live.cancel(turnId, reason);
-    const { turn } = await this.archive.require(turnId);
-    if (turn.ended !== undefined) return false;
-    await this.inSession(sessionOf(turnId), (session) => session.cancel(turnId, reason));
-    await this.resume(turnId);
-    return true;
+  cancel(turnId: string, reason: string): Promise<boolean> {
+    return this.actions.cancel(turnId, reason);
   }
 
   /** Answers an approval. DECISION_REFUSED says why it was not taken; that, too, is journaled. */
-  async answer(given: ApprovalAnswer): Promise<Approval> {
-    const answer = answerOf(given);
-    const turnId = turnOfApproval(answer.id);
-    const sessionId = sessionOf(turnId);
-    const { clock, ids } = this.options;
-    const running = this.runningIn(sessionId);
-    if (running?.session !== undefined) {
-      const { session, governed } = running;
-      return decide(answer, { session, approvals: governed.approvals, now: clock.now(), ids });
-    }
-    const held = await this.archive.approvalsIn(turnId);
-    return this.inSession(held === undefined ? NOBODY : sessionId, async (opened) => {
-      // Looked at again, now that nobody else is at it.
-      const approvals = held === undefined ? undefined : await this.archive.approvalsIn(turnId);
-      return decide(answer, { session: opened, approvals, now: clock.now(), ids });
-    });
+  answer(given: ApprovalAnswer): Promise<Approval> {
+    return this.actions.answer(given);
   }
 
   /** Says something to the turn of a session that runs, or waits. */
-  async say({ sessionId, text, mode = 'steer', id = this.options.ids.id() }: Message): Promise<void> {
-    if (mode !== 'steer' && mode !== 'queue')
-      throw new TypeError(`A message is for steer or queue, not ${String(mode)}.`);
-    const signal = { id: `message ${id}`, name: mode, value: { text: String(text) } };
-    const live = this.runningIn(sessionId)?.session;
-    if (live !== undefined) {
-      await live.signal(signal);
-      return;
-    }
-    const open = (await this.archive.turns(sessionId)).filter(
-      ({ status }) => status === 'paused' || status === 'interrupted',
-    );
-    if (open.length === 0) throw idle(sessionId);
-    await this.inSession(sessionId, (session) => session.signal(signal));
+  say(message: Message): Promise<void> {
+    return this.actions.say(message);
+  }
+
+  /** Says what becomes of an effect in doubt; `value` is what the tool gave back, for one that is supplied. */
+  decide(key: string, decision: Decision, by: string, value?: Json): Promise<void> {
+    return this.actions.decide(key, decision, by, value);
   }
 
   /**
@@ -210,15 +221,6 @@ export class Host {
       leave();
       this.forget(sessionId, live);
     };
-  }
-
-  /** Says what becomes of an effect in doubt; `value` is what the tool gave back, for one that is supplied. */
-  async decide(key: string, decision: 'retry' | 'supply' | 'fail', by: string, value?: Json): Promise<void> {
-    const [turnId = ''] = key.split('/', 1);
-    const { entries } = await this.archive.require(turnId);
-    const asked = entries.find((entry) => entry.type === 'effect.requested' && entry.key === key);
-    const supplied = value === undefined ? {} : { value: asked?.kind === 'tool' ? { output: value } : value };
-    await this.inSession(sessionOf(turnId), (session) => session.decide(key, decision, by, supplied));
   }
 
   /** Runs a turn's bodies over its record, performing nothing; with the code and definitions of now if asked. */
@@ -274,28 +276,24 @@ export class Host {
     return { sessionId: session, turnId: `${session}.${suffix}`, loopId, loopVersion };
   }
 
-  /** One turn of a session after another. */
-  private inLane<T>(sessionId: string, work: () => Promise<T>): Promise<T> {
-    const before = this.lanes.get(sessionId);
-    const done = before === undefined ? work() : before.then(work, work);
-    this.lanes.set(sessionId, done);
-    const leave = (): void => {
-      if (this.lanes.get(sessionId) === done) this.lanes.delete(sessionId);
-    };
-    done.then(leave, leave);
-    return done;
+  /** Drives a turn, when nothing else is at its session. While another process runs it, its events come from there. */
+  private inLane(
+    { sessionId, turnId }: Pick<Identity, 'sessionId' | 'turnId'>,
+    options: TurnOptions,
+    work: (options: TurnOptions) => Promise<TurnResult>,
+  ): Promise<TurnResult> {
+    options.onTurn?.(turnId);
+    const followed = new FollowedTurn(options);
+    return this.lanes.run({
+      sessionId,
+      turnId,
+      work: () => work(followed.remaining),
+      elsewhere: () => this.peers.attend(followed.request(sessionId, turnId), (piece) => followed.receive(piece)),
+    });
   }
 
-  /** Opens a session for something short, when nothing else is at it. */
-  private inSession<T>(sessionId: string, work: (session: Session) => Promise<T>): Promise<T> {
-    return this.inLane(sessionId, async () => {
-      const session = await this.open(sessionId, () => {});
-      try {
-        return await work(session);
-      } finally {
-        await session.close();
-      }
-    });
+  private unstored(sessionId: string, from: number): readonly Entry[] {
+    return this.runningIn(sessionId)?.entries.filter(({ seq }) => seq >= from) ?? [];
   }
 
   private runningIn(sessionId: string): Attendance | undefined {
@@ -307,6 +305,18 @@ export class Host {
     const known = this.lives.get(sessionId) ?? new Live();
     this.lives.set(sessionId, known);
     return known;
+  }
+
+  /** Watches a session from now on; what is being said is told as a whole. */
+  private watch(sessionId: string, watcher: Watcher): () => void {
+    const live = this.liveOf(sessionId);
+    for (const delta of live.unfinished()) watcher.delta?.(delta);
+    const leave = live.watch(watcher);
+    return () => {
+      live.flush();
+      leave();
+      this.forget(sessionId, live);
+    };
   }
 
   private forget(sessionId: string, live: Live): void {
@@ -347,7 +357,7 @@ export class Host {
       const outcome = await session.run(turnId, loop, request.input as Json);
       return resultOf(identity, outcome, attended.entries, clock.now());
     } catch (thrown) {
-      return resultOf(identity, mismatch(thrown), attended.entries, clock.now());
+      return resultOf(identity, mismatch(thrown, turnId), attended.entries, clock.now());
     } finally {
       this.running.delete(turnId);
       await session.close();
@@ -392,9 +402,9 @@ export class Host {
   }
 }
 
-/** A replay that does not match is told as a result: the turn stands where it stood. */
-function mismatch(thrown: unknown): Outcome {
-  if (!(thrown instanceof Fault) || thrown.code !== 'REPLAY_MISMATCH') throw thrown;
+/** A replay that does not match is told as a result: the turn stands where it stood. Any other failure names the turn. */
+function mismatch(thrown: unknown, turnId: string): Outcome {
+  if (!(thrown instanceof Fault) || thrown.code !== 'REPLAY_MISMATCH') throw withTurn(thrown, turnId);
   const { code, message, data } = thrown;
   return { status: 'error', error: data === undefined ? { code, message } : { code, message, data } };
 }

@@ -1,4 +1,5 @@
 /** What a turn came to, as its caller gets it. The trace is folded when somebody asks for it, and only then. */
+import { Fault } from '../journal/errors.js';
 import type { Outcome } from '../kernel/attempt.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { PendingItem, ResultError, TraceEvent, TurnResult } from '../protocol/trace.js';
@@ -12,6 +13,21 @@ export interface Identity {
   readonly turnId: string;
   readonly loopId: string;
   readonly loopVersion: string;
+}
+
+/** The session that a turn is of. */
+export function sessionOf(turnId: string): string {
+  return turnId.slice(0, Math.max(0, turnId.lastIndexOf('.')));
+}
+
+/** A failure of the machinery in a turn that has begun: it names the turn, and says how to go on. */
+export function withTurn(thrown: unknown, turnId: string): unknown {
+  if (!(thrown instanceof Fault)) return thrown;
+  const { code, message, data } = thrown;
+  const known = typeof data === 'object' && data !== null && !Array.isArray(data) ? data : {};
+  if ('turnId' in known) return thrown;
+  const next = `Turn ${turnId} stands where it was: continue it with "rondo resume ${turnId}".`;
+  return new Fault(code, `${message} ${next}`, { ...known, sessionId: sessionOf(turnId), turnId }, thrown);
 }
 
 const ENTRIES = Symbol('entries');

@@ -98,4 +98,6 @@ export interface TurnStatus {
   /** Why it stopped short. */
   readonly reason?: string;
   readonly pending?: readonly PendingItem[];
+  /** The process that runs it. */
+  readonly pid?: number;
 }

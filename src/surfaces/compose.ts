@@ -33,7 +33,7 @@ export interface Composed {
   readonly bad: readonly BadFile[];
   readonly config: Config;
   readonly store: HostOptions['store'];
-  /** Whether the store outlives the process; then it is this process that owns it. */
+  /** Whether the store outlives the process. */
   readonly durable: boolean;
   close(): Promise<void>;
 }
@@ -43,6 +43,8 @@ export interface Parts {
   readonly definitions?: Definitions;
   /** Whether a store that is not there is made; without it, nothing is left behind on the disk. */
   readonly make?: boolean;
+  /** Receives a sentence for the operator when another process has not answered for five seconds. */
+  readonly notify?: (message: string) => void;
 }
 
 /** The settings that hold for what was asked; CONFIG_INVALID or a UsageError says what is wrong. */
@@ -196,10 +198,10 @@ function openAt(general: Backend, id: string, options: { readonly [name: string]
   };
 }
 
-/** The store of the settings; a Fault says why it cannot be opened, STORE_OWNED that another process has it. */
+/** The store of the settings, shared with the processes that have it open; a Fault says why it cannot be used. */
 async function openStore(
   { store }: Settings,
-  make: boolean,
+  { make = true, notify }: Pick<Parts, 'make' | 'notify'>,
   now: () => number,
 ): Promise<Pick<Composed, 'store' | 'durable'>> {
   const left = (path: string): boolean => [path, `${path}.anchor`, `${path}-wal`].some((file) => existsSync(file));
@@ -207,7 +209,7 @@ async function openStore(
     return { store: (await import('../adapters/memory/index.js')).memoryStore(), durable: false };
   }
   const { openSqlite } = await import('../adapters/sqlite/index.js');
-  return { store: await openSqlite(store.path, { now }), durable: true };
+  return { store: await openSqlite(store.path, { now, ...(notify && { notify }) }), durable: true };
 }
 
 async function clockOf({ now }: Settings): Promise<HostOptions['clock']> {
@@ -244,14 +246,14 @@ function fold(text: string): number {
 
 /** A host on the store of the settings, with all definitions, backends and tools. */
 export async function compose(settings: ProjectSettings, parts: Parts = {}): Promise<Composed> {
-  const { make = true, definitions = await loadLoops(settings) } = parts;
+  const { definitions = await loadLoops(settings) } = parts;
   const [{ Host }, models, implementations, clock] = await Promise.all([
     import('../host/host.js'),
     backends(settings),
     tools(settings),
     clockOf(settings),
   ]);
-  const { store, durable } = await openStore(settings, make, clock.now);
+  const { store, durable } = await openStore(settings, parts, clock.now);
   try {
     const { registry, bad } = definitions;
     const ids = await idsOf(settings, store);

@@ -100,11 +100,16 @@ function plain(key: string): string {
   return mark === -1 ? key : key.slice(0, mark);
 }
 
-/** What a turn is shown as; `running` says whether a live process is at it. */
-export function statusOf(sessionId: string, turnId: string, turn: Turn, running: boolean): TurnStatus {
+/** What a turn is shown as; `runner` is the process that works on it, if one does. */
+export function statusOf(
+  sessionId: string,
+  turnId: string,
+  turn: Turn,
+  runner: { readonly pid?: number } | undefined,
+): TurnStatus {
   const { started, ended, pending } = turn;
   const begun = started.at - (started.took ?? 0);
-  const status = ended === undefined ? openStatus(pending, running) : endStatus(ended);
+  const status = ended === undefined ? openStatus(pending, runner !== undefined) : endStatus(ended);
   const reason = status === 'stopped' && ended?.error !== undefined ? stopOf(ended.error) : undefined;
   const { code, message, data } = reason === undefined ? (ended?.error ?? {}) : {};
   return {
@@ -120,6 +125,7 @@ export function statusOf(sessionId: string, turnId: string, turn: Turn, running:
     }),
     ...(reason !== undefined && { reason }),
     ...(status === 'paused' && { pending }),
+    ...(status === 'running' && runner?.pid !== undefined && { pid: runner.pid }),
   };
 }
 

@@ -135,11 +135,7 @@ export class LocalStore {
     this.#commits.flush();
     const failed = this.#commits.stopped !== undefined;
     this.#commits.stop(new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }));
-    const chores = [
-      () => failed || this.#anchor.compact(),
-      () => this.#anchor.close(),
-      () => disconnect(this.#driver),
-    ];
+    const chores = [() => failed || this.#anchor.compact(), () => this.#anchor.close(), () => disconnect(this.#driver)];
     const faults = chores.map((chore) => this.#attempt(chore));
     // Without room for the chores, all that was acknowledged is still safe, in the WAL.
     const fault = faults.find((found) => found !== undefined && found.code !== 'STORE_FULL');

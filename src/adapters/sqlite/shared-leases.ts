@@ -7,7 +7,7 @@ import type { Json } from '../../protocol/json.js';
 import type { LocalStore } from './local-store.js';
 import { type ProcessId, type ProcessState, stateOf, thisProcess } from './owner/process.js';
 import { holderFault, holderSilent } from './owner/words.js';
-import { type Client, type HeldSession } from './wire/client.js';
+import type { Client, HeldSession } from './wire/client.js';
 import { ConnectionLost } from './wire/errors.js';
 import type { Member, Peers, Sink } from './wire/peers.js';
 import { Silence } from './wire/silence.js';
@@ -85,11 +85,7 @@ export class SharedLeases implements Leases {
   }
 
   /** Answers a request of another process for a session that this one holds. */
-  async answer(
-    session: string,
-    request: Json,
-    send: (piece: Json, droppable?: boolean) => void,
-  ): Promise<Reply> {
+  async answer(session: string, request: Json, send: (piece: Json, droppable?: boolean) => void): Promise<Reply> {
     const own = this.own.get(session);
     if (own === undefined) return { status: 'nobody' };
     return { status: 'answered', value: await own.answer(request, send) };

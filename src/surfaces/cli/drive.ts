@@ -1,36 +1,33 @@
-/** Driving a turn before somebody's eyes: the tree while it runs, how to go on when it is interrupted, its result. */
+/** Runs a turn with live terminal output: the tree while it runs, how to continue when it is interrupted, its result. */
 import type { TurnOptions } from '../../host/host.js';
 import type { TraceEvent, TurnResult } from '../../protocol/trace.js';
 import type { Pricing } from '../../views/tree.js';
-import type { Desk } from '../owner/desk.js';
-import type { Reach } from '../owner/reach.js';
 import { exitOf, summaryOf, toldOf } from './outcome.js';
 import type { Terminal } from './terminal.js';
 
 export interface Driving {
-  readonly reach: Reach;
   readonly terminal: Terminal;
   readonly price: Pricing;
   readonly watch: boolean;
 }
 
-/** Asks for a turn to be run, and tells what happens meanwhile. */
+/** Runs a turn with live terminal output. */
 export async function drive(
-  { reach, terminal, price, watch }: Driving,
-  work: (desk: Desk, options: TurnOptions) => Promise<TurnResult>,
+  { terminal, price, watch }: Driving,
+  work: (options: TurnOptions) => Promise<TurnResult>,
 ): Promise<TurnResult> {
   const tree = watch ? await liveTree(terminal, price) : undefined;
   let turn: string | undefined;
-  const onEvent = (event: TraceEvent): void => {
-    turn ??= event.callId;
-    tree?.apply(event);
+  const onTurn = (turnId: string): void => {
+    turn = turnId;
   };
+  const onEvent = (event: TraceEvent): void => tree?.apply(event);
   terminal.interrupted = () => {
     tree?.end();
-    return interruption(turn, reach.owner);
+    return interruption(turn);
   };
   try {
-    return await reach.ask((desk) => work(desk, { onEvent }));
+    return await work({ onTurn, onEvent });
   } finally {
     terminal.interrupted = undefined;
     tree?.end();
@@ -43,11 +40,10 @@ async function liveTree(terminal: Terminal, price: Pricing) {
   return new LiveTree(stderr, { color: terminal.look(stderr).color, price, now: Date.now });
 }
 
-/** What somebody who goes away while a turn runs is told. */
-export function interruption(turn: string | undefined, owner: number | undefined): string {
-  if (turn === undefined) return 'Interrupted before anything was recorded.';
-  if (owner === undefined) return `Interrupted. Go on with: rondo resume ${turn}`;
-  return `No longer watching; the turn goes on in process ${owner}. Look at it with: rondo status ${turn}`;
+/** What to do after an interruption; `turn` is known as soon as anything can have been recorded. */
+export function interruption(turn: string | undefined): string {
+  if (turn === undefined) return 'Interrupted before the turn began: nothing was recorded.';
+  return `Interrupted. Continue with: rondo resume ${turn}`;
 }
 
 /** Prints how a turn ended: the output to stdout, the rest to the person. */
@@ -57,13 +53,4 @@ export async function printResult(result: TurnResult, terminal: Terminal, json: 
   for (const line of toldOf(result)) terminal.say(line);
   terminal.say(summaryOf(result));
   return exitOf(result);
-}
-
-/** Ends the work with the store; what others have running here is waited for. */
-export async function leave(reach: Reach, terminal: Terminal): Promise<void> {
-  if (await reach.busy()) {
-    terminal.say('Other commands still have work running in this process; it ends with theirs.');
-    terminal.interrupted = () => 'Interrupted, and with it what other commands had running here. See: rondo runs';
-  }
-  await reach.close();
 }

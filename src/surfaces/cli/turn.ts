@@ -1,7 +1,8 @@
 /** Turns as people name them: by the id, by the session if it has one turn, or by a beginning that only one has. */
+
+import type { Host } from '../../host/host.js';
 import { LoopError } from '../../journal/errors.js';
 import type { TurnStatus } from '../../protocol/trace.js';
-import type { Reach } from '../owner/reach.js';
 import { UsageError } from '../settings.js';
 
 const SHORTEST = 4;
@@ -16,12 +17,12 @@ export function assertSession(session: string | undefined): void {
 }
 
 /** The turns of this id or session, or the one whose id begins like this; TURN_NOT_FOUND if there is none. */
-export async function findTurns(reach: Reach, given: string): Promise<readonly TurnStatus[]> {
+export async function findTurns(host: Host, given: string): Promise<readonly TurnStatus[]> {
   try {
-    return await reach.ask((desk) => desk.status(given));
+    return await host.archive.status(given);
   } catch (thrown) {
     if (!(thrown instanceof LoopError) || thrown.code !== 'TURN_NOT_FOUND' || given.length < SHORTEST) throw thrown;
-    const all = await reach.ask((desk) => desk.turns());
+    const all = await host.archive.turns();
     const meant = all.filter(({ turnId }) => turnId.startsWith(given));
     if (meant.length === 0) throw thrown;
     return [oneOf(meant, given)];
@@ -29,8 +30,8 @@ export async function findTurns(reach: Reach, given: string): Promise<readonly T
 }
 
 /** The one turn that is meant. */
-export async function findTurn(reach: Reach, given: string): Promise<TurnStatus> {
-  return oneOf(await findTurns(reach, given), given);
+export async function findTurn(host: Host, given: string): Promise<TurnStatus> {
+  return oneOf(await findTurns(host, given), given);
 }
 
 function oneOf(turns: readonly TurnStatus[], given: string): TurnStatus {

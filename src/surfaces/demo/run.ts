@@ -10,8 +10,6 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { TraceEvent, TurnStatus } from '../../protocol/trace.js';
 import { type Paint, paint, wantsColor } from '../cli/paint.js';
-import { readNote } from '../owner/note.js';
-import { remoteDesk } from '../owner/remote.js';
 import { ask, start } from './process.js';
 
 const EXAMPLE = 'examples/03-rag/loops';
@@ -100,29 +98,16 @@ function stage(folder: string, example: string): Place {
   return { data, settings: ['--data', data, '--loops', loops, '--trust', loops] };
 }
 
-/** Waits until the owner of the store has asked so many models. */
-async function untilAsked({ data }: Place, times: number, ended: Promise<number>): Promise<void> {
+/** Waits until the turn has asked so many models. */
+async function untilAsked({ settings }: Place, times: number, ended: Promise<number>): Promise<void> {
   let over = false;
   void ended.then(() => {
     over = true;
   });
   while (!over) {
-    const events = await traceSoFar(data);
+    const events = (await ask(['trace', SESSION, '--json', ...settings], linesOf)) ?? [];
     if (events.filter(({ type }) => type === 'call.backend.requested').length >= times) return setTimeout(400);
     await setTimeout(40);
-  }
-}
-
-async function traceSoFar(data: string): Promise<readonly TraceEvent[]> {
-  const note = readNote(data, join(data, 'journal.db'));
-  if (note === undefined) return [];
-  try {
-    const desk = remoteDesk(note.url, note.token);
-    const [turn] = await desk.turns(SESSION);
-    return turn === undefined ? [] : await desk.trace(turn.turnId);
-  } catch {
-    // The owner is just coming or going.
-    return [];
   }
 }
 

@@ -60,4 +60,3 @@ export function removeOwner(database: string, { secret }: Pick<OwnerRecord, 'sec
   if (readOwner(database)?.secret !== secret) return;
   rmSync(recordPath(database), { force: true });
 }
-

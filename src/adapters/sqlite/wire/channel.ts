@@ -73,7 +73,7 @@ export class Channel {
     this.queue = [];
     this.queued = 0;
     if (this.closed || queue.length === 0) return;
-    if (this.socket.writableLength > MAX_UNREAD_BYTES) return this.destroy();
+    if (this.socket.writableLength > MAX_UNREAD_BYTES) return void this.destroy();
     if (queued <= JOIN_CHARS) this.socket.write(queue.join(''));
     else for (const line of queue) this.socket.write(line);
   }
@@ -105,7 +105,7 @@ export class Channel {
       message = JSON.parse(line);
     } catch {
       // Whoever sends this does not speak our protocol.
-      return this.destroy();
+      return void this.destroy();
     }
     this.onMessage(message);
   }

@@ -147,7 +147,7 @@ export class Client {
   }
 
   private post(message: object, waiting: Waiting): void {
-    if (this.lost) return waiting.reject(new ConnectionLost('The connection to the owner was closed.'));
+    if (this.lost) return void waiting.reject(new ConnectionLost('The connection to the owner was closed.'));
     const i = ++this.count;
     this.waiting.set(i, waiting);
     if (this.waiting.size === 1) this.channel.hold(true);
@@ -175,7 +175,7 @@ export class Client {
   private receive(message: Incoming): void {
     this.silence.heard();
     const { i, a } = message;
-    if (a !== undefined) return this.serve(a, message);
+    if (a !== undefined) return void this.serve(a, message);
     if (i === undefined) return;
     if ('ok' in message) this.settle(i)?.resolve(message.ok);
     else if (message.error !== undefined) this.settle(i)?.reject(fromWire(message.error));
@@ -205,7 +205,7 @@ export class Client {
 
   private giveUp(state: ProcessState): void {
     // The system closes the socket of a process that is gone; until it has, it is done here.
-    if (state === 'gone') return this.channel.destroy();
+    if (state === 'gone') return void this.channel.destroy();
     const error = this.options.silent(state);
     this.failed?.(error);
     for (const i of [...this.waiting.keys()]) this.settle(i)?.reject(error);

@@ -197,8 +197,8 @@ export class Peer implements Member {
     const asked = this.asked.get(a);
     if (asked === undefined) return;
     const { ok, error, piece, droppable, ack } = message;
-    if (ack === true) return asked.sink.ack();
-    if (piece !== undefined) return asked.sink.piece(piece, droppable);
+    if (ack === true) return void asked.sink.ack();
+    if (piece !== undefined) return void asked.sink.piece(piece, droppable);
     this.asked.delete(a);
     if (error !== undefined) asked.reject(fromWire(error));
     else asked.resolve(ok ?? { status: 'lost' });

@@ -3,9 +3,8 @@
  * operation goes to the same group commit as the owner's own, so that a commit spans processes. The server never keeps its
  * process alive: when that ends, another process takes over.
  */
-import { chmodSync, rmSync } from 'node:fs';
+import { chmodSync, lstatSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { lstatSync } from 'node:fs';
 import type { Draft } from '../../../journal/record.js';
 import type { Snapshot } from '../../../journal/store.js';
 import type { LocalStore } from '../local-store.js';
@@ -14,7 +13,7 @@ import { Channel } from './channel.js';
 import type { HeldSession } from './client.js';
 import { toWire } from './errors.js';
 import { proveToClient } from './handshake.js';
-import { type Peer, Peers } from './peers.js';
+import type { Peer, Peers } from './peers.js';
 
 /** Connections that have not proved themselves yet. */
 const MAX_STRANGERS = 64;
@@ -139,10 +138,10 @@ class Served {
 
   receive(request: Request): void {
     const { i, a, op = '' } = request;
-    if (a !== undefined) return this.peer?.receive(a, request as object);
+    if (a !== undefined) return void this.peer?.receive(a, request as object);
     const work = this.perform(op, request);
     if (i === undefined) return void work?.catch(() => undefined);
-    if (work === undefined) return this.channel.send({ i, error: toWire(new TypeError(`There is no "${op}".`)) });
+    if (work === undefined) return void this.channel.send({ i, error: toWire(new TypeError(`There is no "${op}".`)) });
     work.then(
       (value) => this.channel.send(value === undefined ? { i, ok: null } : { i, ok: value }),
       (thrown) => this.channel.send({ i, error: toWire(thrown) }),

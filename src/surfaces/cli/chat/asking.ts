@@ -3,16 +3,16 @@
  * to the host together with what was shown, so that it holds for nothing else.
  */
 import { setTimeout } from 'node:timers/promises';
+import type { Host } from '../../../host/host.js';
 import { LoopError } from '../../../journal/errors.js';
 import type { Approval } from '../../../protocol/approval.js';
-import type { Reach } from '../../owner/reach.js';
 import { cardOf, isExpired } from '../card.js';
 import { answersOf } from '../outcome.js';
 import type { Paint } from '../paint.js';
 import type { Screen } from './screen.js';
 
 export interface AskingParts {
-  readonly reach: Reach;
+  readonly host: Host;
   readonly screen: Screen;
   readonly sessionId: string;
   /** Who answers. */
@@ -84,8 +84,8 @@ export class Asking {
   }
 
   private approvals(): Promise<readonly Approval[]> {
-    const { reach, sessionId } = this.parts;
-    return reach.ask((desk) => desk.approvals(sessionId));
+    const { host, sessionId } = this.parts;
+    return host.archive.approvals(sessionId);
   }
 
   private async find(id: string): Promise<Approval | undefined> {
@@ -138,12 +138,12 @@ export class Asking {
   }
 
   private async answer(approval: Approval, approved: boolean, more: { reason?: string } = {}): Promise<void> {
-    const { reach, who: by } = this.parts;
+    const { host, who: by } = this.parts;
     const { id, sessionId, callId, tool, argumentsDigest } = approval;
     const answer = { id, approved, by, sessionId, callId, tool, argumentsDigest, ...more };
     this.moved = true;
     try {
-      await reach.ask((desk) => desk.answer(answer));
+      await host.answer(answer);
     } catch (thrown) {
       if (!(thrown instanceof LoopError)) throw thrown;
       await this.around.refused(thrown);

@@ -5,9 +5,9 @@
 
 import { createInterface } from 'node:readline';
 import type { Writable } from 'node:stream';
+import type { Host } from '../../../host/host.js';
 import type { EventEnvelope } from '../../../protocol/events.js';
 import type { TurnResult } from '../../../protocol/trace.js';
-import type { Reach } from '../../owner/reach.js';
 import { interruption } from '../drive.js';
 import { exitOf, summaryOf, toldOf } from '../outcome.js';
 import type { Terminal } from '../terminal.js';
@@ -17,18 +17,18 @@ import type { Opening } from './talk.js';
 import { Transcript } from './transcript.js';
 
 interface Piped {
-  readonly reach: Reach;
+  readonly host: Host;
   readonly terminal: Terminal;
   readonly opening: Opening;
   readonly json: boolean;
 }
 
 /** Sends every line as a message; the code to end with is that of the turn that went worst, or of the pause. */
-export async function pipe({ reach, terminal, opening, json }: Piped): Promise<number> {
+export async function pipe({ host, terminal, opening, json }: Piped): Promise<number> {
   const { stdin, stdout, stderr } = terminal.streams;
   const said = json ? new JsonLines(stdout) : new Answers(stdout, stderr);
   let [worst, turn]: [number, string | undefined] = [exit.ok, undefined];
-  terminal.interrupted = () => interruption(turn, reach.owner);
+  terminal.interrupted = () => interruption(turn);
   for await (const line of createInterface({ input: stdin, crlfDelay: Number.POSITIVE_INFINITY })) {
     if (line.trim() === '') continue;
     turn = undefined;
@@ -38,7 +38,7 @@ export async function pipe({ reach, terminal, opening, json }: Piped): Promise<n
       },
       onEnvelope: (envelope: EventEnvelope) => said.envelope(envelope),
     };
-    const result = await reach.ask((desk) => desk.run({ ...opening, input: { prompt: line } }, hearing));
+    const result = await host.run({ ...opening, input: { prompt: line } }, hearing);
     said.end(result);
     for (const told of toldOf(result)) terminal.say(told);
     terminal.say(summaryOf(result));

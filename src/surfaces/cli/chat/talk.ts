@@ -2,10 +2,11 @@
  * A chat with an agent in a terminal: one turn for each message, approvals asked for when they arise, and what is typed
  * meanwhile handed to the turn that runs. Everything is in the journal, so leaving at any moment loses nothing.
  */
+
+import type { TurnOptions, TurnRequest } from '../../../host/host.js';
 import { Fault, LoopError } from '../../../journal/errors.js';
 import type { EventEnvelope } from '../../../protocol/events.js';
 import type { TurnResult } from '../../../protocol/trace.js';
-import type { Desk, DeskRequest, Hearing } from '../../owner/desk.js';
 import { interruption } from '../drive.js';
 import { summaryOf, toldOf } from '../outcome.js';
 import { plain } from '../paint.js';
@@ -15,14 +16,14 @@ import { Asking, type AskingParts } from './asking.js';
 import type { Transcript } from './transcript.js';
 
 /** What every message of a chat has in common. */
-export type Opening = Omit<DeskRequest, 'input'> & { readonly sessionId: string };
+export type Opening = Omit<TurnRequest, 'input' | 'loop'> & { readonly loop: string; readonly sessionId: string };
 
 export interface TalkParts extends Omit<AskingParts, 'sessionId'> {
   readonly transcript: Transcript;
   readonly opening: Opening;
 }
 
-type Work = (desk: Desk, hearing: Hearing) => Promise<TurnResult>;
+type Work = (options: TurnOptions) => Promise<TurnResult>;
 
 /** The most characters of a reason. */
 const LONGEST = 4000;
@@ -104,13 +105,13 @@ export class Talk {
     if (line === '/resume') return this.pickUp(false);
     if (/^\/[a-z]+$/.test(line)) return screen.say(`There is no ${line}; see /help.`);
     this.sent.push(line);
-    await this.drive((desk, hearing) => desk.run({ ...opening, input: { prompt: line } }, hearing));
+    await this.drive((options) => this.parts.host.run({ ...opening, input: { prompt: line } }, options));
   }
 
   /** Goes on with the last turn of the session that has not ended; at the start, only if a person has to answer. */
   private async pickUp(atStart: boolean): Promise<void> {
-    const { reach, screen, opening } = this.parts;
-    const turns = await reach.ask((desk) => desk.turns(opening.sessionId));
+    const { host, screen, opening } = this.parts;
+    const turns = await host.archive.turns(opening.sessionId);
     const open = turns.findLast(({ status }) => status === 'paused' || status === 'interrupted');
     if (open === undefined) return atStart ? undefined : screen.say('There is nothing to go on with.');
     const { turnId, status } = open;
@@ -118,7 +119,7 @@ export class Talk {
       return screen.say('The last turn was interrupted; /resume goes on with it.');
     this.asking.again();
     if (!atStart || (await this.asking.waiting(turnId)).length > 0)
-      await this.drive((desk, hearing) => desk.resume(turnId, hearing));
+      await this.drive((options) => this.parts.host.resume(turnId, options));
   }
 
   /** Drives a turn to its end, or until nobody wants to answer what it waits for. */
@@ -137,7 +138,7 @@ export class Talk {
       const { turnId } = result;
       for (const { id } of await this.asking.waiting(turnId)) this.asking.ask(id);
       if (!(await this.asking.settled()) || this.leaving !== undefined) break;
-      result = await this.attempt((desk, hearing) => desk.resume(turnId, hearing));
+      result = await this.attempt((options) => this.parts.host.resume(turnId, options));
     }
     screen.work(undefined);
     this.last = result;
@@ -146,8 +147,8 @@ export class Talk {
 
   /** One go at a turn; undefined if it could not be seen to its end. */
   private async attempt(work: Work): Promise<TurnResult | undefined> {
-    const { reach, screen, transcript } = this.parts;
-    const hearing: Hearing = {
+    const { screen, transcript } = this.parts;
+    const hearing: TurnOptions = {
       onEvent: ({ callId }) => {
         if (this.turn === undefined) this.begun(callId);
       },
@@ -155,7 +156,7 @@ export class Talk {
       onDelta: (delta) => screen.write(transcript.delta(delta)),
     };
     this.running = true;
-    const done = reach.ask((desk) => work(desk, hearing));
+    const done = work(hearing);
     // Who has left does not hear how it ends.
     done.catch(() => undefined);
     try {
@@ -178,10 +179,10 @@ export class Talk {
   }
 
   private async steer(text: string): Promise<void> {
-    const { reach, opening } = this.parts;
+    const { host, opening } = this.parts;
     this.sent.push(text);
     try {
-      await reach.ask((desk) => desk.say({ sessionId: opening.sessionId, text }));
+      await host.say({ sessionId: opening.sessionId, text });
     } catch (thrown) {
       this.typed(text);
       // The turn has not begun, or has just ended: then it is a message of its own.
@@ -208,9 +209,9 @@ export class Talk {
   }
 
   private async cancel(turnId: string): Promise<void> {
-    const { reach, who } = this.parts;
+    const { host, who } = this.parts;
     try {
-      await reach.ask((desk) => desk.cancel(turnId, `stopped in the chat by ${who}`));
+      await host.cancel(turnId, `stopped in the chat by ${who}`);
     } catch (thrown) {
       this.failed(thrown);
     }
@@ -222,8 +223,8 @@ export class Talk {
   }
 
   private abandon(): void {
-    const { screen, reach } = this.parts;
-    screen.say(interruption(this.turn, reach.owner));
+    const { screen } = this.parts;
+    screen.say(interruption(this.turn));
     this.leave(exit.interrupted);
   }
 
@@ -239,8 +240,8 @@ export class Talk {
 
   /** Somebody else has gone on with the session: tells what happened there. */
   private async catchUp(): Promise<void> {
-    const { reach, screen, transcript, opening } = this.parts;
-    const events = await reach.ask((desk) => desk.events(opening.sessionId));
+    const { host, screen, transcript, opening } = this.parts;
+    const events = await host.archive.events(opening.sessionId);
     for (const envelope of events) if (!transcript.knows(envelope)) screen.write(transcript.envelope(envelope));
   }
 

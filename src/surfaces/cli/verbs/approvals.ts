@@ -1,17 +1,17 @@
 /** `approvals`: all that waits for an answer, with what it is about. */
 import type { Approval } from '../../../protocol/approval.js';
-import { noDefinitions, settingsOf } from '../../compose.js';
-import { Reach } from '../../owner/reach.js';
+import { settingsOf } from '../../compose.js';
 import { cardOf, isExpired, pathOf } from '../card.js';
+import { hostToLook } from '../host.js';
 import { answersOf } from '../outcome.js';
 import { paint } from '../paint.js';
 import { type Act, exit, textOf } from '../verb.js';
 
 export const approvals: Act = async ({ options, asked, terminal, json }) => {
   const settings = await settingsOf(asked);
-  const reach = new Reach(settings, { definitions: noDefinitions, make: false });
+  const { host, close } = await hostToLook(settings, terminal);
   try {
-    const all = await reach.ask((desk) => desk.approvals(textOf(options.session)));
+    const all = await host.archive.approvals(textOf(options.session));
     if (json) await terminal.json(all);
     else if (all.length > 0) {
       const { table } = await import('../table.js');
@@ -28,7 +28,7 @@ export const approvals: Act = async ({ options, asked, terminal, json }) => {
     if (all.length === 0) terminal.say('Nothing waits for an approval.');
     return exit.ok;
   } finally {
-    await reach.close();
+    await close();
   }
 };
 

@@ -1,13 +1,13 @@
 /** `chat`: talks with an agent, in a terminal or through pipes. */
 import { createHash, randomBytes } from 'node:crypto';
+import type { Host } from '../../../host/host.js';
 import type { EventEnvelope } from '../../../protocol/events.js';
 import { type ProjectSettings, settingsOf } from '../../compose.js';
-import { Reach } from '../../owner/reach.js';
 import { UsageError } from '../../settings.js';
 import { Talk, type TalkParts, wayBack } from '../chat/talk.js';
 import { Transcript } from '../chat/transcript.js';
 import { findLoop, notFound, warnBad } from '../definitions.js';
-import { leave } from '../drive.js';
+import { openHost } from '../host.js';
 import { paint } from '../paint.js';
 import type { Terminal } from '../terminal.js';
 import { assertSession } from '../turn.js';
@@ -29,11 +29,11 @@ export const chat: Act = async ({ args, options, asked, terminal, json }) => {
   if (found === undefined) throw notFound(given, wanted, definitions);
   if (found.composite?.agent === undefined)
     throw new UsageError(`"${found.id}" is not an agent. Run it with: rondo run ${found.id}`);
-  const reach = new Reach(settings, { definitions: async () => definitions, make: true, serve: true });
+  const { host, close } = await openHost(settings, { definitions, make: true }, terminal);
   const opening = {
     loop: found.id,
     version: found.version,
-    sessionId: textOf(options.session) ?? (await freshSession(settings, reach)),
+    sessionId: textOf(options.session) ?? (await freshSession(settings, host)),
     ...principalOf(options),
   };
   const { stdin, stdout } = terminal.streams;
@@ -41,12 +41,12 @@ export const chat: Act = async ({ args, options, asked, terminal, json }) => {
   try {
     if (json || !stdin.isTTY || !stdout.isTTY) {
       const { pipe } = await import('../chat/piped.js');
-      code = await pipe({ reach, terminal, opening, json });
-    } else code = await talk({ reach, opening, who, now: clockOf(settings) }, terminal);
+      code = await pipe({ host, terminal, opening, json });
+    } else code = await talk({ host, opening, who, now: clockOf(settings) }, terminal);
     return code;
   } finally {
     // Who could not wait for the turn does not wait for the store either: both stand any end.
-    if (code !== exit.interrupted) await leave(reach, terminal);
+    if (code !== exit.interrupted) await close();
   }
 };
 
@@ -61,13 +61,13 @@ function clockOf({ now }: ProjectSettings): () => number {
 }
 
 /** A name that no session has; with a seed, the same one in the same store. */
-async function freshSession({ seed }: ProjectSettings, reach: Reach): Promise<string> {
+async function freshSession({ seed }: ProjectSettings, host: Host): Promise<string> {
   if (seed === undefined) return `s-${randomBytes(8).toString('hex')}`;
-  const turns = await reach.ask((desk) => desk.turns());
+  const turns = await host.archive.turns();
   return `s-${createHash('sha256').update(`${seed}:${turns.length}`).digest('hex').slice(0, 16)}`;
 }
 
-async function talk(given: Pick<TalkParts, 'reach' | 'opening' | 'who' | 'now'>, terminal: Terminal): Promise<number> {
+async function talk(given: Pick<TalkParts, 'host' | 'opening' | 'who' | 'now'>, terminal: Terminal): Promise<number> {
   const { Screen } = await import('../chat/screen.js');
   const { stdin: input, stdout: output } = terminal.streams;
   const { color } = terminal.look(output);
@@ -86,8 +86,7 @@ async function talk(given: Pick<TalkParts, 'reach' | 'opening' | 'who' | 'now'>,
       `${colors.bold(loop)} in session ${sessionId}`,
       colors.dim(`/help tells more. ${wayBack(given.opening)}`),
     );
-    for (const text of recap(await given.reach.ask((desk) => desk.events(sessionId)), transcript, colors.dim))
-      screen.write(text);
+    for (const text of recap(await given.host.archive.events(sessionId), transcript, colors.dim)) screen.write(text);
     return await talking.converse();
   } finally {
     terminal.interrupted = undefined;

@@ -3,8 +3,8 @@ import { resolve } from 'node:path';
 import type { InFlight } from '../../../host/host.js';
 import { strangers } from '../../../loops/definition/definition.js';
 import { type BadFile, type Definitions, loadLoops, type ProjectSettings, settingsOf } from '../../compose.js';
-import { Reach } from '../../owner/reach.js';
 import { describeBad } from '../definitions.js';
+import { openHost } from '../host.js';
 import { type Paint, paint, plain } from '../paint.js';
 import type { Terminal } from '../terminal.js';
 import { type Act, exit } from '../verb.js';
@@ -76,12 +76,9 @@ async function inFlightOf(
   definitions: Definitions,
   terminal: Terminal,
 ): Promise<readonly Flying[]> {
-  const reach = new Reach(settings, { definitions: async () => definitions, make: false });
+  const { host, close } = await openHost(settings, { definitions, make: false }, terminal);
   try {
-    const flying = await reach.ask((desk) => desk.inFlight());
-    if (reach.owner !== undefined) {
-      terminal.say(`Turns in flight were held against what process ${reach.owner} has loaded, not against the files.`);
-    }
+    const flying = await host.inFlight();
     return flying.map(({ turn: { turnId, loopId, loopVersion }, changed }) => ({
       turnId,
       loop: `${loopId}@${loopVersion}`,
@@ -89,7 +86,7 @@ async function inFlightOf(
       breaks: changed.some(({ breaks }) => breaks),
     }));
   } finally {
-    await reach.close();
+    await close();
   }
 }
 

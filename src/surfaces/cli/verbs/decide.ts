@@ -1,13 +1,15 @@
 /** `approve` and `deny`: answer an approval, then go on with its turn. */
+
+import type { Host } from '../../../host/host.js';
 import { LoopError } from '../../../journal/errors.js';
 import type { Approval, ApprovalAnswer } from '../../../protocol/approval.js';
 import type { Json } from '../../../protocol/json.js';
 import type { TurnResult } from '../../../protocol/trace.js';
-import { loadLoops, type ProjectSettings, settingsOf } from '../../compose.js';
-import { Reach } from '../../owner/reach.js';
+import { type ProjectSettings, settingsOf } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { pathOf } from '../card.js';
-import { drive, leave } from '../drive.js';
+import { drive } from '../drive.js';
+import { hostToContinue } from '../host.js';
 import { readInput } from '../input.js';
 import { summaryOf, toldOf } from '../outcome.js';
 import { plain } from '../paint.js';
@@ -33,31 +35,31 @@ type Word = Pick<ApprovalAnswer, 'approved' | 'reason' | 'standing'>;
 async function decide({ args, options, asked, terminal, json }: Invocation, word: Word): Promise<number> {
   const by = whoOf(options);
   const settings = await settingsOf(asked);
-  const reach = new Reach(settings, { definitions: () => loadLoops(settings), make: false, serve: true });
+  const { host, close } = await hostToContinue(settings, terminal);
   try {
-    const meant = await find(reach, String(args[0]));
+    const meant = await find(host, String(args[0]));
     const answer: ApprovalAnswer = { ...meant, ...word, by };
-    const approval = await reach.ask((desk) => desk.answer(answer));
+    const approval = await host.answer(answer);
     const { approved } = word;
     terminal.say(`${approved ? 'Approved' : 'Denied'}: ${plain(pathOf(approval))} (${plain(approval.id)}).`);
-    const went = await goOn(reach, approval, settings, terminal);
+    const went = await goOn(host, approval, settings, terminal);
     if (json) await terminal.json({ approval, approved, ...went });
     return exit.ok;
   } finally {
-    await leave(reach, terminal);
+    await close();
   }
 }
 
 /** Goes on with the turn. The answer was taken, whatever comes of it. */
 async function goOn(
-  reach: Reach,
+  host: Host,
   { turnId }: Approval,
   settings: ProjectSettings,
   terminal: Terminal,
 ): Promise<{ readonly turn: TurnResult } | { readonly error: { readonly code: string; readonly message: string } }> {
   try {
-    const driving = { reach, terminal, price: priceOf(settings.config), watch: false };
-    const turn = await drive(driving, (desk, heard) => desk.resume(turnId, heard));
+    const driving = { host, terminal, price: priceOf(settings.config), watch: false };
+    const turn = await drive(driving, (heard) => host.resume(turnId, heard));
     for (const line of toldOf(turn)) terminal.say(line);
     terminal.say(summaryOf(turn));
     return { turn };
@@ -77,8 +79,8 @@ const SHOWN = 5;
  * The approval that is meant: by its id, a beginning of it, or a beginning of its last part, with the colon or without. What nobody
  * waits for is handed on as it is: the host says why it cannot be answered, and keeps that somebody tried.
  */
-async function find(reach: Reach, given: string): Promise<Pick<ApprovalAnswer, 'id' | 'callId' | 'argumentsDigest'>> {
-  const all = await reach.ask((desk) => desk.approvals());
+async function find(host: Host, given: string): Promise<Pick<ApprovalAnswer, 'id' | 'callId' | 'argumentsDigest'>> {
+  const all = await host.archive.approvals();
   const exact = all.filter(({ id }) => id === given);
   const meant = exact.length > 0 || given.length < SHORTEST ? exact : all.filter(({ id }) => isPart(given, id));
   const [only] = meant;

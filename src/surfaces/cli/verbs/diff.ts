@@ -1,9 +1,11 @@
 /** `diff`: where two turns differ. */
+
+import type { Host } from '../../../host/host.js';
 import type { Json } from '../../../protocol/json.js';
 import type { TraceEvent } from '../../../protocol/trace.js';
 import { diffTurns, type TurnEnd } from '../../../views/diff.js';
-import { noDefinitions, settingsOf } from '../../compose.js';
-import { Reach } from '../../owner/reach.js';
+import { settingsOf } from '../../compose.js';
+import { hostToLook } from '../host.js';
 import { findTurn } from '../turn.js';
 import { type Act, exit } from '../verb.js';
 
@@ -14,10 +16,10 @@ interface Side {
 }
 
 export const diff: Act = async ({ args, asked, terminal, json }) => {
-  const reach = new Reach(await settingsOf(asked), { definitions: noDefinitions, make: false });
+  const { host, close } = await hostToLook(await settingsOf(asked), terminal);
   try {
-    const a = await sideOf(reach, String(args[0]));
-    const b = await sideOf(reach, String(args[1]));
+    const a = await sideOf(host, String(args[0]));
+    const b = await sideOf(host, String(args[1]));
     const found = diffTurns(a.events, b.events, { a: a.end, b: b.end });
     if (json) await terminal.json({ a: a.turnId, b: b.turnId, ...found });
     else {
@@ -26,14 +28,14 @@ export const diff: Act = async ({ args, asked, terminal, json }) => {
     }
     return exit.ok;
   } finally {
-    await reach.close();
+    await close();
   }
 };
 
-async function sideOf(reach: Reach, given: string): Promise<Side> {
-  const { turnId, status } = await findTurn(reach, given);
-  const events = await reach.ask((desk) => desk.trace(turnId));
-  const { output, error } = (await reach.ask((desk) => desk.result(turnId))) ?? {};
+async function sideOf(host: Host, given: string): Promise<Side> {
+  const { turnId, status } = await findTurn(host, given);
+  const events = await host.archive.trace(turnId);
+  const { output, error } = (await host.archive.result(turnId)) ?? {};
   const end = {
     status,
     ...(output !== undefined && { output: output as Json }),

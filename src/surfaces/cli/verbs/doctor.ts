@@ -3,7 +3,6 @@ import { access, constants, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Fault } from '../../../journal/errors.js';
 import { type Composed, compose, loadLoops, noDefinitions, type ProjectSettings, settingsOf } from '../../compose.js';
-import { type OwnerNote, readNote } from '../../owner/note.js';
 import { UsageError } from '../../settings.js';
 import { describeBad } from '../definitions.js';
 import { paint, plain } from '../paint.js';
@@ -80,41 +79,36 @@ async function dataFindings({ data }: ProjectSettings): Promise<Finding[]> {
   }
 }
 
+/** Opens the store as any verb would: its owner, if there is one, is asked first. */
 async function storeFindings(settings: ProjectSettings): Promise<Finding[]> {
-  const { store, data } = settings;
+  const { store } = settings;
   if (store.kind === 'memory') return [finding('store', 'warn', 'memory: nothing outlives the process.')];
   try {
     const composed = await compose(settings, { make: false, definitions: await noDefinitions() });
+    const found = reportOf(composed, store.path);
     await composed.close();
-    return reportOf(composed, store.path);
+    return found;
   } catch (thrown) {
     if (thrown instanceof UsageError) throw thrown;
-    if (!(thrown instanceof Fault) || thrown.code !== 'STORE_OWNED') {
-      return [finding('store', 'fail', messageOf(thrown), 'Mend or restore the file, or choose another with --store.')];
-    }
-    const note = readNote(data, store.path);
-    if (note !== undefined && (await answers(note))) {
-      return [finding('store', 'ok', `${store.path}: process ${note.pid} has it, and answers.`)];
-    }
-    return [finding('store', 'warn', thrown.message, 'Verbs cannot use the store until that process ends.')];
+    const owned = thrown instanceof Fault && thrown.code === 'STORE_OWNED';
+    if (owned)
+      return [finding('store', 'warn', thrown.message, 'Verbs cannot use the store until that process answers.')];
+    return [finding('store', 'fail', messageOf(thrown), 'Mend or restore the file, or choose another with --store.')];
   }
 }
 
-async function answers({ url, token }: OwnerNote): Promise<boolean> {
-  const { remoteDesk } = await import('../../owner/remote.js');
-  return remoteDesk(url, token)
-    .turns('doctor')
-    .then(
-      () => true,
-      () => false,
-    );
+/** What is said of a store beside its port. */
+interface Examined {
+  readonly report?: { readonly damage: readonly { readonly note: string }[] };
+  readonly owner?: { readonly pid: number; readonly here: boolean };
 }
 
 /** What opening the store has found. */
 function reportOf({ store }: Composed, path: string): Finding[] {
-  const { report } = store as { readonly report?: { readonly damage: readonly { readonly note: string }[] } };
+  const { report, owner } = store as Examined;
   if (report === undefined) return [finding('store', 'ok', `${path} will be made by the first run`)];
-  if (report.damage.length === 0) return [finding('store', 'ok', path)];
+  const shared = owner === undefined || owner.here ? '' : `: process ${owner.pid} owns it, and answers`;
+  if (report.damage.length === 0) return [finding('store', 'ok', `${path}${shared}`)];
   const advice = 'Restore the file from a backup; what is damaged is refused, the rest goes on.';
   return report.damage.map(({ note }) => finding('store', 'fail', note, advice));
 }

@@ -1,15 +1,15 @@
 /** `events`: a session as front ends see it, for people or as envelopes for programs. */
-import { noDefinitions, settingsOf } from '../../compose.js';
-import { Reach } from '../../owner/reach.js';
+import { settingsOf } from '../../compose.js';
+import { hostToLook } from '../host.js';
 import { findTurns } from '../turn.js';
 import { type Act, exit } from '../verb.js';
 
 export const events: Act = async ({ args, options, asked, terminal, json }) => {
   const people = !json && (options.text === true || terminal.streams.stdout.isTTY);
-  const reach = new Reach(await settingsOf(asked), { definitions: noDefinitions, make: false });
+  const { host, close } = await hostToLook(await settingsOf(asked), terminal);
   try {
-    const [turn] = await findTurns(reach, String(args[0]));
-    const envelopes = await reach.ask((desk) => desk.events(turn?.sessionId ?? ''));
+    const [turn] = await findTurns(host, String(args[0]));
+    const envelopes = await host.archive.events(turn?.sessionId ?? '');
     if (!people) await terminal.print(envelopes.map((envelope) => `${JSON.stringify(envelope)}\n`).join(''));
     else {
       const { Transcript } = await import('../chat/transcript.js');
@@ -21,6 +21,6 @@ export const events: Act = async ({ args, options, asked, terminal, json }) => {
     if (envelopes.length === 0) terminal.say('No agent has spoken in this session.');
     return exit.ok;
   } finally {
-    await reach.close();
+    await close();
   }
 };

@@ -1,11 +1,12 @@
 /** `resolve`: says what became of an effect in doubt, then goes on with its turn. */
+
+import type { Decision } from '../../../host/host.js';
 import type { Json } from '../../../protocol/json.js';
 import type { TurnStatus } from '../../../protocol/trace.js';
-import { loadLoops, settingsOf } from '../../compose.js';
-import type { Decision } from '../../owner/desk.js';
-import { Reach } from '../../owner/reach.js';
+import { settingsOf } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { drive, leave, printResult } from '../drive.js';
+import { drive, printResult } from '../drive.js';
+import { hostToContinue } from '../host.js';
 import { readInput } from '../input.js';
 import { priceOf } from '../price.js';
 import type { Terminal } from '../terminal.js';
@@ -17,17 +18,17 @@ export const resolve: Act = async ({ args, options, asked, terminal, json }) => 
   const { decision, value } = await decisionOf(options, terminal);
   const who = whoOf(options);
   const settings = await settingsOf(asked);
-  const reach = new Reach(settings, { definitions: () => loadLoops(settings), make: false, serve: true });
+  const { host, close } = await hostToContinue(settings, terminal);
   try {
     const given = String(args[0]);
-    const turn = await findTurn(reach, given.split('/', 1)[0] ?? '');
+    const turn = await findTurn(host, given.split('/', 1)[0] ?? '');
     const key = keyOf(given, turn);
-    await reach.ask((desk) => desk.decide(key, decision, who, value));
-    const driving = { reach, terminal, price: priceOf(settings.config), watch: false };
-    const result = await drive(driving, (desk, heard) => desk.resume(turn.turnId, heard));
+    await host.decide(key, decision, who, value);
+    const driving = { host, terminal, price: priceOf(settings.config), watch: false };
+    const result = await drive(driving, (heard) => host.resume(turn.turnId, heard));
     return await printResult(result, terminal, json);
   } finally {
-    await leave(reach, terminal);
+    await close();
   }
 };
 

@@ -1,10 +1,12 @@
 /** `resume`: goes on with a turn whose process ended, or with all of them. */
+
+import type { Host } from '../../../host/host.js';
 import { Fault, LoopError } from '../../../journal/errors.js';
 import type { TurnResult, TurnStatus } from '../../../protocol/trace.js';
-import { loadLoops, settingsOf } from '../../compose.js';
-import { Reach } from '../../owner/reach.js';
+import { settingsOf } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { drive, leave, printResult } from '../drive.js';
+import { drive, printResult } from '../drive.js';
+import { hostToContinue } from '../host.js';
 import { exitOf, summaryOf, toldOf } from '../outcome.js';
 import { plain } from '../paint.js';
 import { priceOf } from '../price.js';
@@ -28,27 +30,27 @@ export const resume: Act = async ({ args, options, asked, terminal, json }) => {
     throw new UsageError('Name the turn to go on with, or say --all. See: rondo runs');
   }
   const settings = await settingsOf(asked);
-  const reach = new Reach(settings, { definitions: () => loadLoops(settings), make: false, serve: true });
+  const { host, close } = await hostToContinue(settings, terminal);
   try {
-    if (given === undefined) return await resumeAll(reach, terminal, json);
-    const { turnId } = await findTurn(reach, given);
-    const driving = { reach, terminal, price: priceOf(settings.config), watch: options.watch === true };
-    const result = await drive(driving, (desk, heard) => desk.resume(turnId, heard));
+    if (given === undefined) return await resumeAll(host, terminal, json);
+    const { turnId } = await findTurn(host, given);
+    const driving = { host, terminal, price: priceOf(settings.config), watch: options.watch === true };
+    const result = await drive(driving, (heard) => host.resume(turnId, heard));
     return await printResult(result, terminal, json);
   } finally {
-    await leave(reach, terminal);
+    await close();
   }
 };
 
-async function resumeAll(reach: Reach, terminal: Terminal, json: boolean): Promise<number> {
-  const turns = await reach.ask((desk) => desk.turns());
+async function resumeAll(host: Host, terminal: Terminal, json: boolean): Promise<number> {
+  const turns = await host.archive.turns();
   const open = turns.filter(({ status }) => status === 'interrupted' || status === 'paused');
   terminal.interrupted = () => 'Interrupted. Go on with: rondo resume --all';
   const ends: (TurnResult | Unable)[] = [];
   const waiting = open.values();
   const worker = async (): Promise<void> => {
     for (const turn of waiting) {
-      const end = await attempt(reach, turn);
+      const end = await attempt(host, turn);
       ends.push(end);
       for (const line of linesOf(end)) terminal.say(line);
     }
@@ -60,9 +62,9 @@ async function resumeAll(reach: Reach, terminal: Terminal, json: boolean): Promi
 }
 
 /** One turn that cannot go on keeps no other from it. */
-async function attempt(reach: Reach, { turnId }: TurnStatus): Promise<TurnResult | Unable> {
+async function attempt(host: Host, { turnId }: TurnStatus): Promise<TurnResult | Unable> {
   try {
-    return await reach.ask((desk) => desk.resume(turnId));
+    return await host.resume(turnId);
   } catch (thrown) {
     if (!(thrown instanceof LoopError || thrown instanceof Fault)) throw thrown;
     return { turnId, error: { code: thrown.code, message: thrown.message } };

@@ -1,10 +1,11 @@
 /** `run`: one turn of a loop. */
+
+import type { TurnRequest } from '../../../host/host.js';
 import { type Definitions, settingsOf } from '../../compose.js';
-import type { DeskRequest } from '../../owner/desk.js';
-import { Reach } from '../../owner/reach.js';
 import { UsageError } from '../../settings.js';
 import { findLoop, missing, type Wanted, warnBad } from '../definitions.js';
-import { drive, leave, printResult } from '../drive.js';
+import { drive, printResult } from '../drive.js';
+import { openHost } from '../host.js';
 import { readInput } from '../input.js';
 import { priceOf } from '../price.js';
 import type { Terminal } from '../terminal.js';
@@ -18,16 +19,15 @@ export const run: Act = async ({ args, options, asked, terminal, json }) => {
   const { wanted, definitions } = await findLoop(String(args[0]), textOf(options.version), settings);
   warnBad(definitions.bad, terminal);
   const here = definitions.registry.find(wanted.id, wanted.version) !== undefined;
-  const reach = new Reach(settings, { definitions: async () => definitions, make: here, serve: true });
+  const { host, close } = await openHost(settings, { definitions, make: here }, terminal);
   try {
     const request = { loop: wanted.id, input, ...chosen(wanted, options) };
-    const driving = { reach, terminal, price: priceOf(settings.config), watch: options.watch === true };
-    const result = await drive(driving, (desk, heard) => desk.run(request, heard));
-    tellOwner(reach.owner, result.error?.code === 'LOOP_NOT_FOUND' && here, terminal);
+    const driving = { host, terminal, price: priceOf(settings.config), watch: options.watch === true };
+    const result = await drive(driving, (heard) => host.run(request, heard));
     if (result.error?.code === 'LOOP_NOT_FOUND' && !here) tellMissing(wanted, definitions, terminal);
     return await printResult(result, terminal, json);
   } finally {
-    await leave(reach, terminal);
+    await close();
   }
 };
 
@@ -42,7 +42,7 @@ function assertOptions({ grant, session, key, as, approver }: Options): void {
     throw new UsageError('--as and --approver must name somebody.');
 }
 
-function chosen({ version }: Wanted, options: Options): Omit<DeskRequest, 'loop' | 'input'> {
+function chosen({ version }: Wanted, options: Options): Omit<TurnRequest, 'loop' | 'input'> {
   const [sessionId, key, principal] = [textOf(options.session), textOf(options.key), textOf(options.as)];
   const approvers = listOf(options.approver);
   return {
@@ -52,12 +52,6 @@ function chosen({ version }: Wanted, options: Options): Omit<DeskRequest, 'loop'
     ...(principal !== undefined && { principal }),
     ...(approvers.length > 0 && { approvers }),
   };
-}
-
-function tellOwner(owner: number | undefined, unknown: boolean, terminal: Terminal): void {
-  if (owner === undefined) return;
-  const where = `The store belongs to process ${owner}, which runs this with the definitions it began with`;
-  terminal.say(unknown ? `${where}; this loop is not among them. Try again when it has ended.` : `${where}.`);
 }
 
 function tellMissing(wanted: Wanted, definitions: Definitions, terminal: Terminal): void {

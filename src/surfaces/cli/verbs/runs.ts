@@ -1,8 +1,8 @@
 /** `runs`: all turns of the store, the newest first. */
 import type { TurnStatus } from '../../../protocol/trace.js';
-import { noDefinitions, settingsOf } from '../../compose.js';
-import { Reach } from '../../owner/reach.js';
+import { settingsOf } from '../../compose.js';
 import { UsageError } from '../../settings.js';
+import { hostToLook } from '../host.js';
 import { duration } from '../paint.js';
 import { type Act, exit, type Options, textOf } from '../verb.js';
 
@@ -13,9 +13,9 @@ const USUAL = 50;
 export const runs: Act = async ({ options, asked, terminal, json }) => {
   const [wanted, limit] = [statusOf(options), limitOf(options)];
   const settings = await settingsOf(asked);
-  const reach = new Reach(settings, { definitions: noDefinitions, make: false });
+  const { host, close } = await hostToLook(settings, terminal);
   try {
-    const all = (await reach.ask((desk) => desk.turns())).toReversed();
+    const all = (await host.archive.turns()).toReversed();
     const meant = all.filter(({ status }) => wanted === undefined || status === wanted);
     const shown = meant.slice(0, limit ?? (json ? undefined : USUAL));
     if (json) await terminal.json({ runs: shown });
@@ -27,7 +27,7 @@ export const runs: Act = async ({ options, asked, terminal, json }) => {
     if (meant.length === 0) terminal.say('There are no runs.');
     return exit.ok;
   } finally {
-    await reach.close();
+    await close();
   }
 };
 

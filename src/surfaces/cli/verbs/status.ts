@@ -1,7 +1,7 @@
 /** `status`: how a turn stands, or all turns of a session. */
 import type { TurnStatus } from '../../../protocol/trace.js';
-import { noDefinitions, settingsOf } from '../../compose.js';
-import { Reach } from '../../owner/reach.js';
+import { settingsOf } from '../../compose.js';
+import { hostToLook } from '../host.js';
 import { waitOf } from '../outcome.js';
 import { duration, plain } from '../paint.js';
 import { findTurns } from '../turn.js';
@@ -9,16 +9,16 @@ import { type Act, exit } from '../verb.js';
 
 export const status: Act = async ({ args, asked, terminal, json }) => {
   const given = String(args[0]);
-  const reach = new Reach(await settingsOf(asked), { definitions: noDefinitions, make: false });
+  const { host, close } = await hostToLook(await settingsOf(asked), terminal);
   try {
-    const turns = await findTurns(reach, given);
+    const turns = await findTurns(host, given);
     const [first] = turns;
     const session = first?.sessionId === given;
     if (json) await terminal.json(session ? { sessionId: given, turns } : first);
     else await terminal.print(turns.map(forPeople).join('\n'));
     return exit.ok;
   } finally {
-    await reach.close();
+    await close();
   }
 };
 
@@ -29,7 +29,7 @@ function forPeople(turn: TurnStatus): string {
     ['turn', turnId],
     ['session', sessionId],
     ['loop', `${loopId}@${loopVersion}`],
-    ['status', how],
+    ['status', turn.pid === undefined ? how : `${how} in process ${turn.pid}`],
     ['started', startedAt],
     ['ended', endedAt === undefined ? undefined : `${endedAt} (${duration(durationMs ?? 0)})`],
     ['reason', reason === undefined ? undefined : plain(reason)],

@@ -1,16 +1,16 @@
 /** `trace`: what happened in a turn, as a tree for people or as events for programs. */
-import { noDefinitions, settingsOf } from '../../compose.js';
-import { Reach } from '../../owner/reach.js';
+import { settingsOf } from '../../compose.js';
+import { hostToLook } from '../host.js';
 import { priceOf } from '../price.js';
 import { findTurn } from '../turn.js';
 import { type Act, exit } from '../verb.js';
 
 export const trace: Act = async ({ args, asked, terminal, json }) => {
   const settings = await settingsOf(asked);
-  const reach = new Reach(settings, { definitions: noDefinitions, make: false });
+  const { host, close } = await hostToLook(settings, terminal);
   try {
-    const { turnId } = await findTurn(reach, String(args[0]));
-    const events = await reach.ask((desk) => desk.trace(turnId));
+    const { turnId } = await findTurn(host, String(args[0]));
+    const events = await host.archive.trace(turnId);
     if (json) await terminal.print(events.map((event) => `${JSON.stringify(event)}\n`).join(''));
     else {
       const { renderTree } = await import('../tree.js');
@@ -19,6 +19,6 @@ export const trace: Act = async ({ args, asked, terminal, json }) => {
     }
     return exit.ok;
   } finally {
-    await reach.close();
+    await close();
   }
 };

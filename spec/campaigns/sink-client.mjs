@@ -1,0 +1,35 @@
+// A worker's side of the sink.
+
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { createInterface } from 'node:readline';
+
+/** @typedef {(effect: { turn: string, step: string, safety: string, key: string }) => Promise<string>} Perform */
+
+/**
+ * Connects to the sink. The effect is handed to the operating system in the call itself, before the promise is returned.
+ * @param {string} path @returns {Promise<Perform>}
+ */
+export async function connectSink(path) {
+  const socket = connect(path);
+  await once(socket, 'connect');
+  socket.on('error', () => process.exit(3));
+  /** @type {Map<number, (value: string) => void>} */
+  const waiting = new Map();
+  const lines = createInterface({ input: socket });
+  const welcome = once(lines, 'line');
+  socket.write(`${JSON.stringify({ hello: process.pid })}\n`);
+  await welcome;
+  lines.on('line', (line) => {
+    const { id, value } = JSON.parse(line);
+    waiting.get(id)?.(value);
+    waiting.delete(id);
+  });
+  let next = 0;
+  return (effect) =>
+    new Promise((resolve) => {
+      const id = next++;
+      waiting.set(id, resolve);
+      socket.write(`${JSON.stringify({ id, ...effect })}\n`);
+    });
+}

@@ -50,6 +50,7 @@ export const requirements = {
   'sqlite.anchor': 'A cut tail is noticed as far back as the last anchored head, and says which and since when.',
   'sqlite.schema': 'The schema only moves forward; a database of a newer program is refused.',
   'sqlite.retention': 'A removed session leaves nothing that a later one of its name could read.',
+  'store.processes': 'Several processes on one store finish every turn with every effect once, whatever is killed.',
   'lsem.3.kind': 'A loop is exactly one of prompt, composite and tool, and has the body of its kind and no other.',
   'lsem.4.shape': 'A definition has the members that LSEM names, of the types that it names; what is missing is told.',
   'lsem.4.unique':

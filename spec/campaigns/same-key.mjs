@@ -41,24 +41,27 @@ const took = [];
 /** A process that waits for the word. @param {string} file @param {string} turn */
 function contender(file, turn) {
   const child = spawn(process.execPath, [program, file, socket, turn], { stdio: ['pipe', 'pipe', stderr] });
+  const { stdin, stdout } = child;
+  if (stdin === null || stdout === null) throw new TypeError('A contender has pipes.');
+  stdin.on('error', () => {});
   /** @type {Report} */
   const report = { pid: child.pid ?? 0 };
   const closed = once(child, 'close').then(([code]) => {
     report.code = code;
   });
   const ready = new Promise((resolve) => {
-    eachLine(child.stdout, (line) => {
+    eachLine(stdout, (line) => {
       Object.assign(report, JSON.parse(line));
       resolve(undefined);
     });
   });
-  return { child, report, closed, ready: Promise.race([ready, closed]) };
+  return { child, stdin, report, closed, ready: Promise.race([ready, closed]) };
 }
 
 /** Lets one process run to its end, and ends it if it hangs. @param {ReturnType<typeof contender>} one @param {string} turn */
-async function finished({ child, report, closed }, turn) {
+async function finished({ child, stdin, report, closed }, turn) {
   const at = Date.now();
-  child.stdin.write('go\n');
+  stdin.write('go\n');
   const late = sleep(LONGEST_MS, 'late', { ref: false });
   if ((await Promise.race([closed, late])) === 'late') {
     record.violation(`${turn}: process ${report.pid} did not end within ${LONGEST_MS} ms`);

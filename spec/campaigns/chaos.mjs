@@ -19,7 +19,6 @@ export const MODES = {
 const TAKEOVER_MS = 2000;
 /** The same where workers are blocked or stopped, so that a survivor may be held up itself. */
 const TAKEOVER_PAUSED_MS = 12_000;
-const MOST_VIOLATIONS = 30;
 
 export class Chaos {
   kills = 0;
@@ -44,7 +43,7 @@ export class Chaos {
 
   /** Goes on until so many workers were killed. @param {number} kills */
   async run(kills) {
-    while (this.kills < kills && this.#record.violations.length < MOST_VIOLATIONS) {
+    while (this.kills < kills && !this.#record.spent) {
       if (this.#random() < 0.85) await this.#complete();
       await sleep(this.#random() ** 2 * 900);
       const action = this.#actions[Math.floor(this.#random() * this.#actions.length)] ?? 'kill';

@@ -15,9 +15,19 @@ import { isOutside, outputOf } from './plans.mjs';
  * @returns {Promise<string[]>}
  */
 export async function judge(file, turns, sink) {
-  const store = await openSqlite(file, { check: 'full' });
   /** @type {string[]} */
   const wrong = [];
+  try {
+    await inspect(file, turns, sink, wrong);
+  } catch (thrown) {
+    wrong.push(`the store cannot be read to its end: ${String(thrown)}`);
+  }
+  return wrong;
+}
+
+/** @param {string} file @param {readonly Turn[]} turns @param {import('./sink.mjs').Sink} sink @param {string[]} wrong */
+async function inspect(file, turns, sink, wrong) {
+  const store = await openSqlite(file, { check: 'full' });
   const { report } = /** @type {{ report?: { damage?: readonly unknown[] } }} */ (/** @type {unknown} */ (store));
   if (report?.damage === undefined) wrong.push('the store does not report whether it is damaged');
   else if (report.damage.length > 0) wrong.push(`the store is damaged: ${JSON.stringify(report.damage)}`);
@@ -36,7 +46,6 @@ export async function judge(file, turns, sink) {
     wrong.push(...found.flatMap((look) => look(one)), ...effectFaults(one, sink));
   }
   await store.close();
-  return wrong;
 }
 
 /** A turn ends with its output, or by a cancel or a denial that was asked for. @param {Case} one @returns {string[]} */

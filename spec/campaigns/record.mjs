@@ -2,6 +2,11 @@
 
 import { openSync, writeSync } from 'node:fs';
 
+/** A campaign with so many violations is ended. */
+const MOST_VIOLATIONS = 30;
+/** Further ones are dropped. */
+const KEPT_VIOLATIONS = 200;
+
 export class CampaignRecord {
   /** @type {string[]} */
   violations = [];
@@ -24,8 +29,14 @@ export class CampaignRecord {
 
   /** @param {string} text */
   violation(text) {
+    if (this.violations.length >= KEPT_VIOLATIONS) return;
     this.violations.push(text);
     this.log('violation', { text });
+  }
+
+  /** True if it is of no use to go on. */
+  get spent() {
+    return this.violations.length >= MOST_VIOLATIONS;
   }
 
   /** @param {string} op @param {string} code */

@@ -109,7 +109,7 @@ let done = 0;
 const progress = setInterval(() => {
   console.log(`same-key: ${done} rounds, ${sink.count} effects, ${record.violations.length} violations`);
 }, PROGRESS_MS);
-while (done < rounds && record.violations.length < 30) await round(++done);
+while (done < rounds && !record.spent) await round(++done);
 clearInterval(progress);
 sink.close();
 const { violations } = record;

@@ -57,7 +57,7 @@ export class Client {
 
   /** Starts one turn after another until it is told to end. @param {() => boolean} goesOn */
   async lane(goesOn) {
-    while (goesOn()) {
+    while (goesOn() && !this.#record.spent) {
       await this.#finish(this.#newTurn());
       await sleep(this.#random() * 500);
     }
@@ -78,7 +78,7 @@ export class Client {
   async #finish(turn) {
     const cancelling = this.#random() < 0.12 ? this.#cancel(turn) : undefined;
     await this.#drive(turn, 'run');
-    while (!turn.finished) await this.#goOn(turn);
+    while (!turn.finished && !this.#record.spent) await this.#goOn(turn);
     await cancelling;
   }
 
@@ -147,13 +147,14 @@ export class Client {
 
   /** The turn as the archive lists it. @param {Turn} turn @returns {Promise<import('./fleet.mjs').Listed | undefined>} */
   async #look(turn) {
-    for (;;) {
+    while (!this.#record.spent) {
       /** @type {Outcome<import('./fleet.mjs').Listed[]>} */
       const outcome = await this.#fleet.ask(await this.#fleet.pick(), 'turns', { session: turn.name });
       if (outcome.kind === 'ok') return outcome.value[0];
       if (outcome.kind === 'refused') this.#record.violation(`turns of ${turn.name}: ${outcome.error.message}`);
       await sleep(20);
     }
+    return undefined;
   }
 
   /** @param {Turn} turn */

@@ -108,7 +108,7 @@ export class Chaos {
     const limit = this.#fleet.options.pausing ? TAKEOVER_PAUSED_MS : TAKEOVER_MS;
     for (;;) {
       const owner = this.#fleet.ownerPid;
-      const next = owner !== dead && [...this.#fleet.workers].some(({ pid, alive }) => pid === owner && alive);
+      const next = owner !== undefined && owner !== dead && isAlive(owner);
       const free = survivors.filter(({ alive, paused }) => alive && !paused);
       const through = this.#oneOf(free.length > 0 ? free : survivors.filter(({ alive }) => alive));
       if (through === undefined) return;
@@ -163,5 +163,14 @@ export class Chaos {
     });
     if (this.#random() < 0.75) await going;
     else await sleep(this.#random() * 3000);
+  }
+}
+
+/** @param {number} pid */
+function isAlive(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
   }
 }

@@ -3,36 +3,39 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Host, Registry, systemClock, systemIds } from 'rondo';
 import { openSqlite } from 'rondo/sqlite';
+import { commandFaults } from './commands.mjs';
 import { isOutside, outputOf } from './plans.mjs';
 
 /** @typedef {import('rondo/protocol').Entry} Entry */
 /** @typedef {import('./turns.mjs').Turn} Turn */
+/** @typedef {readonly import('./commands.mjs').CommandTurn[]} CommandTurns */
+/** @typedef {{ readonly turns: readonly Turn[], readonly commands: CommandTurns, readonly sink: import('./sink.mjs').Sink }} Known */
 /** @typedef {{ readonly turn: Turn, readonly entries: readonly Entry[], readonly end: Entry | undefined }} Case */
 
 /**
  * Everything that must not have happened, in words.
- * @param {string} file @param {readonly Turn[]} turns @param {import('./sink.mjs').Sink} sink
+ * @param {string} file @param {Known} known
  * @returns {Promise<string[]>}
  */
-export async function judge(file, turns, sink) {
+export async function judge(file, known) {
   /** @type {string[]} */
   const wrong = [];
   try {
-    await inspect(file, turns, sink, wrong);
+    await inspect(file, known, wrong);
   } catch (thrown) {
     wrong.push(`the store cannot be read to its end: ${String(thrown)}`);
   }
   return wrong;
 }
 
-/** @param {string} file @param {readonly Turn[]} turns @param {import('./sink.mjs').Sink} sink @param {string[]} wrong */
-async function inspect(file, turns, sink, wrong) {
+/** @param {string} file @param {Known} known @param {string[]} wrong */
+async function inspect(file, { turns, commands, sink }, wrong) {
   const store = await openSqlite(file, { check: 'full' });
   const { report } = /** @type {{ report?: { damage?: readonly unknown[] } }} */ (/** @type {unknown} */ (store));
   if (report?.damage === undefined) wrong.push('the store does not report whether it is damaged');
   else if (report.damage.length > 0) wrong.push(`the store is damaged: ${JSON.stringify(report.damage)}`);
   const host = new Host({ store, clock: systemClock, ids: systemIds, registry: new Registry() });
-  const names = new Set(turns.map(({ name }) => name));
+  const names = new Set([...turns, ...commands].map(({ name }) => name));
   for (const { session } of await store.journal.list())
     if (!names.has(session) && session !== 'rondo:refusals') wrong.push(`the store holds a session "${session}"`);
   for (const turn of turns) {
@@ -45,6 +48,7 @@ async function inspect(file, turns, sink, wrong) {
     const found = [endFaults, reportFaults, cancelFaults, answerFaults, decisionFaults, anonymousFaults];
     wrong.push(...found.flatMap((look) => look(one)), ...effectFaults(one, sink));
   }
+  for (const turn of commands) wrong.push(...commandFaults(turn, await host.archive.entries(turn.name), sink));
   await store.close();
 }
 

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { seededRandom } from 'rondo/testing';
 import { Chaos, MODES } from './chaos.mjs';
+import { Commands } from './commands.mjs';
 import { Fleet } from './fleet.mjs';
 import { judge } from './judge.mjs';
 import { CampaignRecord, quantile } from './record.mjs';
@@ -47,6 +48,7 @@ async function campaign({ mode, kills, seed, workers: size, lanes }, folder, rec
   const fleet = new Fleet(options);
   const client = new Client(fleet, seededRandom(seed + 3));
   const chaos = new Chaos(fleet, seededRandom(seed + 4), mode);
+  const commands = new Commands(fleet, seededRandom(seed + 5));
   const progress = setInterval(() => {
     const open = client.turns.filter(({ finished }) => !finished).length;
     const { violations } = record;
@@ -57,16 +59,20 @@ async function campaign({ mode, kills, seed, workers: size, lanes }, folder, rec
   }, PROGRESS_MS);
   fleet.fill();
   let going = true;
-  const all = Promise.all(Array.from({ length: lanes }, () => client.lane(() => going)));
+  const all = [
+    ...Array.from({ length: lanes }, () => client.lane(() => going)),
+    ...(mode === 'interrupted' || mode === 'mixed' ? [commands.lane(() => going)] : []),
+  ];
   await chaos.run(kills);
   going = false;
   const late = sleep(FINISH_MS, 'late', { ref: false });
-  if ((await Promise.race([all, late])) === 'late') record.violation(`turns did not end within ${FINISH_MS} ms`);
+  if ((await Promise.race([Promise.all(all), late])) === 'late')
+    record.violation(`turns did not end within ${FINISH_MS} ms`);
   await fleet.close();
   clearInterval(progress);
-  for (const text of await judge(file, client.turns, sink)) record.violation(text);
+  for (const text of await judge(file, { turns: client.turns, commands: commands.turns, sink })) record.violation(text);
   sink.close();
-  return { chaos, turns: client.turns, effects: sink.count };
+  return { chaos, commands, turns: client.turns, effects: sink.count };
 }
 
 /** @param {readonly import('./turns.mjs').Turn[]} turns */
@@ -83,7 +89,7 @@ function countsOf(turns) {
 const options = settings();
 const folder = mkdtempSync(join(tmpdir(), 'rondo-campaign-'));
 const record = new CampaignRecord(join(folder, 'log.jsonl'));
-const { chaos, turns, effects } = await campaign(options, folder, record);
+const { chaos, commands, turns, effects } = await campaign(options, folder, record);
 const { kills, ownerKills, interrupts, blocks, stops, takeovers } = chaos;
 const { violations, faults, longestOperationMs, longestOperation } = record;
 const failed = violations.length > 0;
@@ -95,6 +101,7 @@ const takeoverMs = {
   max: quantile(takeovers, 1),
 };
 const { mode, seed } = options;
+const commandLine = { turns: commands.turns.length, interrupts: commands.interrupts };
 const counts = {
   kills,
   ownerKills,
@@ -106,5 +113,7 @@ const counts = {
   ...countsOf(turns),
   faults,
 };
-console.log(JSON.stringify({ mode, seed, ...counts, takeoverMs, longestOperationMs, longestOperation, violations }));
+console.log(
+  JSON.stringify({ mode, seed, ...counts, commandLine, takeoverMs, longestOperationMs, longestOperation, violations }),
+);
 process.exit(failed ? 1 : 0);

@@ -49,9 +49,10 @@ export class SessionActions {
     const { turn } = await archive.require(turnId);
     // A cancel that was lost on its way may be what ended the turn.
     if (turn.ended !== undefined) return routed.retried && turn.ended.error?.code === 'CANCELLED';
-    await this.inSession(turnId, (session) => session.cancel(turnId, reason));
+    const asked = await this.inSession(turnId, (session) => session.cancel(turnId, reason));
     await this.parts.resume(turnId);
-    return true;
+    // It may have ended while the session was waited for; or another cancel came first, which is as good.
+    return asked || (await archive.require(turnId)).turn.ended?.error?.code === 'CANCELLED';
   }
 
   async answer(given: ApprovalAnswer): Promise<Approval> {

@@ -168,8 +168,9 @@ export class Membership implements LeaseRoute {
     if (this.options.accept !== undefined) {
       throw unreachable(this.database, owner, "accept: 'loss' needs the store for this process alone");
     }
+    let client: Client | undefined;
     try {
-      const client: Client = await Client.open({
+      client = await Client.open({
         owner,
         id: this.leases.id,
         process: thisProcess(),
@@ -191,8 +192,8 @@ export class Membership implements LeaseRoute {
     }
   }
 
-  private disconnected(client: Client): void {
-    if (this.connected !== client) return;
+  private disconnected(client: Client | undefined): void {
+    if (client === undefined || this.connected !== client) return;
     this.connected = undefined;
     // At once, whether or not anything is asked for: somebody has to be there when a new process comes.
     if (this.closed === undefined) this.role().catch(() => undefined);
@@ -200,13 +201,14 @@ export class Membership implements LeaseRoute {
 
   /** Becomes the owner; else the reason why not. */
   private async takeOver(): Promise<string | undefined> {
-    const candidacy = await contend(this.database);
-    if (candidacy === undefined) return 'it is not listening';
+    let candidacy: Candidacy | undefined;
     try {
+      candidacy = await contend(this.database);
+      if (candidacy === undefined) return 'it is not listening';
       await this.own(candidacy);
       return undefined;
     } catch (error) {
-      this.giveBack(candidacy);
+      if (candidacy !== undefined) this.giveBack(candidacy);
       throw faultOf(error, 'Opening', this.database);
     }
   }

@@ -82,6 +82,8 @@ export class Client {
   private count = 0;
   private expected = 0;
   private lost = false;
+  /** The owner was given up and has not been heard of since: what comes now does not wait for it again. */
+  private isSilent = false;
   private failed: ((error: Error) => void) | undefined;
 
   private constructor(channel: Channel, options: ClientOptions) {
@@ -147,6 +149,7 @@ export class Client {
   }
 
   private post(message: object, waiting: Waiting): void {
+    if (this.isSilent) return void waiting.reject(this.options.silent(stateOf(this.owner)));
     if (this.lost) return void waiting.reject(new ConnectionLost('The connection to the owner was closed.'));
     const i = ++this.count;
     this.waiting.set(i, waiting);
@@ -174,6 +177,7 @@ export class Client {
 
   private receive(message: Incoming): void {
     this.silence.heard();
+    this.isSilent = false;
     const { i, a } = message;
     if (a !== undefined) return void this.serve(a, message);
     if (i === undefined) return;
@@ -206,6 +210,7 @@ export class Client {
   private giveUp(state: ProcessState): void {
     // The system closes the socket of a process that is gone; until it has, it is done here.
     if (state === 'gone') return void this.channel.destroy();
+    this.isSilent = true;
     const error = this.options.silent(state);
     this.failed?.(error);
     for (const i of [...this.waiting.keys()]) this.settle(i)?.reject(error);

@@ -31,9 +31,12 @@ export const advice = {
   MAPPING_FAILED: 'Mend the path; the message lists what is readable there. Use `optional:` for what may be absent.',
   OUTPUT_VALIDATION_FAILED: 'Mend the body or the schema. For a prompt, say in the template what is wanted.',
   RECORD_ENDS: 'Nothing is wrong: a replay stops where the record does. Resume the turn to go on.',
+  OWNERSHIP_LOST:
+    'Another process owns the store now. Continue the turn with `rondo resume`; look for code that removes files of the data directory.',
   REPLAY_MISMATCH: 'Bring back the code that the turn began with, then resume. Give changed code a new version.',
   SCOPE_BUSY: 'Await each step of the body; for steps side by side use `scope.all` or `scope.race`.',
-  SESSION_BUSY: 'Wait for the turn that runs, or use another session.',
+  SESSION_BUSY:
+    'Wait for the turn that runs, or use another session. If the message names a process that does not answer, continue or end it.',
   SESSION_CLOSED: 'Open the session again.',
   SIGNAL_CONFLICT: 'Use a new delivery id for a new signal; send the same content under the old one.',
   STALE_WRITER: 'Let this process end: another one has the session now.',
@@ -41,7 +44,9 @@ export const advice = {
   STORE_DAMAGED: 'Restore the file from a backup. What is damaged is refused, other sessions go on.',
   STORE_FAILED: 'Read the message, and try again; if it stays, look at the disk.',
   STORE_FULL: 'Make room, then resume what was interrupted: `rondo resume --all`.',
-  STORE_OWNED: 'Wait for the process that the message names, or ask it: verbs do so by themselves where it listens.',
+  STORE_MISSING: 'Restore the data directory from a backup, or start with a new one; then open the store again.',
+  STORE_OWNED:
+    'The owner of the store does not answer: continue or end the process that the message names, then try again.',
   STORE_READ_ONLY: 'Give the process the right to write the file and its directory.',
   SYNC_FAILED: 'Look at the disk, then start again: the store opens with all that was acknowledged.',
   TEMPLATE_FAILED: 'Send the variable, require it in `inputSchema`, or take it out of the template.',

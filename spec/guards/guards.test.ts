@@ -393,7 +393,7 @@ const guards: readonly Guard<Library>[] = [
     'sqlite.failure',
     'something is acknowledged that was not synced, or a failed sync is tried again',
     'adapters/sqlite/commits.ts',
-    "if (fault.code === 'SYNC_FAILED' || fault.code === 'STORE_DAMAGED') this.stop(fault);",
+    "if (fault.code === 'SYNC_FAILED' || fault.code === 'STORE_DAMAGED' || final.has(fault.code)) this.stop(fault);",
     '',
   ),
   guard(
@@ -414,8 +414,8 @@ const guards: readonly Guard<Library>[] = [
     'kernel.fence',
     'a writer whose claim is gone from the table writes once more',
     'adapters/sqlite/writes.ts',
-    '? FROM sessions WHERE sid = ? AND fence = ?`',
-    '? FROM sessions WHERE sid = ? AND ? > 0`',
+    '? FROM sessions WHERE sid = ? AND fence = ? AND',
+    '? FROM sessions WHERE sid = ? AND ? > 0 AND',
   ),
   guard(
     'kernel.options',

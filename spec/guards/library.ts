@@ -16,7 +16,7 @@ export interface Shelf {
 }
 
 /** What most guards are guards of. */
-const rings = /^(?:protocol|journal|kernel|adapters[/](?:memory|sqlite)|testing)[/][^/]*$/;
+const rings = /^(?:protocol|journal|kernel|adapters[/]memory|adapters[/]sqlite(?:[/](?:owner|wire))?|testing)[/][^/]*$/;
 
 const parts = [
   'kernel/session.js',

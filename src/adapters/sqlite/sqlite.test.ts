@@ -1,23 +1,12 @@
 /** The SQLite store against second owners, full and failing disks, and files of other versions. */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { digest } from '../../journal/record.js';
 import { journalCases } from '../../testing/index.js';
-import {
-  add,
-  beside,
-  built,
-  cleanUp,
-  faultOf,
-  freshFile,
-  Meddling,
-  ownedElsewhere,
-  root,
-  values,
-} from './fixtures/stage.mjs';
+import { add, beside, built, cleanUp, faultOf, freshFile, Meddling, root, values } from './fixtures/stage.mjs';
 import { openDriver, openSqlite, type SqliteOptions } from './index.js';
 
 afterAll(cleanUp);
@@ -28,50 +17,15 @@ const cases = journalCases(() => {
 });
 for (const { name, run } of cases) verifies('journal.cases', name, run);
 
-verifies('sqlite.owner', 'a second process writes to a store that has an owner', async () => {
-  const file = freshFile();
-  const store = await openSqlite(file);
-  const { stdout } = spawnSync(process.execPath, [beside, built, file, 'try'], { encoding: 'utf8' });
-  expect(JSON.parse(stdout)).toMatchObject({ code: 'STORE_OWNED', data: { pid: process.pid } });
-  expect(JSON.parse(stdout).ms).toBeLessThan(1000);
-  await store.close();
-  const after = spawnSync(process.execPath, [beside, built, file, 'try'], { encoding: 'utf8' });
-  expect(JSON.parse(after.stdout)).toEqual({ sessions: [], damage: [] });
-});
-
-verifies('sqlite.owner', 'one process opens its store twice and loses its own lock', async () => {
-  const file = freshFile();
-  const store = await openSqlite(file);
-  const fault = await faultOf(openSqlite(file));
-  expect(fault.code).toBe('STORE_OWNED');
-  expect(fault.message).toContain(`this process (${process.pid})`);
-  const { fence } = await store.journal.claim('a');
-  await add(store, 'a', fence, 0);
-  await store.close();
-  expect(existsSync(`${file}.owner`)).toBe(false);
-});
-
-verifies('sqlite.owner', 'a killed owner leaves a lock that nobody can open', async () => {
-  const file = freshFile();
-  const owner = await ownedElsewhere(file);
-  const fault = await faultOf(openSqlite(file));
-  expect(fault).toMatchObject({ code: 'STORE_OWNED', data: { pid: owner.pid } });
-  await owner.kill();
-  const store = await openSqlite(file);
-  expect(store.report).toEqual({ checked: 'full', damage: [] });
-  expect(await values(store, 'b')).toEqual(['b0', 'b1', 'b2']);
-  await store.close();
-});
-
 verifies('sqlite.schema', 'an older version opens a newer file and damages it', async () => {
   const file = freshFile();
   await (await openSqlite(file)).close();
   const raw = openDriver(file);
-  raw.exec("INSERT INTO migrations (id, name, check_sum, at) VALUES (2, 'later', 'x', 1)");
+  raw.exec("INSERT INTO migrations (id, name, check_sum, at) VALUES (3, 'later', 'x', 1)");
   raw.close();
   const fault = await faultOf(openSqlite(file));
   expect(fault.code).toBe('ENTRY_FROM_THE_FUTURE');
-  expect(fault.message).toContain('migration 2; this version knows 1');
+  expect(fault.message).toContain('migration 3; this version knows 2');
 });
 
 verifies('sqlite.schema', 'a file with another past, or of somebody else, is taken for ours', async () => {

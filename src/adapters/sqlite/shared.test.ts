@@ -1,0 +1,217 @@
+/** One store in several processes: who owns it, what a client of it can rely on, and what happens when the owner goes. */
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterAll, expect, onTestFinished } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import { digest } from '../../journal/record.js';
+import type { Store } from '../../journal/store.js';
+import { journalCases } from '../../testing/index.js';
+import { add, cleanUp, faultOf, freshFile, ownedElsewhere, triedElsewhere, values } from './fixtures/stage.mjs';
+import { openSqlite, type SqliteStore } from './index.js';
+
+afterAll(cleanUp);
+
+/** A client: the first store of this process owns the file, the second reaches it through the socket. */
+async function client(file: string): Promise<Store> {
+  const owner = await openSqlite(file);
+  const store = await openSqlite(file);
+  const close = async (): Promise<void> => {
+    await store.close();
+    await owner.close();
+  };
+  return {
+    ...store,
+    journal: store.journal,
+    blobs: store.blobs,
+    snapshots: store.snapshots,
+    leases: store.leases,
+    close,
+  };
+}
+
+const cases = journalCases(() => {
+  const file = freshFile();
+  return { open: () => client(file), reopen: () => client(file) };
+});
+for (const { name, run } of cases) verifies('journal.cases', `through the socket: ${name}`, run);
+
+/** A process that owns the file and ends with the test. */
+async function ownerOf(file: string): ReturnType<typeof ownedElsewhere> {
+  const owner = await ownedElsewhere(file);
+  onTestFinished(() => owner.signal('SIGKILL'));
+  return owner;
+}
+
+async function opened(file: string): Promise<SqliteStore> {
+  const store = await openSqlite(file);
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** Reads every file of the store in this process, as a backup or a search would: that drops POSIX locks. */
+function readAllFiles(file: string): void {
+  for (const name of readdirSync(dirname(file))) {
+    if (!name.endsWith('.sock')) readFileSync(join(dirname(file), name));
+  }
+}
+
+verifies('sqlite.owner', 'a second process shares the store that another one owns', async () => {
+  const file = freshFile();
+  const store = await opened(file);
+  const { fence } = await store.journal.claim('a');
+  await add(store, 'a', fence, 0);
+  const seen = await triedElsewhere(file);
+  expect(seen).toMatchObject({ sessions: [{ session: 'a', next: 1 }], owner: { pid: process.pid, here: false } });
+  expect((await store.journal.list()).map(({ session }) => session)).toEqual(['a', 'mine']);
+});
+
+verifies('sqlite.owner', 'a process that opens its store twice shares it with itself', async () => {
+  const file = freshFile();
+  const [first, second] = [await openSqlite(file), await openSqlite(file)];
+  const claim = await second.journal.claim('a');
+  await add(second as never, 'a', claim.fence, 0, 'through the socket');
+  expect(await values(first as never, 'a')).toEqual(['through the socket']);
+  await first.close();
+  await add(second as never, 'a', claim.fence, 1, 'as the owner');
+  expect(second.owner).toEqual({ pid: process.pid, here: true });
+  expect(await values(second as never, 'a')).toEqual(['through the socket', 'as the owner']);
+  await second.close();
+});
+
+verifies(
+  'sqlite.owner',
+  'a client goes on under its claim when the owner is killed, and is the next owner',
+  async () => {
+    const file = freshFile();
+    const owner = await ownerOf(file);
+    const store = await opened(file);
+    expect(store.owner).toEqual({ pid: owner.pid, here: false });
+    const { fence } = await store.journal.claim('mine');
+    await add(store, 'mine', fence, 0, 'before');
+    await owner.kill();
+    await add(store, 'mine', fence, 1, 'after');
+    expect(store.owner).toEqual({ pid: process.pid, here: true });
+    expect(await values(store, 'mine')).toEqual(['before', 'after']);
+    expect(await values(store, 'b')).toEqual(['b0', 'b1', 'b2']);
+    expect(store.report.damage).toEqual([]);
+  },
+);
+
+verifies('sqlite.owner', 'code of the owner that reads all files of the store lets no second owner in', async () => {
+  const file = freshFile();
+  const store = await opened(file);
+  const { fence } = await store.journal.claim('a');
+  for (let round = 0; round < 3; round++) {
+    readAllFiles(file);
+    expect(await triedElsewhere(file)).toMatchObject({ owner: { pid: process.pid, here: false } });
+    await add(store, 'a', fence, round);
+  }
+  expect(store.stats().commits).toBeGreaterThan(3);
+});
+
+for (const [how, alone] of [
+  ['alone', true],
+  ['in a group', false],
+] as const)
+  verifies(
+    'sqlite.owner',
+    `a process that lost ownership cannot write, ${how}, and shares the store again`,
+    async () => {
+      const file = freshFile();
+      const store = await opened(file);
+      const { fence } = await store.journal.claim('a');
+      await add(store, 'a', fence, 0, 'as the owner');
+      // All that holds a second owner back is taken away: the locks, the record and the socket.
+      readAllFiles(file);
+      rmSync(`${file}.owner`);
+      rmSync(`${file}.sock`);
+      expect(await triedElsewhere(file)).toMatchObject({ owner: { here: true }, damage: [] });
+      const writes = [add(store, 'a', fence, 1, 'lost'), ...(alone ? [] : [add(store, 'a', fence, 2, 'lost')])];
+      const faults = await Promise.all(writes.map((write) => faultOf(write)));
+      for (const { code } of faults) expect(code).toBe('OWNERSHIP_LOST');
+      expect((await store.journal.claim('a')).next).toBe(1);
+      expect(await values(store, 'a')).toEqual(['as the owner']);
+      expect(store.report.damage).toEqual([]);
+    },
+  );
+
+verifies('sqlite.repeat', 'an append whose acknowledgement died with the owner is there once', async () => {
+  for (let round = 0; round < 5; round++) {
+    const file = freshFile();
+    const owner = await ownerOf(file);
+    const store = await openSqlite(file);
+    const name = `round ${round}`;
+    const { fence } = await store.journal.claim(name);
+    const appends = Array.from({ length: 200 }, (_, n) => add(store, name, fence, n, `v${n}`));
+    await appends[round * 20];
+    await owner.kill();
+    await Promise.all(appends);
+    expect(await values(store, name)).toEqual(Array.from({ length: 200 }, (_, n) => `v${n}`));
+    await store.close();
+    const last = await openSqlite(file, { check: 'full' });
+    expect(last.report.damage).toEqual([]);
+    await last.close();
+  }
+});
+
+verifies(
+  'sqlite.repeat',
+  'a large value is there with the entry that names it, although the owner died in between',
+  async () => {
+    const file = freshFile();
+    const owner = await ownerOf(file);
+    const store = await opened(file);
+    const { fence } = await store.journal.claim('large');
+    const text = JSON.stringify('z'.repeat(50_000));
+    await store.blobs.put('large', digest(text), text);
+    expect(await store.blobs.get('large', digest(text))).toBe(text);
+    await owner.kill();
+    await add(store, 'large', fence, 0);
+    expect(await store.blobs.get('large', digest(text))).toBe(text);
+  },
+);
+
+verifies(
+  'sqlite.silence',
+  'a stopped owner is reported with its pid, its state and what to do; then it goes on',
+  async () => {
+    const file = freshFile();
+    const owner = await ownerOf(file);
+    const store = await opened(file);
+    owner.signal('SIGSTOP');
+    const begun = performance.now();
+    const [fault, listed] = await Promise.all([faultOf(store.journal.claim('x')), faultOf(openSqlite(file))]);
+    expect(performance.now() - begun).toBeLessThan(10_000);
+    for (const { code, message, data } of [fault, listed]) {
+      expect({ code, data }).toEqual({ code: 'STORE_OWNED', data: { path: file, pid: owner.pid, state: 'stopped' } });
+      expect(message).toContain(`Process ${owner.pid} owns ${file} and has not answered for 5 seconds. It is stopped`);
+      expect(message).toContain(`kill -CONT ${owner.pid}`);
+    }
+    const again = performance.now();
+    await faultOf(store.journal.claim('x'));
+    expect(performance.now() - again).toBeLessThan(1000);
+    owner.signal('SIGCONT');
+    await expect
+      .poll(
+        () =>
+          store.journal.claim('x').then(
+            ({ next }) => next,
+            () => undefined,
+          ),
+        { timeout: 5000 },
+      )
+      .toBe(0);
+  },
+);
+
+verifies('sqlite.silence', 'an owner that is busy for six seconds is announced, and then answers', async () => {
+  const file = freshFile();
+  const owner = await ownerOf(file);
+  const heard: string[] = [];
+  const store = await openSqlite(file, { notify: (message) => heard.push(message) });
+  onTestFinished(() => store.close());
+  owner.signal('SIGUSR2');
+  expect(await store.journal.claim('x')).toMatchObject({ next: 0 });
+  expect(heard).toHaveLength(1);
+  expect(heard[0]).toContain(`Process ${owner.pid} owns ${file} and has not answered for 5 seconds. It is busy`);
+});

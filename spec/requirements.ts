@@ -212,6 +212,7 @@ export const requirements = {
   'toolbox.command': 'A command runs confined, in bounds, and leaves no process behind.',
   'toolbox.fetch': 'The address that was checked is the address that is connected to.',
   'toolbox.confined': 'No path leads out of the roots, whatever is swapped under it.',
+  'toolbox.store': 'Toolbox, http: and sandboxed tools cannot open the files of a store.',
   'toolbox.ask': 'Tools that change something ask by default.',
   'aisdk.chat': 'An agent serves useChat, and nothing that the client says of the past is believed.',
   'aisdk.tool': 'A loop can be handed to the AI SDK as a tool, gate included.',

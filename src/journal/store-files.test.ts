@@ -1,0 +1,57 @@
+/** The registry of store files: which paths are protected, and which are not. */
+import { expect } from 'vitest';
+import { verifies } from '../../spec/verifies.js';
+import { isStoreFile, protectedPaths, protectStore, storeFilesOf } from './store-files.js';
+
+const suffixes = ['-wal', '-shm', '-journal', '.anchor', '.anchor.new', '.lock', '.lock-journal', '.owner', '.sock'];
+
+verifies('toolbox.store', 'a database and every file beside it under its name are protected', () => {
+  expect(isStoreFile('/srv/data/app.db')).toBe(false);
+  protectStore('/srv/data/app.db');
+  protectStore('/srv/data/app.db');
+  expect(protectedPaths()).toEqual(['/srv/data/app.db']);
+  for (const suffix of ['', ...suffixes, '.owner.4711', '.owner.x-y', '-later']) {
+    expect(isStoreFile(`/srv/data/app.db${suffix}`), suffix).toBe(true);
+  }
+  expect(isStoreFile('/srv/data//app.db/')).toBe(true);
+  expect(storeFilesOf('/srv/data/app.db')).toEqual(['', ...suffixes].map((suffix) => `/srv/data/app.db${suffix}`));
+});
+
+verifies('toolbox.store', 'a file that is not of the store stays usable', () => {
+  protectStore('/srv/data/app.db');
+  const others = ['app.dbx', 'my-app.db', 'app', 'app.d', 'sub/app.db', 'app.db.d/notes.txt', 'app.db-d/notes.txt', ''];
+  for (const other of others) expect(isStoreFile(`/srv/data/${other}`), other).toBe(false);
+  expect(isStoreFile('/srv/app.db')).toBe(false);
+  expect(isStoreFile('/srv/data2/app.db')).toBe(false);
+});
+
+verifies('toolbox.store', 'a .rondo directory and all that is in it are protected, opened or not', () => {
+  for (const path of [
+    '/p/.rondo',
+    '/p/.rondo/',
+    '/p/.rondo/journal.db',
+    '/p/a/.rondo/b/c',
+    'C:\\p\\.rondo\\owner.json',
+  ]) {
+    expect(isStoreFile(path), path).toBe(true);
+  }
+  for (const path of ['/p/.rondo-0f3a', '/p/.rondorc', '/p/x.rondo/a', '/p/rondo/a']) {
+    expect(isStoreFile(path), path).toBe(false);
+  }
+});
+
+verifies('toolbox.store', 'a path with backslashes is compared like one with slashes', () => {
+  protectStore('C:\\data\\app.db');
+  for (const path of ['C:\\data\\app.db', 'C:\\data\\app.db-wal', 'C:/data/app.db.owner', 'C:\\data/app.db']) {
+    expect(isStoreFile(path), path).toBe(true);
+  }
+  for (const path of ['C:\\data\\app.db.d\\notes.txt', 'C:\\data\\app.dbx'])
+    expect(isStoreFile(path), path).toBe(false);
+});
+
+verifies('toolbox.store', 'a second copy of the module in the same process protects the same files', async () => {
+  const copy = (await import(`${import.meta.resolve('./store-files.js')}?copy`)) as { isStoreFile: typeof isStoreFile };
+  protectStore('/srv/shared/app.db');
+  expect(copy.isStoreFile).not.toBe(isStoreFile);
+  expect(copy.isStoreFile('/srv/shared/app.db')).toBe(true);
+});

@@ -1,19 +1,24 @@
 /**
  * The directories that the tools may touch. A path is checked three times: as text, as the real path on the disk, and,
  * which is what counts, as the place of what was opened, before a byte is read or written. What is swapped in between
- * is found out: the descriptor is judged, not the name. Node has no openat, but /proc/self/fd/N/name is as good.
+ * is found out: the descriptor is judged, not the name. Node has no openat, but /proc/self/fd/N/name is as good. Files of
+ * a store are refused in the same three checks, and are not opened to tell: see `openJudged`.
  */
-import { constants, realpathSync, type Stats, statSync } from 'node:fs';
+import { constants, fstatSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { LoopError } from '../../journal/errors.js';
+import { isStoreFile } from '../../journal/store-files.js';
 import { named, refusal, unusable } from './refusal.js';
+import { hasStorePath, isStoreInode, ofStore } from './store-files.js';
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY, O_DIRECTORY } = constants;
 /** Without following a link: the last one of a path, or on macOS (O_NOFOLLOW_ANY, which Node does not name) any of them. */
 export const NO_LINKS = process.platform === 'darwin' ? 0x20000000 : O_NOFOLLOW;
 /** Without waiting for whoever writes into a pipe. */
-const READ = O_RDONLY | NO_LINKS | O_NONBLOCK | O_NOCTTY;
+const READ = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+/** Linux's O_PATH, which Node does not name: a descriptor that identifies a file without opening it. */
+const O_PATH = 0o10000000;
 const LONGEST = 4096;
 
 /** Something that was opened and lies inside. */
@@ -32,6 +37,9 @@ export interface Spot {
 }
 
 type Kind = 'file' | 'directory' | 'either';
+
+/** Descriptors of store files that a lost race has opened. They are never closed, as closing one drops SQLite's locks. */
+const retained: FileHandle[] = [];
 
 /** How the place of a descriptor is told. */
 export type Locate = (handle: FileHandle, path: string) => Promise<string>;
@@ -96,9 +104,12 @@ export class Roots {
         if (error.code !== 'ENOENT' || this.given.includes(at) || this.all.includes(at)) throw unusable(path, error);
         return undefined;
       });
-      if (real === undefined) missing.unshift(basename(at));
-      else if (this.holds(real)) return { real, missing };
-      else throw outside(path, this.all);
+      if (real === undefined) {
+        missing.unshift(basename(at));
+        continue;
+      }
+      this.admit(path, join(real, ...missing));
+      return { real, missing };
     }
   }
 
@@ -114,7 +125,7 @@ export class Roots {
 
   /** Refuses what has left the roots since it was opened. */
   async still({ handle, real }: Opened, path: string): Promise<void> {
-    if (!this.holds(await this.locate(handle, real))) throw outside(path, this.all);
+    this.admit(path, await this.locate(handle, real));
   }
 
   private async descend<T>(
@@ -124,6 +135,7 @@ export class Roots {
     use: (spot: Spot) => Promise<T>,
   ): Promise<T> {
     const [name = '', ...rest] = names;
+    this.admit(path, join(directory.real, name));
     if (rest.length === 0) return use({ directory, name, real: join(directory.real, name) });
     const next = this.at(directory, name);
     await mkdir(next).catch((error) => {
@@ -132,22 +144,73 @@ export class Roots {
     return this.using(path, next, 'directory', (opened) => this.descend(path, opened, rest, use));
   }
 
-  /** Opens, looks where it is, and only then hands it out. */
+  /** Opens, judges, and only then hands it out. */
   private async using<T>(path: string, file: string, kind: Kind, use: (opened: Opened) => Promise<T>): Promise<T> {
-    const handle = await open(file, kind === 'directory' ? READ | O_DIRECTORY : READ).catch((error) => {
+    const opened = await (this.linux ? this.openJudged(path, file, kind) : this.openAndJudge(path, file, kind));
+    try {
+      return await use(opened);
+    } finally {
+      await opened.handle.close();
+    }
+  }
+
+  /**
+   * Judges a descriptor made with O_PATH, then opens the very file that it identifies. Closing an O_PATH descriptor drops
+   * no POSIX locks, so a file of a store can be told and refused whatever is swapped in between.
+   */
+  private async openJudged(path: string, file: string, kind: Kind): Promise<Opened> {
+    const identified = await open(file, O_PATH | NO_LINKS).catch((error) => {
       throw unusable(path, error);
     });
     try {
-      const real = await this.locate(handle, file).catch((error) => {
-        throw error instanceof LoopError ? error : refusal(`Where ${named(path)} is cannot be told; is /proc there?`);
+      const real = await this.located(identified, path, file);
+      this.admit(path, real);
+      if (isStoreInode(fstatSync(identified.fd, { bigint: true }))) throw ofStore(path);
+      const stats = await identified.stat();
+      assertKind(path, stats, kind);
+      const handle = await open(`/proc/self/fd/${identified.fd}`, READ).catch((error) => {
+        throw unusable(path, error);
       });
-      if (!this.holds(real)) throw outside(path, this.all);
-      const stats = await handle.stat();
-      if (!stats.isFile() && (kind === 'file' || !stats.isDirectory())) throw notAFile(path, stats);
-      return await use({ handle, real, stats });
+      return { handle, real, stats };
     } finally {
-      await handle.close();
+      await identified.close();
     }
+  }
+
+  /** Where there is no O_PATH: judges the name, opens it, and judges the descriptor. */
+  private async openAndJudge(path: string, file: string, kind: Kind): Promise<Opened> {
+    const there = lstatSync(file, { bigint: true, throwIfNoEntry: false });
+    if (there !== undefined && isStoreInode(there)) throw ofStore(path);
+    const flags = READ | NO_LINKS | (kind === 'directory' ? O_DIRECTORY : 0);
+    const handle = await open(file, flags).catch((error) => {
+      throw unusable(path, error);
+    });
+    if (isStoreInode(fstatSync(handle.fd, { bigint: true }))) {
+      retained.push(handle);
+      throw ofStore(path);
+    }
+    try {
+      const real = await this.located(handle, path, file);
+      this.admit(path, real);
+      const stats = await handle.stat();
+      assertKind(path, stats, kind);
+      return { handle, real, stats };
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  private async located(handle: FileHandle, path: string, file: string): Promise<string> {
+    return this.locate(handle, file).catch((error) => {
+      throw error instanceof LoopError ? error : refusal(`Where ${named(path)} is cannot be told; is /proc there?`);
+    });
+  }
+
+  /** Refuses a real path that is outside of the roots or belongs to a store. */
+  private admit(path: string, real: string): void {
+    if (!this.holds(real)) throw outside(path, this.all);
+    if (hasStorePath(real)) throw ofStore(path);
   }
 
   /** The real path, which is inside at least now. */
@@ -155,8 +218,8 @@ export class Roots {
     const real = await realpath(this.asked(path)).catch((error) => {
       throw unusable(path, error);
     });
-    if (this.holds(real)) return real;
-    throw outside(path, this.all);
+    this.admit(path, real);
+    return real;
   }
 
   /** The path as text, dots resolved: what is outside already is not looked for on the disk. */
@@ -164,8 +227,9 @@ export class Roots {
     if (path.includes('\0')) throw refusal(`${named(path)} has a NUL character in it, which no path has.`);
     if (path.length > LONGEST) throw refusal(`The path is longer than ${LONGEST} characters.`);
     const target = resolve(this.all[0] as string, path);
-    if ([...this.given, ...this.all].some((root) => contains(root, target))) return target;
-    throw outside(path, this.all);
+    if (![...this.given, ...this.all].some((root) => contains(root, target))) throw outside(path, this.all);
+    if (isStoreFile(target)) throw ofStore(path);
+    return target;
   }
 
   private holds(real: string): boolean {
@@ -194,12 +258,21 @@ function realRoot(root: string): string {
       error,
     );
   }
+  if (isStoreFile(real)) {
+    throw new LoopError('CONFIG_INVALID', `The root ${root} lies in the data directory of a store; name another one.`);
+  }
   if (real !== dirname(real)) return real;
   throw new LoopError('CONFIG_INVALID', `The root ${root} is the whole file system; name a directory in it.`);
 }
 
 function outside(path: string, roots: readonly string[]): LoopError {
   return refusal(`${named(path)} is outside of the directories that may be used: ${roots.join(', ')}.`);
+}
+
+function assertKind(path: string, stats: Stats, kind: Kind): void {
+  if (stats.isSymbolicLink()) throw unusable(path, { code: 'ELOOP' });
+  if (kind === 'directory' && !stats.isDirectory()) throw unusable(path, { code: 'ENOTDIR' });
+  if (!stats.isFile() && (kind === 'file' || !stats.isDirectory())) throw notAFile(path, stats);
 }
 
 function notAFile(path: string, stats: Stats): LoopError {

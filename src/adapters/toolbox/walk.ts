@@ -1,10 +1,12 @@
 /**
  * What lies below a directory, in an order that is always the same: names by their code units, a directory before what
- * is in it. Links are named and never followed. Every directory is judged when it is opened, like any file.
+ * is in it. Links are named and never followed. Every directory is judged when it is opened, like any file. The files of a
+ * store are left out.
  */
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LoopError } from '../../journal/errors.js';
+import { isStoreFile } from '../../journal/store-files.js';
 import type { Opened, Roots } from './roots.js';
 
 export interface Found {
@@ -62,6 +64,7 @@ async function entriesOf(roots: Roots, directory: Opened, how: Walk): Promise<re
   const shown = roots.shown(directory.real);
   for await (const entry of await opendir(roots.self(directory))) {
     if (entry.name.startsWith('.') && !how.hidden) continue;
+    if (isStoreFile(join(directory.real, entry.name))) continue;
     if (entries.length === NAMES) {
       how.skip(shown, `has more than ${NAMES} entries, and the others are left out`);
       break;

@@ -6,6 +6,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { type Answer, actingTool, type BoxTool } from './box.js';
 import { type Ending, type Program, run } from './child.js';
 import { type Fitting, inputOf } from './input.js';
+import { mountsOf } from './mounts.js';
 import type { CommandOptions } from './options.js';
 import { refusal } from './refusal.js';
 import type { Roots } from './roots.js';
@@ -56,7 +57,8 @@ export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<
       };
       const { command } = input;
       if (bubblewrap === undefined) return bare(command, { ...bounds, directory }, options, abortSignal);
-      const argv = sandboxed(bubblewrap, { roots: roots.all, directory, network: options.network ?? false }, command);
+      const confinement = { mounts: await mountsOf(roots.all), directory, network: options.network ?? false };
+      const argv = sandboxed(bubblewrap, confinement, command);
       const program = { ...bounds, argv, directory: '/', env: environment(HOME, options) };
       return answerOf(await run(program, abortSignal), program, true);
     },

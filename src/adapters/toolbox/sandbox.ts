@@ -1,7 +1,8 @@
 /**
  * What a command sees of this machine, by bubblewrap: the system's programs and the Node that runs us, to read; the roots,
- * to write; an empty /tmp; no network, no other process, nothing of anybody's home. Root keeps no power in it: without
- * capabilities, and with a /proc that cannot be written, as the settings of the kernel there belong to root.
+ * to write, without the files of stores; an empty /tmp; no network, no other process, nothing of anybody's home. Root
+ * keeps no power in it: without capabilities, and with a /proc that cannot be written, as the settings of the kernel there
+ * belong to root.
  */
 import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -10,13 +11,15 @@ import { contains } from './roots.js';
 import { cut } from './text.js';
 
 export interface Confinement {
-  readonly roots: readonly string[];
+  /** The arguments that mount the roots. */
+  readonly mounts: readonly string[];
   readonly directory: string;
   readonly network: boolean;
 }
 
 const USUAL = ['/usr/bin/bwrap', '/usr/local/bin/bwrap', '/bin/bwrap', '/run/current-system/sw/bin/bwrap'];
-const PROGRAMS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store'];
+/** Where the system keeps its programs: all of it is shown, to read. */
+export const PROGRAMS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store'];
 /** What programs need to start and to find out who they are: all of it is public. */
 const SETTINGS = ['alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'localtime', 'nsswitch.conf'].concat([
   'passwd',
@@ -39,7 +42,7 @@ export const HOME = '/tmp';
 
 /** The arguments that run a command line in the sandbox. */
 export function sandboxed(bubblewrap: string, confinement: Confinement, commandLine: string): readonly string[] {
-  const { roots, directory, network } = confinement;
+  const { mounts, directory, network } = confinement;
   const settings = network ? [...SETTINGS, ...NETWORK] : SETTINGS;
   return [
     bubblewrap,
@@ -52,7 +55,7 @@ export function sandboxed(bubblewrap: string, confinement: Confinement, commandL
     ...settings.map((name) => join('/etc', name)).flatMap((path) => ['--ro-bind-try', path, path]),
     ...['--proc', '/proc', '--remount-ro', '/proc', '--dev', '/dev', '--tmpfs', '/tmp'],
     ...nodeBinds(process.execPath),
-    ...roots.flatMap((root) => ['--bind', root, root]),
+    ...mounts,
     ...['--remount-ro', '/', '--chdir', directory, '--', ...shell(commandLine)],
   ];
 }
@@ -101,7 +104,7 @@ export function usable(bubblewrap?: string): Promise<Usable> {
 
 async function probe(file: string): Promise<Usable> {
   if (!existsSync(file)) return { flaw: `${file} is not installed` };
-  const argv = sandboxed(file, { roots: [], directory: '/', network: false }, 'echo works');
+  const argv = sandboxed(file, { mounts: [], directory: '/', network: false }, 'echo works');
   const program = { argv, directory: '/', env: {}, timeoutMs: PROBE_MS, maxOutputBytes: 4000, heard: () => undefined };
   const { output } = await run(program, undefined);
   const said = output.text().trim();

@@ -1,0 +1,202 @@
+/** Sandboxed commands and the files of a store: hidden wherever the store lies, also those that the store creates later. */
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, expect } from 'vitest';
+import { digests, isLocked, lockedStore } from '../../../spec/support/locked-store.js';
+import { verifies } from '../../../spec/verifies.js';
+import { protectStore } from '../../journal/store-files.js';
+import { cleanUp, failure, SECRET, stage, use } from './fixtures/stage.mjs';
+import { toolbox } from './index.js';
+import { mountsOf } from './mounts.js';
+import { usable } from './sandbox.js';
+
+const found = 'bubblewrap' in (await usable());
+const open: { close(): void }[] = [];
+afterEach(() => {
+  for (const store of open.splice(0)) store.close();
+});
+afterAll(cleanUp);
+
+/** A root with a store in one of its directories. */
+function staged(directory: string) {
+  const { root } = stage({ 'a.txt': 'harmless\n', 'sub/b.txt': 'harmless\n' });
+  const path = join(root, directory, 'journal.db');
+  open.push(lockedStore(path));
+  const box = toolbox({ roots: [root] });
+  const run = (command: string) => use(box.run_command, { command });
+  return { root, path, store: join(root, directory), run };
+}
+
+const LAYOUTS = ['.rondo', 'packages/x/.rondo', 'data', 'var/lib/data', '.'];
+
+verifies(
+  'toolbox.store',
+  'a sandboxed command can neither read, list, copy, link nor remove a store file',
+  async (context) => {
+    context.skip(!found, 'needs bubblewrap');
+    for (const layout of LAYOUTS) {
+      const { root, path, store, run } = staged(layout);
+      const before = digests(store);
+      const tries = [
+        `cat ${path}*`,
+        `cat ${path}.owner`,
+        `cp ${path} copy`,
+        `cp -r ${store} copies; cat copies/journal.db`,
+        `ln ${path} hard; cat hard`,
+        `ln -s ${path}.owner soft; cat soft`,
+        `mv ${path}.owner moved; cat moved`,
+        `mv ${store} moved-store`,
+        `rm ${path}`,
+        `rm -rf ${path}* ${store}/.??*; ls ${path}`,
+        `echo x > ${path}`,
+        `echo x > ${path}-journal`,
+        `echo x > ${path}.owner.1`,
+        `grep -r ${SECRET} .`,
+        `unshare -rm sh -c 'umount ${store}; cat ${path}.owner'`,
+        `unshare -rm sh -c 'mount -o remount,rw ${store} && echo x > ${path}.lock'`,
+      ];
+      for (const command of tries) {
+        const { exitCode, output } = await run(command);
+        const told = String(output).includes(SECRET);
+        expect({ command, failed: exitCode !== 0, told }).toEqual({ command, failed: true, told: false });
+      }
+      const listed = String((await run(`ls -a ${store}; find . -name 'journal*'`)).output);
+      expect(listed).not.toContain('journal');
+      await run(`rm -rf ${path} ${store}; rm -rf * .rondo`);
+      expect(
+        digests(store)
+          .split('\n')
+          .filter((line) => line.includes('journal')),
+      ).toEqual(before.split('\n').filter((line) => line.includes('journal')));
+      expect(isLocked(path)).toBe(true);
+      expect(existsSync(join(root, 'copy'))).toBe(false);
+    }
+  },
+);
+
+verifies('toolbox.store', 'a store file that its owner replaces while a command runs stays hidden', async (context) => {
+  context.skip(!found, 'needs bubblewrap');
+  for (const layout of LAYOUTS) {
+    const { root, path, run } = staged(layout);
+    const running = run(`echo > sub/begun; until test -e sub/go; do sleep 0.01; done; cat ${path}.owner; ls ${path}*`);
+    while (!existsSync(join(root, 'sub/begun'))) await new Promise((resolve) => setTimeout(resolve, 10));
+    writeFileSync(`${path}.owner.2`, SECRET);
+    renameSync(`${path}.owner.2`, `${path}.owner`);
+    writeFileSync(`${path}-journal`, SECRET);
+    writeFileSync(join(root, 'sub/go'), '');
+    const { output } = await running;
+    expect(output).not.toContain(SECRET);
+    expect(output).toMatch(/No such file.*No such file/s);
+  }
+});
+
+verifies('toolbox.store', 'a command cannot move a store to a path that is not protected', async (context) => {
+  context.skip(!found, 'needs bubblewrap');
+  for (const layout of ['packages/x/.rondo', 'var/lib/data']) {
+    const { path, run } = staged(layout);
+    const [top = '', next = ''] = layout.split('/');
+    expect(await run(`mv ${top} moved`)).not.toMatchObject({ exitCode: 0 });
+    expect(await run(`mv ${top}/${next} moved`)).not.toMatchObject({ exitCode: 0 });
+    expect(existsSync(path)).toBe(true);
+  }
+});
+
+verifies('toolbox.store', 'a command can still use what lies beside a store', async (context) => {
+  context.skip(!found, 'needs bubblewrap');
+  for (const layout of LAYOUTS) {
+    const { root, store, run } = staged(layout);
+    writeFileSync(join(root, 'sub/new.txt'), '');
+    const inside = layout.endsWith('.rondo') ? join(store, '..') : store;
+    mkdirSync(join(inside, 'folder'), { recursive: true });
+    writeFileSync(join(inside, 'beside.txt'), 'beside\n');
+    symlinkSync('beside.txt', join(inside, 'link.txt'));
+    const { exitCode, output } = await run(
+      `cat ${inside}/beside.txt ${inside}/link.txt && echo more >> ${inside}/beside.txt && ` +
+        `echo x > ${inside}/folder/new && echo x > sub/made && rm sub/new.txt`,
+    );
+    expect({ exitCode, output }).toEqual({ exitCode: 0, output: 'beside\nbeside\n' });
+    expect(readFileSync(join(inside, 'beside.txt'), 'utf8')).toBe('beside\nmore\n');
+    expect(existsSync(join(inside, 'folder/new'))).toBe(true);
+    expect(existsSync(join(root, 'sub/made'))).toBe(true);
+    expect(existsSync(join(root, 'sub/new.txt'))).toBe(false);
+  }
+});
+
+verifies(
+  'toolbox.store',
+  'the data directory of a project that this process does not use is hidden too',
+  async (context) => {
+    context.skip(!found, 'needs bubblewrap');
+    const { root } = stage({ '.rondo/owner.json': SECRET, 'a/b/c/.rondo/journal.db.owner': SECRET });
+    const run = (command: string) => use(toolbox({ roots: [root] }).run_command, { command });
+    expect(await run('cat .rondo/* a/b/c/.rondo/*')).toMatchObject({ output: expect.not.stringContaining(SECRET) });
+    expect(await run('rm -rf .rondo a; echo x > .rondo/owner.json')).not.toMatchObject({ exitCode: 0 });
+    expect(readFileSync(join(root, '.rondo/owner.json'), 'utf8')).toBe(SECRET);
+    expect(readFileSync(join(root, 'a/b/c/.rondo/journal.db.owner'), 'utf8')).toBe(SECRET);
+  },
+);
+
+verifies(
+  'toolbox.store',
+  'each store that a command could see is covered, before what lies in it is mounted',
+  async () => {
+    const { root, store } = staged('var/data');
+    const { root: plain } = stage({ 'x/.rondo/a': '', 'node_modules/y/.rondo/a': '' });
+    mkdirSync(join(store, 'keep'));
+    const data = join(plain, 'x/.rondo');
+    expect(await mountsOf([plain])).toEqual(['--bind', plain, plain, '--tmpfs', data, '--remount-ro', data]);
+    const parent = join(root, 'var');
+    const keep = join(store, 'keep');
+    expect(await mountsOf([keep, root])).toEqual([
+      ...['--bind', root, root],
+      ...['--bind', parent, parent],
+      ...['--tmpfs', store, '--bind-try', keep, keep, '--remount-ro', store],
+      ...['--bind', keep, keep],
+    ]);
+  },
+);
+
+verifies(
+  'toolbox.store',
+  'a store directly in a root leaves nothing of it to create, and hides a .rondo beside it',
+  async () => {
+    const { root } = staged('.');
+    mkdirSync(join(root, '.rondo'));
+    const shown = ['a.txt', 'sub'].map((name) => join(root, name));
+    const [file = '', folder = ''] = shown;
+    expect(await mountsOf([root])).toEqual([
+      ...['--bind', root, root, '--tmpfs', root],
+      ...['--bind-try', file, file, '--bind-try', folder, folder, '--remount-ro', root],
+    ]);
+  },
+);
+
+verifies('toolbox.store', 'a store among too many other files stops the command instead of being shown', async () => {
+  const { root, store } = staged('data');
+  for (let i = 0; i < 1001; i++) writeFileSync(join(store, `f${i}`), '');
+  expect(await failure(mountsOf([root]))).toMatch(/^Nothing was run: .* keep the store in a directory of its own/);
+});
+
+verifies(
+  'toolbox.store',
+  'a store where the system keeps its programs is hidden, and the programs stay read-only',
+  async () => {
+    const directory = '/usr/local';
+    protectStore(join(directory, 'rondo-test.db'));
+    const { root } = stage();
+    const [entry = ''] = readdirSync(directory).filter((name) => !lstatSync(join(directory, name)).isSymbolicLink());
+    const mounts = (await mountsOf([root])).join(' ');
+    expect(mounts).toContain(`--tmpfs ${directory} --`);
+    expect(mounts).toContain(` --ro-bind-try ${join(directory, entry)} ${join(directory, entry)} `);
+    expect(mounts).toContain(`--remount-ro ${directory}`);
+  },
+);

@@ -4,6 +4,7 @@
  */
 import { chmodSync, closeSync, constants, lstatSync, mkdirSync, openSync, type Stats, writeFileSync } from 'node:fs';
 import { Fault } from '../../journal/errors.js';
+import { storeFilesOf } from '../../journal/store-files.js';
 
 const { O_CREAT, O_EXCL, O_WRONLY, O_APPEND } = constants;
 /** Windows has no such flag, and no links that a clone could bring. */
@@ -11,9 +12,6 @@ const O_NOFOLLOW = constants.O_NOFOLLOW ?? 0;
 
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
-
-/** What a store keeps beside its database, by what follows the database's name. */
-const COMPANIONS = ['-wal', '-shm', '-journal', '.anchor', '.anchor.new', '.lock', '.owner'];
 
 /** The status of what is at a path itself, links not followed; undefined if there is nothing. */
 function statusOf(path: string): Stats | undefined {
@@ -38,9 +36,9 @@ export function makeDataDirectory(directory: string): void {
 
 /** Refuses a database of which a file is a link or no file at all, and takes other users' rights to the files away. */
 export function assertFiles(database: string): void {
-  for (const path of [database, ...COMPANIONS.map((suffix) => `${database}${suffix}`)]) {
+  for (const path of storeFilesOf(database)) {
     const found = statusOf(path);
-    if (found === undefined) continue;
+    if (found === undefined || found.isSocket()) continue;
     if (!found.isFile()) throw refused(path, 'it is not a regular file; remove it if it is not yours');
     if ((found.mode & 0o077) !== 0 && isOurs(found)) chmodSync(path, FILE_MODE);
   }

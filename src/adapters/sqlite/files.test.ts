@@ -1,0 +1,185 @@
+/** The files of a store: who may read them, what stands in their place, and what happens when they are gone. */
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterAll, expect, onTestFinished } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import { isStoreFile } from '../../journal/store-files.js';
+import { add, beside, built, cleanUp, faultOf, freshFile, root, triedElsewhere } from './fixtures/stage.mjs';
+import { openSqlite } from './index.js';
+import { addressFor, isAddressOf } from './owner/address.js';
+import { readOwner } from './owner/record.js';
+
+afterAll(cleanUp);
+
+const modeOf = (path: string): number => lstatSync(path).mode & 0o777;
+
+for (const umask of [0o000, 0o022, 0o077]) {
+  verifies(
+    'sqlite.files',
+    `the data directory is 0700 and its files are 0600 under umask ${umask.toString(8)}`,
+    async () => {
+      const file = join(mkdtempSync(join(root, 'u')), 'data', 'store.db');
+      const before = process.umask?.(umask) ?? 0;
+      onTestFinished(() => void process.umask(before));
+      const store = await openSqlite(file);
+      const { fence } = await store.journal.claim('a');
+      await add(store, 'a', fence, 0);
+      expect(modeOf(dirname(file))).toBe(0o700);
+      const names = readdirSync(dirname(file));
+      expect(names).toEqual(expect.arrayContaining(['store.db', 'store.db-wal', 'store.db.owner', 'store.db.sock']));
+      for (const name of names)
+        expect({ name, mode: modeOf(join(dirname(file), name)) }).toEqual({ name, mode: 0o600 });
+      await store.close();
+      expect(readdirSync(dirname(file))).toEqual(['store.db', 'store.db.anchor', 'store.db.lock']);
+    },
+  );
+}
+
+verifies('sqlite.files', 'files that others may read are made private when the store is opened', async () => {
+  const file = freshFile();
+  await (await openSqlite(file)).close();
+  for (const path of [file, `${file}.anchor`]) chmodSync(path, 0o644);
+  const store = await openSqlite(file);
+  for (const path of [file, `${file}.anchor`]) expect(modeOf(path)).toBe(0o600);
+  await store.close();
+});
+
+for (const suffix of ['', '-wal', '-shm', '.anchor', '.anchor.new', '.lock', '.owner']) {
+  verifies('sqlite.files', `a link in place of store.db${suffix} is refused, and its target untouched`, async () => {
+    const file = freshFile();
+    const target = join(dirname(file), 'precious');
+    writeFileSync(target, 'precious');
+    symlinkSync(target, file + suffix);
+    expect(await faultOf(openSqlite(file))).toMatchObject({ code: 'STORE_FAILED', data: { path: file + suffix } });
+    expect(readFileSync(target, 'utf8')).toBe('precious');
+    rmSync(file + suffix);
+    symlinkSync(join(dirname(file), 'absent'), file + suffix);
+    expect(await faultOf(openSqlite(file))).toMatchObject({ code: 'STORE_FAILED' });
+    expect(existsSync(join(dirname(file), 'absent'))).toBe(false);
+  });
+}
+
+verifies('sqlite.files', 'a data directory that is a link is refused', async () => {
+  const place = mkdtempSync(join(root, 'l'));
+  mkdirSync(join(place, 'elsewhere'));
+  symlinkSync(join(place, 'elsewhere'), join(place, '.rondo'));
+  const fault = await faultOf(openSqlite(join(place, '.rondo', 'journal.db')));
+  expect(fault.message).toContain('it is a symbolic link; name the directory that it leads to');
+  expect(readdirSync(join(place, 'elsewhere'))).toEqual([]);
+});
+
+verifies('sqlite.files', 'a record of an owner is believed only as a private file of this user', async () => {
+  const file = freshFile();
+  const store = await openSqlite(file);
+  const record = `${file}.owner`;
+  expect(readOwner(file)).toMatchObject({ pid: process.pid, socket: `${file}.sock` });
+  const copy = `${file}.copy`;
+  copyFileSync(record, copy);
+  chmodSync(record, 0o644);
+  expect(readOwner(file)).toBeUndefined();
+  chmodSync(record, 0o600);
+  expect(readOwner(file)?.pid).toBe(process.pid);
+  renameSync(record, `${file}.real`);
+  symlinkSync(`${file}.real`, record);
+  expect(readOwner(file)).toBeUndefined();
+  rmSync(record);
+  for (const wrong of ['', 'no JSON', '{}', '{"pid": -1}', 'null', 'x'.repeat(10_000)]) {
+    writeFileSync(record, wrong, { mode: 0o600 });
+    expect(readOwner(file)).toBeUndefined();
+    rmSync(record);
+  }
+  renameSync(`${file}.real`, record);
+  await store.close();
+});
+
+verifies('sqlite.files', 'a record that somebody planted does not keep the store from being opened', async () => {
+  const file = freshFile();
+  const planted = { pid: process.pid, start: 'another boot 1', socket: `${file}.sock`, secret: 'a'.repeat(64) };
+  writeFileSync(`${file}.owner`, JSON.stringify(planted), { mode: 0o600 });
+  const store = await openSqlite(file);
+  expect(store.owner.here).toBe(true);
+  await store.close();
+});
+
+for (const how of ['removed', 'replaced'] as const) {
+  verifies('sqlite.files', `a data directory that was ${how} is noticed at the next commit`, async () => {
+    const file = freshFile();
+    const store = await openSqlite(file);
+    const { fence } = await store.journal.claim('a');
+    await add(store, 'a', fence, 0);
+    rmSync(dirname(file), { recursive: true });
+    if (how === 'replaced') {
+      mkdirSync(dirname(file));
+      writeFileSync(file, '');
+    }
+    const faults = await Promise.all([faultOf(add(store, 'a', fence, 1)), faultOf(store.journal.claim('b'))]);
+    for (const { code, message } of faults) {
+      expect(code).toBe('STORE_MISSING');
+      expect(message).toContain(`was ${how} while it was open`);
+    }
+    expect((await faultOf(add(store, 'a', fence, 1))).code).toBe('STORE_MISSING');
+    await store.close().catch(() => undefined);
+  });
+}
+
+verifies('sqlite.files', 'a path that is too long for a socket uses a private runtime directory', async () => {
+  const runtime = mkdtempSync(join(root, 'r'));
+  const before = process.env.XDG_RUNTIME_DIR;
+  onTestFinished(() => {
+    if (before === undefined) delete process.env.XDG_RUNTIME_DIR;
+    else process.env.XDG_RUNTIME_DIR = before;
+  });
+  process.env.XDG_RUNTIME_DIR = runtime;
+  const file = join(mkdtempSync(join(root, 'n')), 'x'.repeat(60), 'y'.repeat(60), 'store.db');
+  const store = await openSqlite(file);
+  const { socket = '' } = readOwner(file) ?? {};
+  expect(dirname(socket)).toBe(join(runtime, 'rondo'));
+  expect(modeOf(dirname(socket))).toBe(0o700);
+  expect(await triedElsewhere(file)).toMatchObject({ owner: { pid: process.pid, here: false } });
+  await store.close();
+  expect(isAddressOf(file, socket)).toBe(true);
+  expect(isAddressOf(file, join(runtime, 'rondo', 'other.sock'))).toBe(false);
+  chmodSync(dirname(socket), 0o755);
+  expect(isAddressOf(file, socket)).toBe(false);
+  expect(() => addressFor(file)).toThrow('is not a directory that only this user can enter');
+});
+
+verifies(
+  'sqlite.files',
+  'the files of a store that was opened are known to the tools that must not open them',
+  async () => {
+    const file = freshFile();
+    const store = await openSqlite(file);
+    for (const name of readdirSync(dirname(file))) expect(isStoreFile(join(dirname(file), name)), name).toBe(true);
+    expect(isStoreFile(join(dirname(file), 'other.db'))).toBe(false);
+    await store.close();
+  },
+);
+
+verifies('sqlite.files', 'a store of another user is refused with what to check', () => {
+  const file = freshFile();
+  const made = spawnSync(process.execPath, [beside, built, file, 'try'], { encoding: 'utf8' });
+  expect(JSON.parse(made.stdout)).toMatchObject({ damage: [] });
+  linkSync(file, `${file}.backup`);
+  chmodSync(root, 0o755);
+  chmodSync(dirname(file), 0o755);
+  const as = process.getuid?.() === 0 ? ['65534'] : [];
+  if (as.length === 0) chmodSync(file, 0o000);
+  const { stdout } = spawnSync(process.execPath, [beside, built, file, 'try', ...as], { encoding: 'utf8' });
+  expect(JSON.parse(stdout).code).toBe('STORE_READ_ONLY');
+});

@@ -57,7 +57,7 @@ const stagedLimit = 64 << 20;
 const passing: ReadonlySet<string> = new Set(['STORE_FULL', 'STORE_READ_ONLY']);
 
 /** Failures after which this process has no business with the file. */
-const final: ReadonlySet<string> = new Set(['OWNERSHIP_LOST', 'STORE_MISSING']);
+export const final: ReadonlySet<string> = new Set(['OWNERSHIP_LOST', 'STORE_MISSING']);
 
 export class Commits {
   readonly #driver: Driver;

@@ -33,6 +33,8 @@ const setup = (durability: Durability): readonly string[] => [
 /** Opens the file for its owner. */
 export function connectTo(path: string, durability: Durability, open: (path: string) => Driver): Driver {
   try {
+    for (const left of abandoned.get(path) ?? []) disconnect(left);
+    abandoned.delete(path);
     const driver = open(path);
     try {
       for (const sql of setup(durability)) driver.exec(sql);
@@ -55,6 +57,20 @@ export function disconnect(driver: Driver): void {
     driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
   } finally {
     driver.close();
+  }
+}
+
+/** Connections to databases that belong to another process now: closing one could remove the WAL under its owner. */
+const abandoned = new Map<string, Driver[]>();
+
+/** Gives up a connection without another write: it only hands back its locks. It is closed when this process owns the file again. */
+export function abandon(driver: Driver, path: string): void {
+  abandoned.set(path, [...(abandoned.get(path) ?? []), driver]);
+  try {
+    driver.exec('PRAGMA locking_mode=NORMAL');
+    driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
+  } catch {
+    // The new owner has the file for itself.
   }
 }
 

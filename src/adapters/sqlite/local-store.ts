@@ -9,8 +9,8 @@ import type { Blobs, Journal, Listed, Snapshots } from '../../journal/store.js';
 import type { Anchor } from './anchor.js';
 import { BlobRows } from './blobs.js';
 import type { Findings, Report } from './check.js';
-import { Commits, type Stats } from './commits.js';
-import { disconnect } from './connection.js';
+import { Commits, final, type Stats } from './commits.js';
+import { abandon, disconnect } from './connection.js';
 import { type Driver, type Row, text, textOf, whole, wholeOf } from './driver.js';
 import { faultOf, readFault } from './failure.js';
 import { Heads, headOf, type Owned, ownedColumns, ownedOf } from './heads.js';
@@ -133,13 +133,21 @@ export class LocalStore {
 
   async #close(): Promise<void> {
     this.#commits.flush();
-    const failed = this.#commits.stopped !== undefined;
+    const { stopped } = this.#commits;
+    if (stopped !== undefined && final.has(stopped.code)) return this.#leave();
+    const failed = stopped !== undefined;
     this.#commits.stop(new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }));
     const chores = [() => failed || this.#anchor.compact(), () => this.#anchor.close(), () => disconnect(this.#driver)];
     const faults = chores.map((chore) => this.#attempt(chore));
     // Without room for the chores, all that was acknowledged is still safe, in the WAL.
     const fault = faults.find((found) => found !== undefined && found.code !== 'STORE_FULL');
     if (fault !== undefined) throw fault;
+  }
+
+  /** The file is not this process's any more: nothing of it is touched. */
+  #leave(): void {
+    this.#anchor.close();
+    abandon(this.#driver, this.#path);
   }
 
   #attempt(chore: () => unknown): Fault | undefined {

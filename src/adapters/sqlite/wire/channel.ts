@@ -40,7 +40,8 @@ export class Channel {
   /** Sends a document; one that is droppable is left out for a reader that lags behind. */
   send(message: object, droppable = false): void {
     if (this.closed || this.ending || (droppable && this.socket.writableLength > DROP_BYTES)) return;
-    const line = `${JSON.stringify(message)}\n`;
+    const line = lineOf(message);
+    if (line === undefined) return void this.destroy();
     if (this.queue.push(line) === 1) process.nextTick(() => this.flush());
     this.queued += line.length;
   }
@@ -99,14 +100,21 @@ export class Channel {
   }
 
   private take(line: string): void {
-    let message: unknown;
     try {
       if (line.length > this.maxLineChars) throw new RangeError('too long');
-      message = JSON.parse(line);
+      this.onMessage(JSON.parse(line));
     } catch {
-      // Whoever sends this does not speak our protocol.
-      return void this.destroy();
+      // Whoever sends this does not speak our protocol: it is cut off, and nothing else is affected.
+      this.destroy();
     }
-    this.onMessage(message);
+  }
+}
+
+/** A document as a line; undefined for one that is too deep or too large to be written. */
+function lineOf(message: object): string | undefined {
+  try {
+    return `${JSON.stringify(message)}\n`;
+  } catch {
+    return undefined;
   }
 }

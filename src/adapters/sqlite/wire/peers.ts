@@ -67,6 +67,8 @@ export class Peers {
   /** A client has connected, for the first time or again, and says what it holds. */
   greet(id: string, process: ProcessId, channel: Channel, held: readonly HeldSession[]): Peer {
     const peer = this.peers.get(id) ?? new Peer(id, process, () => this.dismiss(id));
+    const { pid, start } = peer.process;
+    if (pid !== process.pid || start !== process.start) throw new TypeError('Another process has this id.');
     this.peers.set(id, peer);
     peer.connected(channel);
     if (this.expected.delete(id)) peer.recorded = Promise.resolve();
@@ -95,12 +97,14 @@ export class Peers {
     if (this.held.get(session)?.member.id === id) this.held.delete(session);
   }
 
-  list(): readonly Holding[] {
+  async list(): Promise<readonly Holding[]> {
+    if (this.settling !== undefined) await this.settling;
     return Array.from(this.held, ([session, { turn, member }]) => ({ session, turn, pid: member.process.pid }));
   }
 
   /** Puts a request to the process that holds a session, unless that is the one who asks. */
   async ask(session: string, request: Json, from: string, sink: Sink): Promise<Reply> {
+    if (this.settling !== undefined) await this.settling;
     const member = this.held.get(session)?.member;
     if (member === undefined || member.id === from) return { status: 'nobody' };
     sink.asked(member.process);

@@ -7,6 +7,8 @@ import { chmodSync, lstatSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import type { Draft } from '../../../journal/record.js';
 import type { Snapshot } from '../../../journal/store.js';
+import type { Json } from '../../../protocol/json.js';
+import type { Report } from '../check.js';
 import type { LocalStore } from '../local-store.js';
 import type { ProcessId } from '../owner/process.js';
 import { Channel } from './channel.js';
@@ -14,15 +16,10 @@ import type { HeldSession } from './client.js';
 import { toWire } from './errors.js';
 import { proveToClient } from './handshake.js';
 import type { Peer, Peers } from './peers.js';
+import { answerOf, isBody, type Request, requestOf } from './requests.js';
 
 /** Connections that have not proved themselves yet. */
 const MAX_STRANGERS = 64;
-
-interface Request {
-  readonly i?: number;
-  readonly a?: number;
-  readonly op?: string;
-}
 
 type Operation = (store: LocalStore, args: never) => Promise<unknown>;
 
@@ -43,6 +40,7 @@ async function readPage(store: LocalStore, { session, from }: InSession & { from
 
 async function append(store: LocalStore, request: Draft & { blobs?: readonly [string, string][] }): Promise<void> {
   const { session, fence, first, count, body, blobs = [] } = request;
+  if (!isBody(body, first, count)) throw new TypeError('The body of an append is not what the append says.');
   for (const [digest, text] of blobs) await store.blobs.put(session, digest, text);
   await store.append({ session, fence, first, count, body });
 }
@@ -117,12 +115,18 @@ export class StoreServer {
     }
     this.channels.add(channel);
     const connection = new Served(channel, this.parts);
-    channel.onMessage = (message) => connection.receive(message as Request);
+    channel.onMessage = (message) => connection.receive(message);
     channel.onClose = () => {
       this.channels.delete(channel);
       connection.close();
     };
   }
+}
+
+interface Hello {
+  readonly id: string;
+  readonly process: ProcessId;
+  readonly held: readonly HeldSession[];
 }
 
 /** One client: its requests, and those that other processes have for it. */
@@ -136,12 +140,15 @@ class Served {
     this.parts = parts;
   }
 
-  receive(request: Request): void {
-    const { i, a, op = '' } = request;
-    if (a !== undefined) return void this.peer?.receive(a, request as object);
-    const work = this.perform(op, request);
-    if (i === undefined) return void work?.catch(() => undefined);
-    if (work === undefined) return void this.channel.send({ i, error: toWire(new TypeError(`There is no "${op}".`)) });
+  /** What is no request ends the connection: whoever sends it does not speak our protocol. */
+  receive(message: unknown): void {
+    const answer = answerOf(message);
+    if (answer !== undefined) return void this.peer?.receive(answer.a, answer as object);
+    const request = requestOf(message);
+    const work = request === undefined ? undefined : this.perform(request);
+    if (request === undefined || work === undefined) return void this.channel.destroy();
+    const { i } = request;
+    if (i === undefined) return void work.catch(() => undefined);
     work.then(
       (value) => this.channel.send(value === undefined ? { i, ok: null } : { i, ok: value }),
       (thrown) => this.channel.send({ i, error: toWire(thrown) }),
@@ -152,21 +159,31 @@ class Served {
     this.peer?.disconnected(this.channel);
   }
 
-  private perform(op: string, request: Request): Promise<unknown> | undefined {
+  /** Undefined for what may not be asked for now: anything before the hello, and a second one. */
+  private perform(request: Request): Promise<unknown> | undefined {
     const { store, peers } = this.parts;
-    if (op === 'hello') return this.hello(request as Parameters<Served['hello']>[0]);
+    const { op } = request;
     const { peer } = this;
-    if (peer === undefined) return Promise.reject(new TypeError('Say hello first.'));
-    const { session, turn, request: asked } = request as { session: string; turn: string; request: never };
+    if (op === 'hello') return peer === undefined ? this.hello(request as Hello & Request) : undefined;
+    if (peer === undefined) return undefined;
+    const {
+      session,
+      turn,
+      request: asked,
+    } = request as unknown as {
+      session: string;
+      turn: string;
+      request: Json;
+    };
     if (op === 'acquire') return peers.acquire(session, turn, peer);
-    if (op === 'holdings') return Promise.resolve(peers.list());
+    if (op === 'holdings') return peers.list();
     if (op === 'ask') return peers.ask(session, asked, peer.id, this.sinkOf(request.i ?? 0));
     if (op === 'release') return Promise.resolve(peers.release(session, peer.id));
     if (op === 'bye') return Promise.resolve(peer.leave());
     return operations.get(op)?.(store, request as never);
   }
 
-  private async hello({ id, process, held }: { id: string; process: ProcessId; held: readonly HeldSession[] }) {
+  private async hello({ id, process, held }: Hello): Promise<{ readonly report: Report }> {
     this.peer = this.parts.peers.greet(id, process, this.channel, held);
     return { report: this.parts.store.report };
   }

@@ -1,0 +1,97 @@
+/**
+ * The requests of a client, checked at the door: another process may be of another build, or broken, and what it sends must neither
+ * reach a commit that others share nor end the owner.
+ */
+
+export interface Request {
+  /** The number under which it is answered; absent for what needs no answer. */
+  readonly i?: number;
+  readonly op: string;
+}
+
+/** An answer of a client to a request that was put to it. */
+export interface AnswerMessage {
+  readonly a: number;
+}
+
+type Check = (value: unknown) => boolean;
+type Shape = Readonly<Record<string, Check>>;
+
+const MAX_NAME_CHARS = 1000;
+/** Deeper than any value that the runtime accepts, and shallow enough to be written again. */
+const MAX_DEPTH = 500;
+
+const isWhole: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const isText: Check = (value) => typeof value === 'string';
+const isName: Check = (value) => typeof value === 'string' && value.length <= MAX_NAME_CHARS;
+const isJson: Check = (value) => isShallow(value, MAX_DEPTH);
+const isPairOfTexts: Check = (value) => Array.isArray(value) && value.length === 2 && value.every(isText);
+const isBlobs: Check = (value) => value === undefined || (Array.isArray(value) && value.every(isPairOfTexts));
+const isProcess: Check = (value) => fits(value, { pid: isWhole, start: isName });
+const isHeld: Check = (value) =>
+  Array.isArray(value) && value.every((held) => fits(held, { session: isName, turn: isName }));
+const isSnapshot: Check = (value) => fits(value, { next: isWhole, tail: isName, state: isJson });
+
+const shapes = new Map<string, Shape>(
+  Object.entries({
+    hello: { id: isName, process: isProcess, held: isHeld },
+    bye: {},
+    claim: { session: isName },
+    append: { session: isName, fence: isWhole, first: isWhole, count: isWhole, body: isText, blobs: isBlobs },
+    read: { session: isName, from: isWhole },
+    list: {},
+    remove: { session: isName },
+    get: { session: isName, digest: isName },
+    load: { session: isName },
+    save: { session: isName, snapshot: isSnapshot },
+    acquire: { session: isName, turn: isName },
+    release: { session: isName },
+    holdings: {},
+    ask: { session: isName, request: isJson },
+  }),
+);
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function fits(value: unknown, shape: Shape): boolean {
+  if (!isRecord(value)) return false;
+  for (const key in shape) if (shape[key]?.(Object.hasOwn(value, key) ? value[key] : undefined) !== true) return false;
+  return true;
+}
+
+function isShallow(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return value !== undefined;
+  if (depth === 0) return false;
+  for (const member of Object.values(value)) if (!isShallow(member, depth - 1)) return false;
+  return true;
+}
+
+/** The message as a request; undefined if it is none that a client would send. */
+export function requestOf(message: unknown): Request | undefined {
+  if (!isRecord(message)) return undefined;
+  const { i, op } = message;
+  const shape = typeof op === 'string' ? shapes.get(op) : undefined;
+  if (shape === undefined || (i !== undefined && !isWhole(i)) || !fits(message, shape)) return undefined;
+  return message as unknown as Request;
+}
+
+/** The message as an answer of a client; undefined if it is none. */
+export function answerOf(message: unknown): AnswerMessage | undefined {
+  if (!isRecord(message) || !isWhole(message.a)) return undefined;
+  const { error, ...rest } = message;
+  if (error !== undefined && !fits(error, { family: isName, message: isText })) return undefined;
+  return isJson(rest) && (error === undefined || isJson(error)) ? (message as unknown as AnswerMessage) : undefined;
+}
+
+/** False unless a body is what its append says: so many entries as JSON, numbered from `first` on. */
+export function isBody(body: string, first: number, count: number): boolean {
+  try {
+    const entries: unknown = JSON.parse(body);
+    if (!Array.isArray(entries) || entries.length !== count || count === 0) return false;
+    return entries.every((entry, index) => isRecord(entry) && entry.seq === first + index && isText(entry.key));
+  } catch {
+    return false;
+  }
+}

@@ -8,6 +8,7 @@ import { Fault } from '../../journal/errors.js';
 import type { Anchor } from './anchor.js';
 import type { Driver, Statement } from './driver.js';
 import { faultOf } from './failure.js';
+import type { Presence } from './presence.js';
 import type { Writes } from './writes.js';
 
 interface Queued {
@@ -42,8 +43,9 @@ export interface CommitsOptions {
   readonly now: () => number;
   /** The last commit number that was ever used. */
   readonly commit: number;
-  /** Throws if the database is not at its path any more. */
-  readonly assertPresent: () => void;
+  readonly presence: Presence;
+  /** Called after a failure that says that the file is not this process's any more. */
+  readonly lost: () => void;
 }
 
 /**
@@ -65,7 +67,8 @@ export class Commits {
   readonly #writes: Writes;
   readonly #anchor: Anchor;
   readonly #now: () => number;
-  readonly #assertPresent: () => void;
+  readonly #presence: Presence;
+  readonly #lost: () => void;
   readonly #begin: Statement;
   readonly #end: Statement;
   readonly #stats = { commits: 0, operations: 0, refused: 0, checkpoints: 0, compactions: 0 };
@@ -77,14 +80,15 @@ export class Commits {
   #commit: number;
   #stopped: Fault | undefined;
 
-  constructor({ driver, path, writes, anchor, now, commit, assertPresent }: CommitsOptions) {
+  constructor({ driver, path, writes, anchor, now, commit, presence, lost }: CommitsOptions) {
     this.#driver = driver;
     this.#path = path;
     this.#writes = writes;
     this.#anchor = anchor;
     this.#now = now;
     this.#commit = commit;
-    this.#assertPresent = assertPresent;
+    this.#presence = presence;
+    this.#lost = lost;
     this.#begin = driver.prepare('BEGIN IMMEDIATE');
     this.#end = driver.prepare('COMMIT');
   }
@@ -163,7 +167,7 @@ export class Commits {
     const alone = queue.length === 1 && queue[0]?.single === true && this.#staged.size === 0;
     let committing = alone;
     try {
-      this.#assertPresent();
+      this.#presence.assert();
       this.#writes.begin(this.#commit + 1, this.#now());
       if (!alone) {
         this.#begin.run();
@@ -217,6 +221,7 @@ export class Commits {
     if (left !== undefined) fault = faultOf(left, 'ROLLBACK of', this.#path, 'SYNC_FAILED');
     if (fault.code === 'SYNC_FAILED' || fault.code === 'STORE_DAMAGED' || final.has(fault.code)) this.stop(fault);
     for (const { reject } of queue) reject(fault);
+    if (final.has(fault.code)) setImmediate(this.#lost);
     // The WAL holds many versions of a page; moved into the database they may leave room to go on.
     if (fault.code === 'STORE_FULL' && this.#pages > 0) this.#maintain('TRUNCATE');
   }

@@ -5,7 +5,9 @@
  */
 import { Fault } from '../../journal/errors.js';
 import { type Driver, text } from './driver.js';
-import { faultOf } from './failure.js';
+import { faultOf, resultCode } from './failure.js';
+
+const SQLITE_BUSY = 5;
 
 /**
  * "fsync": an acknowledged write survives the loss of power. "os": it survives the end of the process, and is lost
@@ -22,13 +24,21 @@ const setup = (durability: Durability): readonly string[] => [
   'PRAGMA journal_mode=WAL',
   `PRAGMA synchronous=${durability === 'fsync' ? 'FULL' : 'NORMAL'}`,
   'PRAGMA wal_autocheckpoint=0',
-  // Reads the WAL and takes part in its shared memory; only then the locks are kept.
-  'BEGIN IMMEDIATE',
-  'COMMIT',
-  'PRAGMA locking_mode=EXCLUSIVE',
   'BEGIN IMMEDIATE',
   'COMMIT',
 ];
+
+/** Keeps the locks from now on. Where an older connection of this process still has some, transactions take them one by one. */
+function keepLocks(driver: Driver): void {
+  driver.exec('PRAGMA locking_mode=EXCLUSIVE');
+  try {
+    driver.exec('BEGIN IMMEDIATE');
+    driver.exec('COMMIT');
+  } catch (error) {
+    if (resultCode(error) !== SQLITE_BUSY) throw error;
+    driver.exec('PRAGMA locking_mode=NORMAL');
+  }
+}
 
 /** Opens the file for its owner. */
 export function connectTo(path: string, durability: Durability, open: (path: string) => Driver): Driver {
@@ -38,6 +48,7 @@ export function connectTo(path: string, durability: Durability, open: (path: str
     const driver = open(path);
     try {
       for (const sql of setup(durability)) driver.exec(sql);
+      keepLocks(driver);
     } catch (error) {
       driver.close();
       throw error;
@@ -53,6 +64,7 @@ export function disconnect(driver: Driver): void {
   try {
     // A libsql connection lives on until its statements are collected, so the locks must be given back by hand.
     driver.exec('PRAGMA locking_mode=NORMAL');
+    driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
     driver.exec('PRAGMA journal_mode=DELETE');
     driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
   } finally {

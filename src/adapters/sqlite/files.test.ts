@@ -21,8 +21,8 @@ import { verifies } from '../../../spec/verifies.js';
 import { isStoreFile } from '../../journal/store-files.js';
 import { add, beside, built, cleanUp, faultOf, freshFile, root, triedElsewhere } from './fixtures/stage.mjs';
 import { openSqlite } from './index.js';
-import { addressFor, isAddressOf } from './owner/address.js';
-import { readOwner } from './owner/record.js';
+import { addressFor, isRuntimeAddress } from './owner/address.js';
+import { readOwner, writeOwner } from './owner/record.js';
 
 afterAll(cleanUp);
 
@@ -110,10 +110,54 @@ verifies('sqlite.files', 'a record of an owner is believed only as a private fil
 verifies('sqlite.files', 'a record that somebody planted does not keep the store from being opened', async () => {
   const file = freshFile();
   const planted = { pid: process.pid, start: 'another boot 1', socket: `${file}.sock`, secret: 'a'.repeat(64) };
-  writeFileSync(`${file}.owner`, JSON.stringify(planted), { mode: 0o600 });
+  writeOwner(file, planted);
   const store = await openSqlite(file);
   expect(store.owner.here).toBe(true);
   await store.close();
+});
+
+verifies('sqlite.files', 'a copy of the data directory belongs to nobody', async () => {
+  const file = freshFile();
+  const store = await openSqlite(file);
+  const copy = join(mkdtempSync(join(root, 'c')), 'store.db');
+  for (const end of ['', '-wal', '.anchor', '.owner']) copyFileSync(file + end, copy + end);
+  chmodSync(`${copy}.owner`, 0o600);
+  expect(readOwner(copy)).toBeUndefined();
+  const other = await openSqlite(copy);
+  expect(other.owner.here).toBe(true);
+  await other.close();
+  await store.close();
+});
+
+for (const suffix of ['-wal', '-shm', '.owner', '.lock']) {
+  verifies('sqlite.files', `nothing is acknowledged after store.db${suffix} was removed`, async () => {
+    const file = freshFile();
+    const store = await openSqlite(file);
+    const { fence } = await store.journal.claim('a');
+    await add(store, 'a', fence, 0);
+    rmSync(file + suffix);
+    const { code } = await faultOf(add(store, 'a', fence, 1));
+    expect(code).toBe(suffix.startsWith('.') ? 'OWNERSHIP_LOST' : 'STORE_MISSING');
+    await store.close();
+  });
+}
+
+verifies('sqlite.files', 'closing a store that was replaced leaves the files of the new one alone', async () => {
+  const file = freshFile();
+  const old = await openSqlite(file);
+  const { fence } = await old.journal.claim('a');
+  await add(old, 'a', fence, 0);
+  rmSync(dirname(file), { recursive: true });
+  const young = await openSqlite(file);
+  const claim = await young.journal.claim('b');
+  await add(young, 'b', claim.fence, 0);
+  const before = readdirSync(dirname(file));
+  await old.close();
+  expect(readdirSync(dirname(file))).toEqual(before);
+  expect(before).toEqual(expect.arrayContaining(['store.db-wal', 'store.db.sock', 'store.db.owner']));
+  await add(young, 'b', claim.fence, 1);
+  expect(await triedElsewhere(file)).toMatchObject({ owner: { here: false } });
+  await young.close();
 });
 
 for (const how of ['removed', 'replaced'] as const) {
@@ -130,7 +174,7 @@ for (const how of ['removed', 'replaced'] as const) {
     const faults = await Promise.all([faultOf(add(store, 'a', fence, 1)), faultOf(store.journal.claim('b'))]);
     for (const { code, message } of faults) {
       expect(code).toBe('STORE_MISSING');
-      expect(message).toContain(`was ${how} while it was open`);
+      expect(message).toContain(`was ${how} while the store was open`);
     }
     expect((await faultOf(add(store, 'a', fence, 1))).code).toBe('STORE_MISSING');
     await store.close().catch(() => undefined);
@@ -152,11 +196,13 @@ verifies('sqlite.files', 'a path that is too long for a socket uses a private ru
   expect(modeOf(dirname(socket))).toBe(0o700);
   expect(await triedElsewhere(file)).toMatchObject({ owner: { pid: process.pid, here: false } });
   await store.close();
-  expect(isAddressOf(file, socket)).toBe(true);
-  expect(isAddressOf(file, join(runtime, 'rondo', 'other.sock'))).toBe(false);
+  expect(isRuntimeAddress(socket)).toBe(true);
+  expect(isRuntimeAddress(join(runtime, 'rondo', 'other.sock'))).toBe(false);
   chmodSync(dirname(socket), 0o755);
-  expect(isAddressOf(file, socket)).toBe(false);
-  expect(() => addressFor(file)).toThrow('is not a directory that only this user can enter');
+  expect(isRuntimeAddress(socket)).toBe(false);
+  const next = addressFor(file);
+  expect(dirname(next)).not.toBe(dirname(socket));
+  expect(modeOf(dirname(next))).toBe(0o700);
 });
 
 verifies(

@@ -2,7 +2,19 @@
  * The store's files: readable by their user alone, whatever the umask, and never reached through a symbolic link. A link
  * in a cloned project must not make the store write to, or believe, a file elsewhere.
  */
-import { chmodSync, closeSync, constants, lstatSync, mkdirSync, openSync, type Stats, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { Fault } from '../../journal/errors.js';
 import { storeFilesOf } from '../../journal/store-files.js';
 
@@ -23,30 +35,61 @@ export function isOurs({ uid }: Pick<Stats, 'uid'>): boolean {
   return process.getuid === undefined || uid === process.getuid();
 }
 
+/** What tells the directory of a database from a copy of it, and from one that takes its place later. */
+export function directoryOf(database: string): string {
+  const { dev, ino, birthtimeMs } = statSync(dirname(database));
+  return `${dev}:${ino}:${birthtimeMs}`;
+}
+
 /** Creates the data directory with mode 0700 if it is absent; refuses one that is a symbolic link. */
 export function makeDataDirectory(directory: string): void {
   const found = statusOf(directory);
   if (found?.isSymbolicLink()) {
     throw refused(directory, 'it is a symbolic link; name the directory that it leads to');
   }
-  if (found !== undefined) return;
-  mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
-  if (statusOf(directory)?.isDirectory()) chmodSync(directory, DIRECTORY_MODE);
+  if (found !== undefined) {
+    // The default data directory is the store's own; another one may hold anything else.
+    if (basename(directory) === '.rondo' && (found.mode & 0o077) !== 0 && isOurs(found))
+      chmodSync(directory, DIRECTORY_MODE);
+    return;
+  }
+  makeDirectories(directory);
 }
 
-/** Refuses a database of which a file is a link or no file at all, and takes other users' rights to the files away. */
+/** Makes a directory and those above it. Node's own recursion does not end where a file system refuses new directories. */
+function makeDirectories(directory: string): void {
+  if (statSync(directory, { throwIfNoEntry: false }) !== undefined) return;
+  if (dirname(directory) !== directory) makeDirectories(dirname(directory));
+  try {
+    mkdirSync(directory, { mode: DIRECTORY_MODE });
+    chmodSync(directory, DIRECTORY_MODE);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}
+
+/** Refuses a database of which a file is a link, no file at all or another user's, and takes others' rights to the files away. */
 export function assertFiles(database: string): void {
   for (const path of storeFilesOf(database)) {
     const found = statusOf(path);
-    if (found === undefined || found.isSocket()) continue;
-    if (!found.isFile()) throw refused(path, 'it is not a regular file; remove it if it is not yours');
-    if ((found.mode & 0o077) !== 0 && isOurs(found)) chmodSync(path, FILE_MODE);
+    // A record of the owner that others could have written is not made private: it is not believed.
+    if (found === undefined || found.isSocket() || (path.endsWith('.owner') && found.isFile())) continue;
+    assertFile(path, found);
+    if ((found.mode & 0o077) !== 0) chmodSync(path, FILE_MODE);
   }
+}
+
+function assertFile(path: string, found: Stats): void {
+  if (!found.isFile()) throw refused(path, 'it is not a regular file; remove it if it is not yours');
+  // Root may use the store of a user, as in a container.
+  if (isOurs(found) || process.getuid?.() === 0) return;
+  throw refused(path, `it belongs to another user (uid ${found.uid})`, 'STORE_READ_ONLY');
 }
 
 /** Creates an empty file of mode 0600 unless one is there. */
 export function ensureFile(path: string): void {
-  if (statusOf(path) !== undefined) return;
+  const found = statusOf(path);
+  if (found !== undefined) return void assertFile(path, found);
   try {
     closeSync(createFile(path));
   } catch (error) {
@@ -54,9 +97,11 @@ export function ensureFile(path: string): void {
   }
 }
 
-/** Creates a file of mode 0600 that must not be there yet; the descriptor to write it. */
+/** Creates a file of mode 0600, whatever the umask, that must not be there yet; the descriptor to write it. */
 export function createFile(path: string): number {
-  return openSync(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, FILE_MODE);
+  const descriptor = openSync(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, FILE_MODE);
+  fchmodSync(descriptor, FILE_MODE);
+  return descriptor;
 }
 
 /** Creates a file with this content, synced to the disk if asked. */
@@ -74,6 +119,6 @@ export function openToAppend(path: string): number {
   return openSync(path, O_WRONLY | O_APPEND | O_NOFOLLOW);
 }
 
-function refused(path: string, why: string): Fault {
-  return new Fault('STORE_FAILED', `${path} cannot be used by the store: ${why}.`, { path });
+function refused(path: string, why: string, code: 'STORE_FAILED' | 'STORE_READ_ONLY' = 'STORE_FAILED'): Fault {
+  return new Fault(code, `${path} cannot be used by the store: ${why}.`, { path });
 }

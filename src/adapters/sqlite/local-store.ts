@@ -2,7 +2,6 @@
  * The store in the process that owns it: the ports of the kernel over one SQLite file. It only puts together: what is written
  * goes through the group commit, what is read is verified, and a session with damage is refused before either.
  */
-import { statSync } from 'node:fs';
 import { Fault } from '../../journal/errors.js';
 import { type Draft, digest, draftOf } from '../../journal/record.js';
 import type { Blobs, Journal, Listed, Snapshots } from '../../journal/store.js';
@@ -15,6 +14,7 @@ import { type Driver, type Row, text, textOf, whole, wholeOf } from './driver.js
 import { faultOf, readFault } from './failure.js';
 import { Heads, headOf, type Owned, ownedColumns, ownedOf } from './heads.js';
 import type { ProcessId } from './owner/process.js';
+import { Presence } from './presence.js';
 import { readEntries } from './read.js';
 import { Records } from './records.js';
 import { SnapshotRows } from './snapshot.js';
@@ -39,23 +39,14 @@ function checkName(session: string): void {
   throw new Fault('STORE_FAILED', message, { session: session.slice(0, 64) });
 }
 
-/** A check that the database is still the file at its path: one that was removed would take commits nobody can ever read. */
-function presence(path: string): () => void {
-  const { dev, ino } = statSync(path);
-  return () => {
-    const found = statSync(path, { throwIfNoEntry: false });
-    if (found?.ino === ino && found.dev === dev) return;
-    const message = `${path} was ${found === undefined ? 'removed' : 'replaced'} while it was open. Nothing more is written; restore it, and open it again.`;
-    throw new Fault('STORE_MISSING', message, { path });
-  };
-}
-
 export class LocalStore {
   readonly journal: Journal;
   readonly blobs: Blobs;
   readonly snapshots: Snapshots;
   /** What opening the store found. */
   readonly report: Report;
+  /** Called when the file is found not to be this process's any more. */
+  onLost: () => void = () => {};
   readonly #path: string;
   readonly #driver: Driver;
   readonly #anchor: Anchor;
@@ -63,6 +54,7 @@ export class LocalStore {
   readonly #records: Records;
   readonly #heads: Heads;
   readonly #writes: Writes;
+  readonly #presence: Presence;
   readonly #commits: Commits;
   #closing: Promise<void> | undefined;
 
@@ -76,8 +68,10 @@ export class LocalStore {
     this.#records = new Records(driver);
     this.#heads = new Heads(driver, this.#records);
     this.#writes = new Writes({ driver, heads: this.#heads, records: this.#records, sid, epoch });
-    const assertPresent = presence(path);
-    this.#commits = new Commits({ driver, path, writes: this.#writes, anchor, now, commit, assertPresent });
+    this.#presence = new Presence(path);
+    const { writes, presence } = { writes: this.#writes, presence: this.#presence };
+    const lost = (): void => this.onLost();
+    this.#commits = new Commits({ driver, path, writes, anchor, now, commit, presence, lost });
     this.journal = this.#journal();
     this.blobs = this.#blobs(new BlobRows(driver));
     this.snapshots = this.#snapshots(new SnapshotRows(driver));
@@ -133,10 +127,10 @@ export class LocalStore {
 
   async #close(): Promise<void> {
     this.#commits.flush();
-    const { stopped } = this.#commits;
-    if (stopped !== undefined && final.has(stopped.code)) return this.#leave();
-    const failed = stopped !== undefined;
+    const failed = this.#commits.stopped !== undefined;
+    const lost = this.#lost();
     this.#commits.stop(new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }));
+    if (lost) return this.#leave();
     const chores = [() => failed || this.#anchor.compact(), () => this.#anchor.close(), () => disconnect(this.#driver)];
     const faults = chores.map((chore) => this.#attempt(chore));
     // Without room for the chores, all that was acknowledged is still safe, in the WAL.
@@ -144,7 +138,20 @@ export class LocalStore {
     if (fault !== undefined) throw fault;
   }
 
-  /** The file is not this process's any more: nothing of it is touched. */
+  /** True if the files are not this process's any more: removed, replaced, or with another owner. */
+  #lost(): boolean {
+    const { stopped } = this.#commits;
+    if (stopped !== undefined && final.has(stopped.code)) return true;
+    try {
+      this.#presence.assert();
+      this.#writes.assertOwner();
+      return false;
+    } catch (error) {
+      return error instanceof Fault && final.has(error.code);
+    }
+  }
+
+  /** Nothing is touched any more that is not this process's. */
   #leave(): void {
     this.#anchor.close();
     abandon(this.#driver, this.#path);

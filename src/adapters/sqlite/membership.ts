@@ -11,8 +11,8 @@ import type { LocalStore } from './local-store.js';
 import { openLocal, type SqliteOptions } from './open.js';
 import { type Candidacy, contend, livingOwner } from './owner/contend.js';
 import type { OwnerLock } from './owner/lock.js';
-import { type ProcessId, type ProcessState, thisProcess } from './owner/process.js';
-import { type OwnerRecord, removeOwner, writeOwner } from './owner/record.js';
+import { type ProcessId, type ProcessState, stateOf, thisProcess } from './owner/process.js';
+import { type OwnerRecord, readOwner, removeOwner, writeOwner } from './owner/record.js';
 import { ownerFault, ownerSilent, unreachable } from './owner/words.js';
 import { type LeaseRoute, SharedLeases } from './shared-leases.js';
 import { Client } from './wire/client.js';
@@ -20,6 +20,7 @@ import { ConnectionLost } from './wire/errors.js';
 import { HandshakeError } from './wire/handshake.js';
 import { Peers } from './wire/peers.js';
 import { StoreServer } from './wire/server.js';
+import { ListeningTime, REPORT_MS } from './wire/silence.js';
 
 /** How long an owner that cannot be reached is looked for. */
 const PATIENCE_MS = 8500;
@@ -81,7 +82,7 @@ export class Membership implements LeaseRoute {
 
   /** Resolves once this process is the owner or a client. */
   async role(): Promise<void> {
-    if (this.closed !== undefined) throw this.closed;
+    this.assertOpen();
     if (this.local !== undefined || this.connected !== undefined) return;
     this.joining ??= this.join().finally(() => {
       this.joining = undefined;
@@ -117,6 +118,7 @@ export class Membership implements LeaseRoute {
     store.flush();
     // The acknowledgements of that commit are on their way to the clients.
     await setImmediate();
+    if (this.ownership !== ownership) return;
     server.close();
     this.ownership = undefined;
     try {
@@ -129,37 +131,53 @@ export class Membership implements LeaseRoute {
   private giveBack({ lock, record }: Pick<Ownership, 'lock' | 'record'>): void {
     try {
       removeOwner(this.database, record);
+    } catch (error) {
+      throw faultOf(error, 'Closing', this.database);
     } finally {
       lock.release();
     }
   }
 
-  /** Another process owns the store now: everything of this one's ownership is dropped, and nothing more is written. */
+  /** The store is another process's now, or gone: everything of this one's ownership is dropped, and nothing more is written. */
   private abdicate(): void {
     const { ownership } = this;
     if (ownership === undefined) return;
     this.ownership = undefined;
+    const { stopped } = ownership.store;
+    // A store that was removed is not made anew under the hands of those who work on it.
+    if (stopped?.code === 'STORE_MISSING') this.closed ??= stopped;
     ownership.server.close();
     void ownership.store.close().catch(() => undefined);
     this.giveBack(ownership);
   }
 
+  private assertOpen(): void {
+    if (this.closed !== undefined) throw this.closed;
+  }
+
   private async join(): Promise<void> {
-    let waited = 0;
     let reported = false;
-    for (let last = performance.now(); ; ) {
-      const owner = livingOwner(this.database);
-      const why = owner === undefined ? await this.takeOver() : await this.connect(owner);
-      if (why === undefined) return;
-      // Time in which this process itself was blocked does not count.
-      waited += Math.min(performance.now() - last, 500);
-      last = performance.now();
-      if (waited > PATIENCE_MS) throw unreachable(this.database, owner, why);
-      if (waited > 5000 && !reported) {
-        reported = true;
-        this.notify(unreachable(this.database, owner, why).message);
+    const time = new ListeningTime();
+    time.start();
+    try {
+      for (;;) {
+        const owner = livingOwner(this.database);
+        let why = owner === undefined ? undefined : await this.connect(owner);
+        if (owner !== undefined && why === undefined) return;
+        // Of a process in another container only the socket tells whether it lives.
+        if (owner === undefined || stateOf(owner) === 'unknown') why = await this.takeOver();
+        if (why === undefined) return;
+        this.assertOpen();
+        const fault = unreachable(this.database, owner ?? readOwner(this.database), why);
+        if (time.ms > PATIENCE_MS) throw fault;
+        if (time.ms > REPORT_MS && !reported) {
+          reported = true;
+          this.notify(fault.message);
+        }
+        await setTimeout(RETRY_MS * (0.5 + Math.random()));
       }
-      await setTimeout(RETRY_MS * (0.5 + Math.random()));
+    } finally {
+      time.stop();
     }
   }
 
@@ -186,7 +204,7 @@ export class Membership implements LeaseRoute {
     } catch (thrown) {
       if (thrown instanceof Fault) throw thrown;
       if (!(thrown instanceof HandshakeError) || thrown.reason !== 'version') {
-        return thrown instanceof Error ? thrown.message : String(thrown);
+        return (thrown instanceof Error ? thrown.message : String(thrown)).replace(/\.$/, '');
       }
       throw unreachable(this.database, owner, `it runs another version of Rondo. ${thrown.message}`);
     }
@@ -205,11 +223,19 @@ export class Membership implements LeaseRoute {
     try {
       candidacy = await contend(this.database);
       if (candidacy === undefined) return 'it is not listening';
-      await this.own(candidacy);
-      return undefined;
+      const others = livingOwner(this.database);
+      if (others === undefined) {
+        await this.own(candidacy);
+        return undefined;
+      }
+      candidacy.lock.release();
+      return 'it is about to listen';
     } catch (error) {
       if (candidacy !== undefined) this.giveBack(candidacy);
-      throw faultOf(error, 'Opening', this.database);
+      const fault = faultOf(error, 'Opening', this.database);
+      // Another process has the database open; it will turn out to be the owner, or gone.
+      if (fault.code === 'STORE_OWNED') return 'its database is locked';
+      throw fault;
     }
   }
 
@@ -229,6 +255,7 @@ export class Membership implements LeaseRoute {
       const { socket: address, secret } = record;
       const server = await StoreServer.listen({ store, address, secret, peers });
       this.ownership = { store, lock, record, peers, server };
+      store.onLost = () => this.abdicate();
       this.known = { owner: record, report: store.report };
     } catch (error) {
       await store.close().catch(() => undefined);

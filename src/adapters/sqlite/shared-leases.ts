@@ -2,6 +2,7 @@
  * The leases of this process: which sessions it works on, and who in it answers for each. The owner keeps the table of all
  * processes; a client keeps its own part, to tell it to the next owner.
  */
+import { setTimeout } from 'node:timers/promises';
 import type { AskOptions, Holding, Lease, LeaseHolder, Leases, Reply } from '../../journal/store.js';
 import type { Json } from '../../protocol/json.js';
 import type { LocalStore } from './local-store.js';
@@ -10,7 +11,11 @@ import { holderFault, holderSilent } from './owner/words.js';
 import type { Client, HeldSession } from './wire/client.js';
 import { ConnectionLost } from './wire/errors.js';
 import type { Member, Peers, Sink } from './wire/peers.js';
-import { Silence } from './wire/silence.js';
+import { REPORT_MS, Silence } from './wire/silence.js';
+
+/** How often the state of a process that was asked is looked at, and the pause before it is asked again. */
+const STATE_MS = 500;
+const AGAIN_MS = 20;
 
 /** How leases reach the table: in this process if it is the owner, else through its client. */
 export interface LeaseRoute {
@@ -104,7 +109,11 @@ export class SharedLeases implements Leases {
       (client) => client.ask(session, request, sink).catch(lost),
     );
     try {
-      return await Promise.race([asking, watch.silent, ...(timeoutMs === undefined ? [] : [watch.timeout(timeoutMs)])]);
+      const ends = [asking, watch.silent, ...(timeoutMs === undefined ? [] : [watch.timeout(timeoutMs)])];
+      const reply = await Promise.race(ends);
+      // Whoever asks again is not to do so without a pause.
+      if (reply.status !== 'answered' && watch.asked !== undefined) await setTimeout(AGAIN_MS);
+      return reply;
     } finally {
       watch.close();
       asking.catch(() => undefined);
@@ -122,7 +131,12 @@ class HolderWatch {
   readonly silent: Promise<never>;
   private reject: (error: Error) => void = () => {};
   private silence: Silence | undefined;
+  private stopped: NodeJS.Timeout | undefined;
+  /** The process that was asked, once the owner has said which it is. */
+  asked: ProcessId | undefined;
   private timer: NodeJS.Timeout | undefined;
+  /** Keeps the process alive while it waits: the sockets of an owner do not. */
+  private readonly alive = setInterval(() => {}, 2 ** 30);
   private readonly notify: (message: string) => void;
 
   constructor(notify: (message: string) => void) {
@@ -134,6 +148,7 @@ class HolderWatch {
   }
 
   begin(process: ProcessId): void {
+    this.asked = process;
     this.silence ??= new Silence({
       state: () => stateOf(process),
       report: (state: ProcessState) => this.notify(holderSilent(process, state)),
@@ -142,19 +157,29 @@ class HolderWatch {
     this.silence.start();
   }
 
-  /** The process has the request. */
+  /** The process has the request, and may take its time; but one that is stopped does nothing. */
   end(): void {
     this.silence?.stop();
+    const { asked } = this;
+    if (asked === undefined || this.stopped !== undefined) return;
+    let since = performance.now();
+    this.stopped = setInterval(() => {
+      const now = performance.now();
+      if (stateOf(asked) !== 'stopped') since = now;
+      else if (now - since >= REPORT_MS) this.reject(holderFault(asked, 'stopped'));
+    }, STATE_MS);
   }
 
   timeout(ms: number): Promise<Reply> {
     return new Promise((resolve) => {
-      this.timer = setTimeout(() => resolve({ status: 'lost' }), ms);
+      this.timer = globalThis.setTimeout(() => resolve({ status: 'lost' }), ms);
     });
   }
 
   close(): void {
     this.silence?.stop();
     clearTimeout(this.timer);
+    clearInterval(this.stopped);
+    clearInterval(this.alive);
   }
 }

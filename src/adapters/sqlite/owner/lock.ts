@@ -1,30 +1,56 @@
 /**
  * The lock of the owner: an exclusive SQLite lock on a file of its own, which the system drops when the process ends. It is a
  * POSIX lock, so code in the same process that opens and closes the file drops it as well; that is why a free lock alone never
- * makes a new owner.
+ * makes a new owner. On Linux a name in the abstract socket namespace is held beside it, which no file operation can drop.
  */
+import { createServer, type Server } from 'node:net';
+import { Fault } from '../../../journal/errors.js';
+import { digest } from '../../../journal/record.js';
 import { openDriver } from '../driver.js';
 import { faultOf, resultCode } from '../failure.js';
-import { ensureFile } from '../files.js';
+import { directoryOf, ensureFile } from '../files.js';
 
 const SQLITE_BUSY = 5;
+const SQLITE_NOTADB = 26;
 
 export interface OwnerLock {
   release(): void;
 }
 
 /** Takes the lock of a database; undefined if another process, or another store in this one, has it. */
-export function takeLock(database: string): OwnerLock | undefined {
-  const path = `${database}.lock`;
+export async function takeLock(database: string): Promise<OwnerLock | undefined> {
+  const file = lockFile(`${database}.lock`);
+  if (file === undefined) return undefined;
+  const name = await holdName(database).catch((error) => {
+    file.release();
+    throw error;
+  });
+  if (name === undefined) {
+    file.release();
+    return undefined;
+  }
+  return {
+    release: () => {
+      name.release();
+      file.release();
+    },
+  };
+}
+
+function lockFile(path: string): OwnerLock | undefined {
   ensureFile(path);
   const driver = openDriver(path);
   try {
     driver.exec('PRAGMA busy_timeout=0');
+    driver.exec('PRAGMA journal_mode=MEMORY');
     driver.exec('BEGIN EXCLUSIVE');
   } catch (error) {
     driver.close();
     if (resultCode(error) === SQLITE_BUSY) return undefined;
-    throw faultOf(error, 'Locking', path);
+    if (resultCode(error) !== SQLITE_NOTADB) throw faultOf(error, 'Locking', path);
+    throw new Fault('STORE_DAMAGED', `${path} is not a lock of ours. Remove it while no process uses the store.`, {
+      path,
+    });
   }
   return {
     release: () => {
@@ -33,4 +59,23 @@ export function takeLock(database: string): OwnerLock | undefined {
       driver.close();
     },
   };
+}
+
+const NOTHING: OwnerLock = { release: () => {} };
+
+/** Holds the name of a database among the processes of this machine; undefined if another one has it. */
+async function holdName(database: string): Promise<OwnerLock | undefined> {
+  if (process.platform !== 'linux') return NOTHING;
+  const name = `\0rondo-${process.getuid?.()}-${digest(`${directoryOf(database)} ${database.split('/').at(-1)}`)}`;
+  const server: Server = createServer((socket) => socket.destroy());
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') resolve(undefined);
+      else reject(error);
+    });
+    server.listen({ path: name }, () => {
+      server.unref();
+      resolve({ release: () => void server.close() });
+    });
+  });
 }

@@ -1,10 +1,11 @@
 /**
  * The record of the owner, a file beside the database: which process it is, where it listens, and the secret with which it
  * and its clients prove themselves to each other. It is believed only if it is a regular file of this user with mode
- * 0600: what a clone or another user left there is not.
+ * 0600, written for this very directory: what a clone, a copy or another user left there is not.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { isOurs, writeNewFile } from '../files.js';
+import { directoryOf, isOurs, writeNewFile } from '../files.js';
+import { addressBeside, isRuntimeAddress } from './address.js';
 import type { ProcessId } from './process.js';
 
 export interface OwnerRecord extends ProcessId {
@@ -12,7 +13,13 @@ export interface OwnerRecord extends ProcessId {
   readonly secret: string;
 }
 
+/** The record as it is written: a socket beside the database has no path of its own, since the directory may be mounted elsewhere. */
+interface Written extends OwnerRecord {
+  readonly directory: string;
+}
+
 const MAX_RECORD_BYTES = 8192;
+const BESIDE = 'beside';
 
 export function recordPath(database: string): string {
   return `${database}.owner`;
@@ -21,7 +28,8 @@ export function recordPath(database: string): string {
 /** The record of the last owner, if there is one that can be believed. */
 export function readOwner(database: string): OwnerRecord | undefined {
   try {
-    return parse(readPrivate(recordPath(database)));
+    const record = parse(readPrivate(recordPath(database)), database);
+    return record?.directory === directoryOf(database) ? record : undefined;
   } catch {
     return undefined;
   }
@@ -39,19 +47,22 @@ function readPrivate(path: string): string {
   }
 }
 
-function parse(text: string): OwnerRecord | undefined {
-  const { pid, start, socket, secret } = JSON.parse(text) as Partial<Record<keyof OwnerRecord, unknown>>;
-  if (!Number.isSafeInteger(pid) || Number(pid) <= 0) return undefined;
-  if (typeof start !== 'string' || typeof socket !== 'string') return undefined;
+function parse(text: string, database: string): Written | undefined {
+  const { pid, start, socket, secret, directory } = JSON.parse(text) as Partial<Record<keyof Written, unknown>>;
+  if (!Number.isSafeInteger(pid) || Number(pid) <= 0 || typeof start !== 'string') return undefined;
   if (typeof secret !== 'string' || !/^[0-9a-f]{64}$/.test(secret)) return undefined;
-  return { pid: Number(pid), start, socket, secret };
+  if (typeof socket !== 'string' || typeof directory !== 'string') return undefined;
+  const address = socket === BESIDE ? addressBeside(database) : socket;
+  if (socket !== BESIDE && !isRuntimeAddress(socket)) return undefined;
+  return { pid: Number(pid), start, socket: address, secret, directory };
 }
 
 /** Replaces the record as a whole: a reader sees the old one or the new one. */
 export function writeOwner(database: string, record: OwnerRecord): void {
   const draft = `${recordPath(database)}.${record.pid}`;
+  const socket = record.socket === addressBeside(database) ? BESIDE : record.socket;
   rmSync(draft, { force: true });
-  writeNewFile(draft, `${JSON.stringify(record)}\n`);
+  writeNewFile(draft, `${JSON.stringify({ ...record, socket, directory: directoryOf(database) })}\n`);
   renameSync(draft, recordPath(database));
 }
 

@@ -37,13 +37,14 @@ export class Channel {
     socket.on('end', () => this.destroy());
   }
 
-  /** Sends a document; one that is droppable is left out for a reader that lags behind. */
-  send(message: object, droppable = false): void {
-    if (this.closed || this.ending || (droppable && this.socket.writableLength > DROP_BYTES)) return;
+  /** Sends a document; one that is droppable is left out for a reader that lags behind. False if it is too large or too deep. */
+  send(message: object, droppable = false): boolean {
+    if (this.closed || this.ending || (droppable && this.socket.writableLength > DROP_BYTES)) return true;
     const line = lineOf(message);
-    if (line === undefined) return void this.destroy();
+    if (line === undefined) return false;
     if (this.queue.push(line) === 1) process.nextTick(() => this.flush());
     this.queued += line.length;
+    return true;
   }
 
   /** Keeps the process alive, or no longer. */
@@ -113,7 +114,8 @@ export class Channel {
 /** A document as a line; undefined for one that is too deep or too large to be written. */
 function lineOf(message: object): string | undefined {
   try {
-    return `${JSON.stringify(message)}\n`;
+    const line = `${JSON.stringify(message)}\n`;
+    return line.length > MAX_LINE_CHARS ? undefined : line;
   } catch {
     return undefined;
   }

@@ -4,6 +4,7 @@
  * decision, since only it knows that its request may be repeated.
  */
 import { connect, type Socket } from 'node:net';
+import { Fault } from '../../../journal/errors.js';
 import type { Reply } from '../../../journal/store.js';
 import type { Json } from '../../../protocol/json.js';
 import type { Report } from '../check.js';
@@ -152,10 +153,10 @@ export class Client {
     if (this.isSilent) return void waiting.reject(this.options.silent(stateOf(this.owner)));
     if (this.lost) return void waiting.reject(new ConnectionLost('The connection to the owner was closed.'));
     const i = ++this.count;
+    if (!this.channel.send({ ...message, i })) return void waiting.reject(tooLarge());
     this.waiting.set(i, waiting);
     if (this.waiting.size === 1) this.channel.hold(true);
     this.expect(1);
-    this.channel.send({ ...message, i });
   }
 
   /** Counts what the owner itself has to answer: a long wait for another process is not the owner's silence. */
@@ -200,17 +201,19 @@ export class Client {
   /** Answers a request that another process has for a session of this one. */
   private serve(a: number, { session = '', request = null }: Incoming): void {
     this.channel.send({ a, ack: true });
-    const send = (piece: Json, droppable?: boolean): void => this.channel.send({ a, piece, droppable }, droppable);
-    this.options.answer(session, request, send).then(
-      (reply) => this.channel.send({ a, ok: reply }),
-      (thrown) => this.channel.send({ a, error: toWire(thrown) }),
-    );
+    const send = (piece: Json, droppable?: boolean): void => void this.channel.send({ a, piece, droppable }, droppable);
+    const fail = (thrown: unknown): void => void this.channel.send({ a, error: toWire(thrown) });
+    this.options.answer(session, request, send).then((reply) => {
+      if (!this.channel.send({ a, ok: reply })) fail(new TypeError('The answer is too large.'));
+    }, fail);
   }
 
   private giveUp(state: ProcessState): void {
     // The system closes the socket of a process that is gone; until it has, it is done here.
     if (state === 'gone') return void this.channel.destroy();
     this.isSilent = true;
+    // Its answer says that the owner is back; nothing else is sent until then.
+    this.channel.send({ op: 'holdings', i: ++this.count });
     const error = this.options.silent(state);
     this.failed?.(error);
     for (const i of [...this.waiting.keys()]) this.settle(i)?.reject(error);
@@ -225,4 +228,8 @@ export class Client {
       this.settle(i)?.reject(new ConnectionLost('The connection to the owner was closed.'));
     }
   }
+}
+
+function tooLarge(): Fault {
+  return new Fault('STORE_FAILED', 'The request is too large to be handed to the process that owns the store.');
 }

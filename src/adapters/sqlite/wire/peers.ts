@@ -45,7 +45,10 @@ export class Peers {
   /** `survivors`: the processes that used the store under the last owner. */
   constructor(register: PeerRegister, survivors: ReadonlyMap<string, ProcessId>) {
     this.register = register;
-    for (const [id, process] of survivors) if (stateOf(process) !== 'gone') this.expected.set(id, process);
+    for (const [id, process] of survivors) {
+      if (stateOf(process) === 'gone') register.remove(id);
+      else this.expected.set(id, process);
+    }
     if (this.expected.size > 0) this.settling = this.settle();
   }
 

@@ -3,8 +3,11 @@
  * operation goes to the same group commit as the owner's own, so that a commit spans processes. The server never keeps its
  * process alive: when that ends, another process takes over.
  */
-import { chmodSync, lstatSync, rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, lstatSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
+import { dirname, join } from 'node:path';
+import { Fault } from '../../../journal/errors.js';
 import type { Draft } from '../../../journal/record.js';
 import type { Snapshot } from '../../../journal/store.js';
 import type { Json } from '../../../protocol/json.js';
@@ -17,6 +20,9 @@ import { toWire } from './errors.js';
 import { proveToClient } from './handshake.js';
 import type { Peer, Peers } from './peers.js';
 import { answerOf, isBody, type Request, requestOf } from './requests.js';
+
+/** Faults of an owner that is leaving. */
+const LEAVING: ReadonlySet<string> = new Set(['STORE_CLOSED', 'OWNERSHIP_LOST', 'STORE_MISSING']);
 
 /** Connections that have not proved themselves yet. */
 const MAX_STRANGERS = 64;
@@ -70,7 +76,9 @@ export class StoreServer {
   private readonly parts: ServerParts;
   private readonly server: Server;
   private readonly channels = new Set<Channel>();
-  private strangers = 0;
+  /** Connections that have not proved themselves, the oldest first. */
+  private readonly strangers = new Set<Channel>();
+  private socketFile: number | undefined;
 
   private constructor(parts: ServerParts) {
     this.parts = parts;
@@ -84,35 +92,44 @@ export class StoreServer {
   static async listen(parts: ServerParts): Promise<StoreServer> {
     const { address } = parts;
     const serving = new StoreServer(parts);
-    const isFile = process.platform !== 'win32';
-    if (isFile && lstatSync(address, { throwIfNoEntry: false })?.isSocket()) rmSync(address, { force: true });
+    const isPipe = process.platform === 'win32';
+    // Node removes the name that it bound when the server closes, whoever has that name then; so it is given another one.
+    const bound = isPipe ? address : join(dirname(address), `.${randomBytes(2).toString('hex')}`);
     await new Promise<void>((resolve, reject) => {
       serving.server.once('error', reject);
-      serving.server.listen({ path: address }, resolve);
+      serving.server.listen({ path: bound }, resolve);
     });
-    if (isFile) chmodSync(address, 0o600);
     serving.server.unref();
+    if (isPipe) return serving;
+    chmodSync(bound, 0o600);
+    serving.socketFile = lstatSync(bound).ino;
+    renameSync(bound, address);
     return serving;
   }
 
   /** Takes no more connections and no more requests; what was answered is sent. */
   close(): void {
+    const { address } = this.parts;
     this.server.close();
-    if (process.platform !== 'win32') rmSync(this.parts.address, { force: true });
-    for (const channel of this.channels) channel.end();
+    const isOwn =
+      this.socketFile !== undefined && this.socketFile === lstatSync(address, { throwIfNoEntry: false })?.ino;
+    if (isOwn) rmSync(address, { force: true });
+    for (const channel of [...this.channels, ...this.strangers]) channel.end();
   }
 
   private async welcome(channel: Channel): Promise<void> {
-    if (this.strangers >= MAX_STRANGERS) return channel.destroy();
-    this.strangers += 1;
+    const [oldest] = this.strangers;
+    if (this.strangers.size >= MAX_STRANGERS) oldest?.destroy();
+    this.strangers.add(channel);
     try {
       await proveToClient(channel, this.parts.secret);
     } catch {
       // It had no proof, or went away; neither is our failure.
       return;
     } finally {
-      this.strangers -= 1;
+      this.strangers.delete(channel);
     }
+    if (!this.server.listening) return void channel.destroy();
     this.channels.add(channel);
     const connection = new Served(channel, this.parts);
     channel.onMessage = (message) => connection.receive(message);
@@ -150,9 +167,17 @@ class Served {
     const { i } = request;
     if (i === undefined) return void work.catch(() => undefined);
     work.then(
-      (value) => this.channel.send(value === undefined ? { i, ok: null } : { i, ok: value }),
-      (thrown) => this.channel.send({ i, error: toWire(thrown) }),
+      (value) => {
+        if (!this.channel.send({ i, ok: value ?? null })) this.fail(i, new TypeError('The answer is too large.'));
+      },
+      (thrown) => this.fail(i, thrown),
     );
+  }
+
+  /** A store that is not this process's any more is no answer: the client is to look for the next owner. */
+  private fail(i: number, thrown: unknown): void {
+    if (thrown instanceof Fault && LEAVING.has(thrown.code)) this.channel.destroy();
+    else this.channel.send({ i, error: toWire(thrown) });
   }
 
   close(): void {
@@ -192,9 +217,9 @@ class Served {
   private sinkOf(i: number) {
     const { channel } = this;
     return {
-      asked: (asked: ProcessId): void => channel.send({ i, asked }),
-      ack: (): void => channel.send({ i, ack: true }),
-      piece: (piece: unknown, droppable?: boolean): void => channel.send({ i, piece }, droppable),
+      asked: (asked: ProcessId): void => void channel.send({ i, asked }),
+      ack: (): void => void channel.send({ i, ack: true }),
+      piece: (piece: unknown, droppable?: boolean): void => void channel.send({ i, piece }, droppable),
     };
   }
 }

@@ -18,11 +18,33 @@ export interface SilenceOptions {
   giveUp(state: ProcessState): void;
 }
 
+/** Counts time in which this process could have heard an answer. */
+export class ListeningTime {
+  ms = 0;
+  private last = 0;
+  private timer: NodeJS.Timeout | undefined;
+
+  start(tick: () => void = () => {}): void {
+    if (this.timer !== undefined) return;
+    this.ms = 0;
+    this.last = performance.now();
+    this.timer = setInterval(() => {
+      const now = performance.now();
+      this.ms += Math.min(now - this.last, 2 * TICK_MS);
+      this.last = now;
+      tick();
+    }, TICK_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+}
+
 export class Silence {
   private readonly options: SilenceOptions;
-  private timer: NodeJS.Timeout | undefined;
-  private last = 0;
-  private silentMs = 0;
+  private readonly time = new ListeningTime();
   private reported = false;
 
   constructor(options: SilenceOptions) {
@@ -31,30 +53,25 @@ export class Silence {
 
   /** An answer is expected. */
   start(): void {
-    if (this.timer !== undefined) return;
-    this.heard();
-    this.last = performance.now();
-    this.timer = setInterval(() => this.tick(), TICK_MS);
+    this.reported = false;
+    this.time.start(() => this.tick());
   }
 
   /** Something was received. */
   heard(): void {
-    this.silentMs = 0;
+    this.time.ms = 0;
     this.reported = false;
   }
 
   stop(): void {
-    clearInterval(this.timer);
-    this.timer = undefined;
+    this.time.stop();
   }
 
   private tick(): void {
-    const now = performance.now();
-    this.silentMs += Math.min(now - this.last, 2 * TICK_MS);
-    this.last = now;
-    if (this.silentMs < REPORT_MS) return;
+    const { ms } = this.time;
+    if (ms < REPORT_MS) return;
     const state = this.options.state();
-    if (state === 'stopped' || state === 'gone' || this.silentMs >= GIVE_UP_MS) {
+    if (state === 'stopped' || state === 'gone' || ms >= GIVE_UP_MS) {
       this.stop();
       this.options.giveUp(state);
     } else if (!this.reported) {

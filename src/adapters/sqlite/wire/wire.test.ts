@@ -1,6 +1,6 @@
 /** The socket against strangers: neither side is fooled, learns the secret, or can be brought down. */
 import { once } from 'node:events';
-import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, expect, onTestFinished } from 'vitest';
 import { verifies } from '../../../../spec/verifies.js';
@@ -8,9 +8,10 @@ import { Fault, LoopError } from '../../../journal/errors.js';
 import { add, cleanUp, faultOf, freshFile } from '../fixtures/stage.mjs';
 import { openSqlite } from '../index.js';
 import { thisProcess } from '../owner/process.js';
-import { readOwner } from '../owner/record.js';
+import { readOwner, writeOwner } from '../owner/record.js';
+import { Channel } from './channel.js';
 import { fromWire, toWire } from './errors.js';
-import { PROTOCOL } from './handshake.js';
+import { PROTOCOL, proveToOwner } from './handshake.js';
 
 afterAll(cleanUp);
 
@@ -54,11 +55,101 @@ verifies('sqlite.socket', 'a stranger gets a random number and nothing else, wha
   await store.close();
 });
 
+/** Requests that no client of ours would send, after a handshake that was right. */
+const ODD: readonly unknown[] = [
+  null,
+  [],
+  'text',
+  {},
+  { op: 'constructor', i: 1 },
+  { op: { toString: 1 }, i: 1 },
+  { op: 'claim', session: ['a'], i: 1 },
+  { op: 'claim', session: true, i: 1 },
+  { op: 'remove', session: { x: 1 }, i: 1 },
+  { op: 'save', session: 'evil', i: 1 },
+  { op: 'append', session: 'a', fence: 1, first: 0, count: 1, body: 5, i: 1 },
+  { op: 'read', session: 'a', from: -1, i: 1 },
+  { op: 'read', session: 'a', from: 0.5, i: [[1]] },
+  { op: 'hello', id: 'x', process: null, held: [], i: 1 },
+  { a: 1, error: null },
+  { a: 1, ok: JSON.parse(`${'['.repeat(20_000)}${']'.repeat(20_000)}`) },
+];
+
+/** A client of our own making, after the handshake and its hello. */
+async function insider(file: string): Promise<{ readonly channel: Channel; readonly closed: Promise<void> }> {
+  const { socket, secret } = readOwner(file) ?? { socket: '', secret: '' };
+  const peer = connect({ path: socket });
+  await once(peer, 'connect');
+  const channel = new Channel(peer);
+  await proveToOwner(channel, secret);
+  const closed = new Promise<void>((resolve) => {
+    channel.onClose = resolve;
+  });
+  const greeted = new Promise((resolve) => {
+    channel.onMessage = resolve;
+  });
+  channel.send({ op: 'hello', id: 'insider', process: thisProcess(), held: [], i: 0 });
+  await greeted;
+  return { channel, closed };
+}
+
+verifies('sqlite.socket', 'a client that sends what is no request is cut off, and nobody else notices', async () => {
+  const file = freshFile();
+  const [owner, client] = [await openSqlite(file), await openSqlite(file)];
+  const { fence } = await client.journal.claim('a');
+  for (const [n, odd] of ODD.entries()) {
+    const { channel, closed } = await insider(file);
+    const beside = [add(client, 'a', fence, n), owner.journal.claim(`b${n}`)];
+    (channel as unknown as { socket: Socket }).socket.write(`${textOf(odd)}\n`);
+    await closed;
+    await Promise.all(beside);
+  }
+  const { channel, closed } = await insider(file);
+  channel.send({ op: 'hello', id: 'again', process: thisProcess(), held: [], i: 1 });
+  await closed;
+  expect((await owner.journal.list()).length).toBe(ODD.length + 1);
+  await client.close();
+  await owner.close();
+});
+
+verifies('sqlite.socket', 'an append whose body is not what it says is refused', async () => {
+  const file = freshFile();
+  const store = await openSqlite(file);
+  const { fence } = await store.journal.claim('a');
+  const { channel } = await insider(file);
+  const bodies = [
+    'not JSON',
+    '{}',
+    '[]',
+    '[{"seq":1,"key":"k"}]',
+    '[{"seq":0}]',
+    '[1]',
+    '[{"seq":0,"key":"k"},{"seq":1,"key":"k"}]',
+  ];
+  for (const [i, body] of bodies.entries()) {
+    const answered = new Promise((resolve) => {
+      channel.onMessage = resolve;
+    });
+    channel.send({ op: 'append', session: 'a', fence, first: 0, count: 1, body, i });
+    expect(await answered).toMatchObject({ i, error: { family: 'type' } });
+  }
+  expect(await store.journal.list()).toEqual([{ session: 'a', next: 0 }]);
+  channel.destroy();
+  await store.close();
+});
+
+/** JSON of anything, however deep. */
+function textOf(value: unknown): string {
+  const deep = (value as { ok?: unknown } | null)?.ok;
+  if (!Array.isArray(deep)) return JSON.stringify(value);
+  return `{"a":1,"ok":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;
+}
+
 verifies('sqlite.socket', 'strangers that say nothing do not keep a client out', async () => {
   const file = freshFile();
   const store = await openSqlite(file);
   const { socket } = readOwner(file) ?? { socket: '' };
-  const strangers = Array.from({ length: 50 }, () => connect({ path: socket }).on('error', () => undefined));
+  const strangers = Array.from({ length: 100 }, () => connect({ path: socket }).on('error', () => undefined));
   onTestFinished(() => {
     for (const stranger of strangers) stranger.destroy();
   });
@@ -84,8 +175,7 @@ verifies(
     server.listen({ path: `${file}.sock` });
     onTestFinished(() => void server.close());
     await once(server, 'listening');
-    writeFileSync(`${file}.owner`, JSON.stringify({ ...thisProcess(), socket: `${file}.sock`, secret }));
-    chmodSync(`${file}.owner`, 0o600);
+    writeOwner(file, { ...thisProcess(), socket: `${file}.sock`, secret });
     const fault = await faultOf(openSqlite(file));
     expect(fault).toMatchObject({ code: 'STORE_OWNED', data: { pid: process.pid } });
     expect(heard.length).toBeGreaterThan(0);
@@ -103,8 +193,7 @@ verifies('sqlite.socket', 'an owner of another version is refused with what to d
   server.listen({ path: `${file}.sock` });
   onTestFinished(() => void server.close());
   await once(server, 'listening');
-  const record = { ...thisProcess(), socket: `${file}.sock`, secret: 'c'.repeat(64) };
-  writeFileSync(`${file}.owner`, JSON.stringify(record), { mode: 0o600 });
+  writeOwner(file, { ...thisProcess(), socket: `${file}.sock`, secret: 'c'.repeat(64) });
   const fault = await faultOf(openSqlite(file));
   expect(fault.code).toBe('STORE_OWNED');
   expect(fault.message).toContain('it runs another version of Rondo. It speaks version 999');

@@ -1,47 +1,45 @@
-// Two processes and one store: what a verb does while another process is inside a slow tool, or was killed there.
+// Several processes and one store: what a verb does while another process is inside a slow tool, was stopped or killed there.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { statSync } from 'node:fs';
-import { createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { setTimeout } from 'node:timers/promises';
+import { statSync, unlinkSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
 import type { TurnResult, TurnStatus } from '../../src/protocol/index.js';
 import { verifies } from '../verifies.js';
 import { Project, tool, until } from './stage.js';
 
-interface Note {
-  readonly url: string;
-  readonly token: string;
-  readonly pid: number;
-  readonly store: string;
+const DATABASE = '.rondo/journal.db';
+const RECORD = `${DATABASE}.owner`;
+
+/** The process that owns the store of a project. */
+function ownerOf(project: Project): number {
+  const { pid } = JSON.parse(project.read(RECORD)) as { pid: number };
+  return pid;
 }
 
-const noteOf = (project: Project): Note => JSON.parse(project.read('.rondo/owner.json')) as Note;
-
-verifies('cli.owner', 'while a turn runs nobody can look at it', async () => {
+verifies('cli.owner', 'a turn that runs is seen, examined and cancelled from another process', async () => {
   const project = new Project().holding();
-  const { turn, ended } = await project.held('go', ['--json']);
-  expect(await project.json(['status', turn])).toMatchObject({ turnId: turn, status: 'running' });
+  const { turn, ended, child } = await project.held('go', ['--json']);
+  expect(await project.json(['status', turn])).toMatchObject({ turnId: turn, status: 'running', pid: child.pid });
   const lines = (await project.run(['trace', turn, '--json'])).stdout.trimEnd().split('\n');
   expect(lines.map((line) => JSON.parse(line).type)).toContain('call.tool.invoked');
   expect((await project.run(['trace', turn])).stdout).toContain('hold@1.0.0');
   expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId: turn, breaks: false }] });
   expect(await project.json(['replay', turn])).toMatchObject({ matches: true });
-  expect((await project.run(['doctor'])).stdout).toContain(`process ${noteOf(project).pid} has it, and answers`);
+  expect((await project.run(['doctor'])).stdout).toContain(`process ${ownerOf(project)} owns it, and answers`);
   const cancelled = await project.run(['cancel', turn, '--reason', 'enough', '--json']);
   expect(cancelled.code).toBe(0);
   expect(JSON.parse(cancelled.stdout)).toMatchObject({ turnId: turn, cancelled: true });
-  const owner = await ended;
-  expect(owner.code).toBe(1);
-  expect(JSON.parse(owner.stdout)).toMatchObject({ turnId: turn, status: 'error', error: { code: 'CANCELLED' } });
-  expect(project.has('.rondo/owner.json')).toBe(false);
+  const runner = await ended;
+  expect(runner.code).toBe(1);
+  expect(JSON.parse(runner.stdout)).toMatchObject({ turnId: turn, status: 'error', error: { code: 'CANCELLED' } });
+  expect(project.has(RECORD)).toBe(false);
   expect((await project.run(['cancel', turn])).code).toBe(1);
 });
 
-verifies('cli.owner', 'a second run has to wait until the first has ended', async () => {
+verifies('cli.owner', 'a second run goes on at once, beside the first', async () => {
   const project = new Project().holding();
   const { turn, ended } = await project.held('go');
   const second = await project.run(['run', 'pair', '--input', '{"name": "Ada", "ms": 1}', '--json']);
@@ -49,7 +47,6 @@ verifies('cli.owner', 'a second run has to wait until the first has ended', asyn
   const result = JSON.parse(second.stdout) as TurnResult;
   expect(result).toMatchObject({ status: 'ok', output: { waitedMs: 1 } });
   expect(result.trace.map(({ type }) => type)).toEqual(expect.arrayContaining(['child.started', 'call.completed']));
-  expect(second.stderr).toContain(`belongs to process ${noteOf(project).pid}`);
   const { runs } = await project.json<{ runs: TurnStatus[] }>(['runs']);
   expect(runs.map(({ status }) => status)).toEqual(['ok', 'running']);
   const failed = await project.run(['run', 'fail', '--input', '{"message": "no"}', '--json']);
@@ -63,63 +60,99 @@ verifies('cli.owner', 'a second run has to wait until the first has ended', asyn
   expect((await ended).code).toBe(0);
 });
 
-verifies('cli.owner', 'a loop that the owner does not know fails without a reason', async () => {
+verifies('cli.owner', 'a second run has definitions, trust and environment of its own', async () => {
   const project = new Project().holding();
   await project.held('go');
   project.write('loops/late.json', tool('late', 'echo'));
-  const { code, stderr } = await project.run(['run', 'late']);
+  expect(await project.json(['run', 'late'])).toMatchObject({ status: 'ok' });
+  // The first process trusts the directory of the loops; that it owns the store does not lend its trust to others.
+  project.write('rondo.toml', '');
+  const { code, stdout } = await project.run(['run', 'hold', '--input', '{"until": "go"}', '--json']);
   expect(code).toBe(1);
-  expect(stderr).toContain('this loop is not among them');
+  expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'LOOP_NOT_FOUND' } });
 });
 
-verifies('cli.owner', 'the owner ends and takes the run of another with it', async () => {
+for (const how of ['ends', 'is killed'] as const) {
+  verifies('cli.owner', `when the owner ${how}, the run of another process goes on`, async () => {
+    const project = new Project().holding();
+    const owner = await project.held('first', ['--json']);
+    const other = await project.held('second', ['--json']);
+    expect(ownerOf(project)).toBe(owner.child.pid);
+    if (how === 'ends') project.release('first');
+    else owner.child.kill('SIGKILL');
+    expect((await owner.ended).code).toBe(how === 'ends' ? 0 : null);
+    await until(() => project.has(RECORD) && ownerOf(project) === other.child.pid);
+    expect(await project.json(['status', other.turn])).toMatchObject({ status: 'running' });
+    project.release('second');
+    const { code, stdout } = await other.ended;
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ status: 'ok', output: { held: 'second' } });
+    expect(project.has(RECORD)).toBe(false);
+  });
+}
+
+verifies('cli.owner', 'an owner whose reader goes away ends alone', async () => {
+  const project = new Project().holding();
+  const owner = await project.held('first');
+  const other = await project.held('second', ['--json']);
+  owner.child.stdout.destroy();
+  owner.child.stderr.destroy();
+  project.release('first');
+  await once(owner.child, 'exit');
+  project.release('second');
+  expect(JSON.parse((await other.ended).stdout)).toMatchObject({ status: 'ok', output: { held: 'second' } });
+});
+
+verifies('cli.owner', 'a run that is interrupted says how to continue it, and stops no other', async () => {
   const project = new Project().holding();
   const owner = await project.held('first', ['--json']);
-  const guest = await project.held('second', ['--json']);
-  project.release('first');
-  expect(await until(() => /it ends with theirs/.test(owner.said().stderr))).toBe(true);
-  expect(JSON.parse(owner.said().stdout)).toMatchObject({ status: 'ok', output: { held: 'first' } });
-  expect(await project.json(['status', guest.turn])).toMatchObject({ status: 'running' });
-  project.release('second');
-  const [first, second] = await Promise.all([owner.ended, guest.ended]);
-  expect(first.code).toBe(0);
-  expect(JSON.parse(second.stdout)).toMatchObject({ status: 'ok', output: { held: 'second' } });
-  expect(project.has('.rondo/owner.json')).toBe(false);
-});
-
-verifies('cli.owner', 'a guest whose owner dies is told nothing', async () => {
-  const project = new Project().holding();
-  const owner = await project.held('first');
-  const guest = await project.held('second', ['--json']);
-  owner.child.kill('SIGKILL');
-  const { code, stdout, stderr } = await guest.ended;
-  expect(code).toBe(70);
-  expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'STORE_FAILED' } });
-  expect(stderr).toContain(`Go on with: rondo resume ${guest.turn}`);
-});
-
-verifies('cli.owner', 'a guest that is interrupted stops the run, or says that it did', async () => {
-  const project = new Project().holding();
-  const owner = await project.held('first');
-  const guest = await project.held('second');
-  guest.child.kill('SIGINT');
-  const { code, stderr } = await guest.ended;
+  const other = await project.held('second');
+  other.child.kill('SIGINT');
+  const { code, stderr } = await other.ended;
   expect(code).toBe(130);
-  expect(stderr).toContain(`goes on in process ${owner.child.pid}`);
+  expect(stderr).toContain(`rondo resume ${other.turn}`);
+  expect(await project.json(['status', other.turn])).toMatchObject({ status: 'interrupted' });
+  project.release('first');
   project.release('second');
-  const status = await until(async () => {
-    const found = await project.json<TurnStatus>(['status', guest.turn]);
-    return found.status === 'running' ? undefined : found.status;
-  });
-  expect(status).toBe('ok');
+  expect(JSON.parse((await owner.ended).stdout)).toMatchObject({ status: 'ok' });
+  expect(await project.json(['resume', other.turn])).toMatchObject({ status: 'ok', output: { held: 'second' } });
 });
 
-verifies('cli.owner', 'a killed run is lost, or a note that it left blocks the store', async () => {
+verifies('cli.owner', 'a stopped owner is reported by every verb, with its pid and what to do', async () => {
+  const project = new Project().holding();
+  const { child, ended } = await project.held('go');
+  child.kill('SIGSTOP');
+  const { code, stdout, stderr } = await project.run(['runs', '--json']);
+  expect(code).toBe(70);
+  expect(JSON.parse(stdout)).toMatchObject({
+    error: { code: 'STORE_OWNED', details: { pid: child.pid, state: 'stopped' } },
+  });
+  expect(stderr).toContain(`kill -CONT ${child.pid}`);
+  child.kill('SIGCONT');
+  project.release('go');
+  expect((await ended).code).toBe(0);
+});
+
+verifies('cli.owner', 'a fault of the store in a turn names the turn, in text and in JSON', async () => {
+  const project = new Project().holding();
+  const { child, ended, turn } = await project.held('go', ['--json']);
+  for (const suffix of ['', '-wal', '-shm']) unlinkSync(project.path(DATABASE + suffix));
+  project.release('go');
+  const { code, stdout, stderr } = await ended;
+  expect(code).toBe(70);
+  expect(JSON.parse(stdout)).toMatchObject({
+    error: { code: 'STORE_MISSING', details: { turnId: turn, sessionId: 'go' } },
+  });
+  expect(stderr).toContain(`rondo resume ${turn}`);
+  expect(child.exitCode).toBe(70);
+});
+
+verifies('cli.owner', 'a killed run can be resumed, and what it left blocks nothing', async () => {
   const project = new Project().holding();
   const { turn, child, ended } = await project.held('go');
   child.kill('SIGKILL');
   await ended;
-  expect(project.has('.rondo/owner.json')).toBe(true);
+  expect(project.has(RECORD)).toBe(true);
   expect(await project.json(['status', turn])).toMatchObject({ status: 'interrupted' });
   expect((await project.run(['status', turn])).stdout).toContain(`rondo resume ${turn}`);
   project.release('go');
@@ -128,11 +161,11 @@ verifies('cli.owner', 'a killed run is lost, or a note that it left blocks the s
   expect(JSON.parse(resumed.stdout)).toMatchObject({ turnId: turn, status: 'ok', output: { held: 'go' } });
 });
 
-verifies('cli.owner', 'all that was interrupted must be resumed by hand', async () => {
+verifies('cli.owner', 'resume --all continues all that was interrupted', async () => {
   const project = new Project().holding();
   const owner = await project.held('first');
   const guest = await project.held('second');
-  owner.child.kill('SIGKILL');
+  for (const { child } of [owner, guest]) child.kill('SIGKILL');
   await Promise.all([owner.ended, guest.ended]);
   project.release('first');
   project.release('second');
@@ -153,7 +186,7 @@ async function killed(project: Project, name: string): Promise<string> {
   return turn;
 }
 
-verifies('cli.owner', 'an effect that may have happened is done again without a word', async () => {
+verifies('cli.owner', 'an effect that may have happened is not done again before somebody decides', async () => {
   const project = new Project().holding('once');
   const turn = await killed(project, 'one');
   const paused = await project.run(['resume', turn, '--json']);
@@ -165,7 +198,7 @@ verifies('cli.owner', 'an effect that may have happened is done again without a 
   expect((await project.run(['resume', '--all'])).code).toBe(2);
 });
 
-verifies('cli.owner', 'nobody can say what became of an effect', async () => {
+verifies('cli.owner', 'a person says what became of an effect in doubt', async () => {
   const project = new Project().holding('once');
   const one = await killed(project, 'one');
   const supplied = await project.run(['resolve', one, '--result', '{"held": "long"}', '--as', 'ada', '--json']);
@@ -186,111 +219,86 @@ verifies('cli.owner', 'nobody can say what became of an effect', async () => {
   expect((await project.run(['resolve', three, '--retry'])).code).toBe(64);
 });
 
-verifies('cli.owner', 'Ctrl-C leaves no way to go on', async () => {
+verifies('cli.owner', 'Ctrl-C says how to continue', async () => {
   const project = new Project().holding();
   const { turn, child, ended } = await project.held('go');
   child.kill('SIGINT');
   const { code, signal, stderr } = await ended;
   expect({ code, signal }).toEqual({ code: 130, signal: null });
   expect(stderr).toContain(`rondo resume ${turn}`);
-  expect(project.has('.rondo/owner.json')).toBe(false);
   project.release('go');
   expect(await project.json(['resume', turn])).toMatchObject({ status: 'ok' });
 });
 
-verifies('cli.owner', 'a note whose process died and whose number is somebody else’s blocks the store', async () => {
+/** A process that opened the store through the library, and then does as it is told. */
+async function library(project: Project, deed: string): Promise<{ readonly pid: number; kill(): void }> {
+  const program = fileURLToPath(new URL('fixtures/holder.mjs', import.meta.url));
+  const child = spawn(process.execPath, [program, project.path(DATABASE), deed], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const kill = (): void => void child.kill('SIGKILL');
+  onTestFinished(kill);
+  await once(child.stdout, 'data');
+  return { pid: child.pid ?? 0, kill };
+}
+
+verifies('cli.owner', 'a program that uses the library serves the store like a verb', async () => {
   const project = new Project();
-  const stranger = createServer((_, response) => response.end('{"result": "nonsense"}\n'));
-  stranger.listen(0, '127.0.0.1');
+  await project.run(['run', 'echo']);
+  const { pid, kill } = await library(project, 'wait');
+  expect(ownerOf(project)).toBe(pid);
+  const { runs } = await project.json<{ runs: TurnStatus[] }>(['runs']);
+  expect(runs).toHaveLength(1);
+  expect(await project.json(['run', 'echo', '--input', '{"n": 1}'])).toMatchObject({ status: 'ok' });
+  expect(await project.json(['approvals'])).toEqual([]);
+  expect((await project.run(['doctor'])).stdout).toContain(`process ${pid} owns it, and answers`);
+  kill();
+  expect((await project.json<{ runs: TurnStatus[] }>(['runs'])).runs).toHaveLength(2);
+});
+
+verifies('cli.owner', 'an owner that is blocked is reported within ten seconds, and is then left alone', async () => {
+  const project = new Project();
+  await project.run(['run', 'echo']);
+  const { pid } = await library(project, 'block');
+  const before = performance.now();
+  const [runs, doctor] = await Promise.all([project.run(['runs', '--json']), project.run(['doctor'])]);
+  expect(performance.now() - before).toBeLessThan(15_000);
+  expect(runs.code).toBe(70);
+  expect(JSON.parse(runs.stdout)).toMatchObject({ error: { code: 'STORE_OWNED', details: { pid, state: 'running' } } });
+  expect(runs.stderr).toContain(`kill ${pid}`);
+  expect(doctor.stdout).toMatch(/^warn {2}store/m);
+});
+
+verifies('cli.owner', 'a record that somebody planted is not believed, and its socket is sent nothing', async () => {
+  const project = new Project();
+  await project.run(['run', 'echo']);
+  let heard = '';
+  const stranger = createServer((socket) => {
+    socket.on('data', (data) => {
+      heard += data;
+    });
+  });
+  stranger.listen(project.path('planted.sock'));
   onTestFinished(() => void stranger.close());
   await once(stranger, 'listening');
-  const { port } = stranger.address() as AddressInfo;
-  await project.run(['run', 'echo']);
-  const store = project.path('.rondo/journal.db');
-  const stale = { token: 'x', pid: process.pid, store };
-  for (const url of [`http://127.0.0.1:${port}`, 'http://127.0.0.1:1', 'http://example.com', 5]) {
-    project.write('.rondo/owner.json', { ...stale, url });
+  const planted = { pid: process.pid, start: '1', secret: 'ab'.repeat(32), directory: '1:1:1' };
+  for (const socket of ['beside', project.path('planted.sock'), 5]) {
+    project.write(RECORD, { ...planted, socket });
     const { runs } = await project.json<{ runs: TurnStatus[] }>(['runs']);
     expect(runs).toHaveLength(1);
   }
-  project.write('.rondo/owner.json', 'not JSON at all');
+  project.write(RECORD, 'not JSON at all');
   expect((await project.run(['run', 'echo'])).code).toBe(0);
+  expect(heard).toBe('');
 });
 
-verifies('cli.owner', 'a process that holds the store and does not listen is an internal error', async () => {
-  const project = new Project();
-  await project.run(['run', 'echo']);
-  const holder = fileURLToPath(new URL('fixtures/holder.mjs', import.meta.url));
-  const child = spawn(process.execPath, [holder, project.path('.rondo/journal.db')], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  await once(child.stdout, 'data');
-  const { code, stdout, stderr } = await project.run(['runs', '--json']);
-  expect(code).toBe(70);
-  expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'STORE_OWNED' } });
-  expect(stderr).toContain(`process ${child.pid}`);
-  expect((await project.run(['doctor'])).stdout).toMatch(/^warn {2}store/m);
-  globalThis.setTimeout(() => child.kill('SIGKILL'), 600);
-  expect((await project.run(['runs'])).code).toBe(0);
-});
-
-interface Reply {
-  readonly status: number | undefined;
-  readonly headers: NodeJS.Dict<string | string[]>;
-  readonly body: string;
-}
-
-async function call(url: string, headers: NodeJS.Dict<string>, body: string | Buffer, method = 'POST'): Promise<Reply> {
-  const asking = request(url, { method, headers: { ...headers } });
-  asking.on('error', () => undefined);
-  asking.end(body);
-  const [response] = await once(asking, 'response');
-  let text = '';
-  for await (const piece of response.setEncoding('utf8')) text += piece;
-  return { status: response.statusCode, headers: response.headers, body: text };
-}
-
-verifies('cli.owner', 'a page in a browser or another user drives the runs of this one', async () => {
+verifies('cli.owner', 'the files of a store are for its user alone, whatever the umask', async () => {
   const project = new Project().holding();
+  const before = process.umask(0o000);
+  onTestFinished(() => void process.umask(before));
   await project.held('go');
-  const { url, token } = noteOf(project);
-  expect(statSync(project.path('.rondo/owner.json')).mode & 0o777).toBe(0o600);
-  expect(token).toMatch(/^[0-9a-f]{64}$/);
-  const address = `${url}/call`;
-  const ours = { authorization: `Bearer ${token}` };
-  const asks = JSON.stringify({ verb: 'turns', args: {} });
-  const good = await call(address, ours, asks);
-  expect(good.status).toBe(200);
-  expect(JSON.parse(good.body)).toMatchObject({ result: [{ status: 'running' }] });
-  expect(Object.keys(good.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
-  const statusOf = async (headers: NodeJS.Dict<string>, body: string | Buffer = asks): Promise<number | undefined> =>
-    (await call(address, headers, body)).status;
-  expect(await statusOf({})).toBe(401);
-  expect(await statusOf({ authorization: `Bearer ${token.slice(1)}0` })).toBe(401);
-  expect(await statusOf({ ...ours, origin: 'http://localhost' })).toBe(403);
-  expect(await statusOf({ ...ours, host: 'evil.example' })).toBe(403);
-  expect(await statusOf(ours, '{"verb": "shutdown"}')).toBe(404);
-  expect(await statusOf(ours, '{"verb": "constructor"}')).toBe(404);
-  expect(await statusOf(ours, 'not JSON')).toBe(400);
-  expect(await statusOf(ours, 'null')).toBe(404);
-  expect((await call(`${url}/other`, ours, asks)).status).toBe(404);
-  expect((await call(address, ours, '', 'GET')).status).toBe(405);
-  const wrong = await call(address, ours, JSON.stringify({ verb: 'status', args: { id: 5 } }));
-  expect(JSON.parse(wrong.body)).toMatchObject({ error: { family: 'usage' } });
-  expect((await project.run(['runs'])).code).toBe(0);
-});
-
-verifies('cli.owner', 'a request without end fills the memory of the owner', async () => {
-  const project = new Project().holding();
-  await project.held('go');
-  const { url, token } = noteOf(project);
-  const { status } = await call(
-    `${url}/call`,
-    { authorization: `Bearer ${token}` },
-    Buffer.alloc(66 * 1024 * 1024, 32),
-  );
-  expect(status).toBe(413);
-  await setTimeout(100);
-  expect((await project.run(['runs'])).code).toBe(0);
+  expect(statSync(project.path('.rondo')).mode & 0o777).toBe(0o700);
+  for (const suffix of ['', '-wal', '-shm', '.owner', '.lock', '.sock']) {
+    expect(statSync(project.path(DATABASE + suffix)).mode & 0o777, suffix).toBe(0o600);
+  }
 });

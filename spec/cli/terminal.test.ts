@@ -173,7 +173,7 @@ verifies(
     await pty.sees('  path      top › mid › low › pay');
     await pty.sees(QUESTION);
     const [first, second] = await project.approvals();
-    const { pid } = JSON.parse(project.read('.rondo/owner.json')) as { pid: number };
+    const { pid } = JSON.parse(project.read('.rondo/journal.db.owner')) as { pid: number };
     process.kill(pid, 'SIGKILL');
     await pty.ended;
     const no = await project.run(['deny', second?.id ?? '', '--reason', 'once is enough']);

@@ -10,9 +10,15 @@ import type { GuardCheck } from './kernel-checks.js';
 import type { Library } from './library.js';
 import { codeOf } from './stage.js';
 
-const entry = (seq: number): Entry => ({ seq, at: 1, type: 'step.taken', key: `t1/${seq}`, value: `value ${seq}` });
+export const entry = (seq: number): Entry => ({
+  seq,
+  at: 1,
+  type: 'step.taken',
+  key: `t1/${seq}`,
+  value: `value ${seq}`,
+});
 
-async function inFolder(work: (path: string) => Promise<void>): Promise<void> {
+export async function inFolder(work: (path: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'rondo-guard-'));
   try {
     await work(join(folder, 'journal.db'));
@@ -30,7 +36,7 @@ interface Meddled {
 }
 
 /** A driver whose disk fails when it is told to, and works before and after. */
-function meddled(library: Library): Meddled {
+export function meddled(library: Library): Meddled {
   const hand: Meddled = {
     open: (path) => {
       const driver = library.openDriver(path);

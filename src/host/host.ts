@@ -4,10 +4,8 @@
  * another, those of different sessions side by side.
  */
 import type { Clock, Ids } from '../journal/clock.js';
-import { Fault, LoopError } from '../journal/errors.js';
-import { digest } from '../journal/record.js';
+import { LoopError } from '../journal/errors.js';
 import type { Store } from '../journal/store.js';
-import type { Outcome } from '../kernel/attempt.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import { Session } from '../kernel/session.js';
@@ -40,8 +38,8 @@ import { isWatched, Live, type Watcher, watched } from './live.js';
 import { PeerHosts } from './peers.js';
 import { type Changed, changedSince, type Pinned, pin, unpin } from './pin.js';
 import { type Replay, replayTurn } from './replay.js';
-import { assertRequest, conflict, type Message, notFound, type TurnRequest } from './request.js';
-import { type Identity, resultOf, sessionOf, withTurn } from './result.js';
+import { assertRequest, conflict, identityOf, type Message, notFound, type TurnRequest } from './request.js';
+import { type Identity, mismatch, resultOf, sessionOf, withTurn } from './result.js';
 
 export type { Decision } from './actions.js';
 export type { Message, TurnRequest } from './request.js';
@@ -152,7 +150,7 @@ export class Host {
   async run<I, O>(request: TurnRequest<I, O>, options: TurnOptions = {}): Promise<TurnResult<O>> {
     assertRequest(request);
     const registered = this.resolve(request);
-    const identity = this.identify(request, registered);
+    const identity = identityOf(request, registered, this.options.ids.id());
     if (registered === undefined) return this.refused(identity, notFound(request)) as TurnResult<O>;
     const fresh = async (rest: TurnOptions): Promise<TurnResult> => {
       const pinned = pin(linkedIn(this.registry, registered));
@@ -263,17 +261,6 @@ export class Host {
 
   private resolve({ loop, version }: TurnRequest): Registered | undefined {
     return typeof loop === 'string' ? this.registry.find(loop, version) : this.registry.add(loop);
-  }
-
-  private identify({ loop, version = '', key, sessionId }: TurnRequest, found: Registered | undefined): Identity {
-    const id = this.options.ids.id();
-    const own = id.slice(0, 4) + id.slice(-12);
-    const named = key === undefined ? undefined : digest(key).slice(0, 16);
-    const session = sessionId ?? (named === undefined ? `s-${own}` : `k-${named}`);
-    const suffix = named === undefined ? (sessionId === undefined ? '1' : own) : `k-${named}`;
-    const loopId = found?.definition.id ?? (typeof loop === 'string' ? loop : loop.name);
-    const loopVersion = found?.definition.version ?? version;
-    return { sessionId: session, turnId: `${session}.${suffix}`, loopId, loopVersion };
   }
 
   /** Drives a turn, when nothing else is at its session. While another process runs it, its events come from there. */
@@ -400,11 +387,4 @@ export class Host {
     if (registered !== undefined) return pin(linkedIn(this.registry, registered));
     throw notFound({ loop: loopId, version: loopVersion });
   }
-}
-
-/** A replay that does not match is told as a result: the turn stands where it stood. Any other failure names the turn. */
-function mismatch(thrown: unknown, turnId: string): Outcome {
-  if (!(thrown instanceof Fault) || thrown.code !== 'REPLAY_MISMATCH') throw withTurn(thrown, turnId);
-  const { code, message, data } = thrown;
-  return { status: 'error', error: data === undefined ? { code, message } : { code, message, data } };
 }

@@ -1,7 +1,9 @@
 /** What is asked of a host: a turn of a loop, or a message to one that runs; and why it cannot be. */
 import { LoopError } from '../journal/errors.js';
+import { digest } from '../journal/record.js';
 import { same, snapshot } from '../journal/value.js';
 import type { DefinedLoop } from '../loops/defined.js';
+import type { Registered } from '../loops/registry.js';
 import type { MailName } from '../views/mailbox.js';
 import type { Known } from './archive.js';
 import type { Identity } from './result.js';
@@ -32,6 +34,18 @@ export interface Message {
 
 const NAME = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
 const REQUEST: ReadonlySet<string> = new Set('loop version input sessionId key principal approvers'.split(' '));
+
+/** Which turn a request is for: the one of its key, or a new one with this id. */
+export function identityOf(request: TurnRequest, found: Registered | undefined, id: string): Identity {
+  const { loop, version = '', key, sessionId } = request;
+  const own = id.slice(0, 4) + id.slice(-12);
+  const named = key === undefined ? undefined : digest(key).slice(0, 16);
+  const session = sessionId ?? (named === undefined ? `s-${own}` : `k-${named}`);
+  const suffix = named === undefined ? (sessionId === undefined ? '1' : own) : `k-${named}`;
+  const loopId = found?.definition.id ?? (typeof loop === 'string' ? loop : loop.name);
+  const loopVersion = found?.definition.version ?? version;
+  return { sessionId: session, turnId: `${session}.${suffix}`, loopId, loopVersion };
+}
 
 /** The same key with another question belongs to somebody else. */
 export function conflict({ turn }: Known, { input, key }: TurnRequest, { loopId }: Identity): LoopError | undefined {

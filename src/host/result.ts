@@ -30,6 +30,13 @@ export function withTurn(thrown: unknown, turnId: string): unknown {
   return new Fault(code, `${message} ${next}`, { ...known, sessionId: sessionOf(turnId), turnId }, thrown);
 }
 
+/** A replay that does not match is told as a result: the turn stands where it stood. Any other failure names the turn. */
+export function mismatch(thrown: unknown, turnId: string): Outcome {
+  if (!(thrown instanceof Fault) || thrown.code !== 'REPLAY_MISMATCH') throw withTurn(thrown, turnId);
+  const { code, message, data } = thrown;
+  return { status: 'error', error: data === undefined ? { code, message } : { code, message, data } };
+}
+
 const ENTRIES = Symbol('entries');
 const EVENTS = Symbol('events');
 

@@ -26,7 +26,7 @@ const byErrno = new Map<string, Code>([
 ]);
 
 const advice: Partial<Record<Code, string>> = {
-  STORE_FULL: 'Free some space and try again; nothing of this commit was acknowledged.',
+  STORE_FULL: 'Free some space; nothing of this commit was acknowledged.',
   STORE_READ_ONLY: 'Check the permissions of the file and of its directory.',
   STORE_DAMAGED: 'Restore it from a backup, or open it with check "full" to see what is left.',
   SYNC_FAILED: 'Nothing more is accepted: check the disk, then open the store again.',

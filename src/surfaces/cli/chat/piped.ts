@@ -33,8 +33,8 @@ export async function pipe({ host, terminal, opening, json }: Piped): Promise<nu
     if (line.trim() === '') continue;
     turn = undefined;
     const hearing = {
-      onEvent: ({ callId }: { readonly callId: string }) => {
-        turn ??= callId;
+      onTurn: (turnId: string) => {
+        turn = turnId;
       },
       onEnvelope: (envelope: EventEnvelope) => said.envelope(envelope),
     };

@@ -40,8 +40,9 @@ const HELP = [
 export class Talk {
   private readonly parts: TalkParts;
   private readonly asking: Asking;
-  /** The turn that is driven, whether it runs at the moment, and whether it was asked to stop. */
+  /** The turn that is driven, whether anything of it was heard, whether it runs at the moment, and whether it was asked to stop. */
   private turn: string | undefined;
+  private begun = false;
   private running = false;
   private stopping = false;
   /** With which code to end, once it is time to go. */
@@ -126,6 +127,7 @@ export class Talk {
   private async drive(work: Work): Promise<void> {
     const { screen } = this.parts;
     this.turn = undefined;
+    this.begun = false;
     this.stopping = false;
     this.explained = false;
     screen.work({
@@ -149,9 +151,10 @@ export class Talk {
   private async attempt(work: Work): Promise<TurnResult | undefined> {
     const { screen, transcript } = this.parts;
     const hearing: TurnOptions = {
-      onEvent: ({ callId }) => {
-        if (this.turn === undefined) this.begun(callId);
+      onTurn: (turnId) => {
+        this.turn = turnId;
       },
+      onEvent: () => this.begin(),
       onEnvelope: (envelope) => this.envelope(envelope),
       onDelta: (delta) => screen.write(transcript.delta(delta)),
     };
@@ -191,9 +194,10 @@ export class Talk {
     }
   }
 
-  private begun(turnId: string): void {
-    this.turn = turnId;
-    if (this.stopping) void this.cancel(turnId);
+  private begin(): void {
+    if (this.begun) return;
+    this.begun = true;
+    if (this.stopping && this.turn !== undefined) void this.cancel(this.turn);
   }
 
   /** Stops the turn, once it has begun; asked a second time, leaves without waiting for it. */
@@ -203,7 +207,7 @@ export class Talk {
     if (this.stopping) return this.abandon();
     this.stopping = true;
     screen.say(colors.dim('Stopping … (Ctrl-C again leaves)'));
-    if (turn === undefined) return;
+    if (turn === undefined || !this.begun) return;
     await this.cancel(turn);
     if (!running) await this.catchUp();
   }

@@ -1,0 +1,143 @@
+// What the guards of a shared store prevent: two owners, a write after ownership was lost, a stranger at the socket.
+
+import { deepStrictEqual, strictEqual } from 'node:assert';
+import { once } from 'node:events';
+import { readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout } from 'node:timers/promises';
+import type { SqliteStore } from '../../src/adapters/sqlite/index.js';
+import type { GuardCheck } from './kernel-checks.js';
+import type { Library } from './library.js';
+import { codeOf } from './stage.js';
+import { entry, inFolder, meddled } from './store-checks.js';
+
+const append = (store: SqliteStore, fence: number, first: number): Promise<void> =>
+  store.journal.append({ session: 's', fence, first, entries: [entry(first)] });
+
+/** What becomes of so many appends at once of a process whose ownership another has taken. */
+async function deposed(library: Library, path: string, count: number): Promise<void> {
+  const hand = meddled(library);
+  const store = await library.openSqlite(path, { driver: hand.open });
+  const { fence } = await store.journal.claim('s');
+  hand.raw?.exec('UPDATE ownership SET epoch = epoch + 1');
+  const writes = Array.from({ length: count }, (_, first) => codeOf(append(store, fence, first)));
+  for (const code of await Promise.all(writes)) strictEqual(code, 'OWNERSHIP_LOST');
+  await store.close();
+}
+
+/** The first of the files of a store disappears, and then something is written. */
+async function removed(library: Library, path: string, suffix: string): Promise<string | undefined> {
+  const store = await library.openSqlite(path);
+  const { fence } = await store.journal.claim('s');
+  rmSync(path + suffix);
+  const code = await codeOf(append(store, fence, 0));
+  await store.close().catch(() => {});
+  return code;
+}
+
+/** The documents that come from a socket. */
+function lines(socket: Socket): AsyncIterator<string> {
+  socket.on('error', () => {});
+  return createInterface({ input: socket })[Symbol.asyncIterator]();
+}
+
+/** Connects with a proof that is none, and asks for something. What was said after the greeting. */
+async function intrude(path: string): Promise<unknown> {
+  const socket = connect({ path: `${path}.sock` });
+  const said = lines(socket);
+  await said.next();
+  const proof = 'ab'.repeat(32);
+  for (const message of [
+    { nonce: 'cd'.repeat(16), proof },
+    { i: 1, op: 'list' },
+  ])
+    socket.write(`${JSON.stringify(message)}\n`);
+  const { value } = await said.next();
+  socket.destroy();
+  return value;
+}
+
+/** Listens where the owner listened, and sends a proof that is none. The most documents that a client sends on one connection. */
+async function impersonate(library: Library, path: string): Promise<number> {
+  const store = await library.openSqlite(path);
+  rmSync(`${path}.sock`);
+  let most = 0;
+  const sockets: Socket[] = [];
+  const server = createServer(async (socket) => {
+    sockets.push(socket);
+    socket.write(`${JSON.stringify({ rondo: 1, nonce: 'cd'.repeat(16) })}\n`);
+    const said = lines(socket);
+    for (let heard = 1; !(await said.next()).done; heard++) {
+      most = Math.max(most, heard);
+      socket.write(`${JSON.stringify({ proof: 'ab'.repeat(32) })}\n`);
+    }
+  });
+  server.listen(`${path}.sock`);
+  await once(server, 'listening');
+  const client = library.openSqlite(path);
+  while (most === 0) await setTimeout(10);
+  await setTimeout(200);
+  server.close();
+  for (const socket of sockets) socket.destroy();
+  await store.close();
+  await (await client).close();
+  return most;
+}
+
+export const ownershipChecks = {
+  'a process that lost ownership writes once more': (library) => inFolder((path) => deposed(library, path, 1)),
+  'a process that lost ownership writes a group': (library) => inFolder((path) => deposed(library, path, 2)),
+  'something is acknowledged into a file that was removed': (library) =>
+    inFolder(async (path) => {
+      for (const suffix of ['', '-wal', '-shm'])
+        strictEqual(await removed(library, path + suffix.length, suffix), 'STORE_MISSING');
+      for (const suffix of ['.owner', '.lock'])
+        strictEqual(await removed(library, path + suffix.length, suffix), 'OWNERSHIP_LOST');
+    }),
+  'an append is refused because its acknowledgement was lost, or another passes for it': (library) =>
+    inFolder(async (path) => {
+      const store = await library.openSqlite(path);
+      const { fence } = await store.journal.claim('s');
+      await append(store, fence, 0);
+      await append(store, fence, 0);
+      const other = { ...entry(0), value: 'another value' };
+      const stale = store.journal.append({ session: 's', fence, first: 0, entries: [other] });
+      strictEqual(await codeOf(stale), 'STALE_WRITER');
+      strictEqual((await store.journal.claim('s')).next, 1);
+      await store.close();
+    }),
+  'a free lock makes a second owner while the first one lives': (library) =>
+    inFolder(async (path) => {
+      const first = await library.openSqlite(path);
+      const record = readFileSync(`${path}.owner`, 'utf8');
+      await first.close();
+      writeFileSync(`${path}.owner`, record, { mode: 0o600 });
+      const second = library.openSqlite(path);
+      const outcome = await Promise.race([second, setTimeout(300, 'waits')]);
+      rmSync(`${path}.owner`);
+      await (await second).close();
+      strictEqual(outcome, 'waits');
+    }),
+  'a stranger at the socket is answered': (library) =>
+    inFolder(async (path) => {
+      const store = await library.openSqlite(path);
+      strictEqual(await intrude(path), undefined);
+      await store.close();
+    }),
+  'a client believes whoever listens at the address': (library) =>
+    inFolder(async (path) => strictEqual(await impersonate(library, path), 1)),
+  'a file of the store can be read by others, or is a link to somewhere else': (library) =>
+    inFolder(async (path) => {
+      const before = process.umask(0o777);
+      const store = await library.openSqlite(path).finally(() => process.umask(before));
+      const modes = ['', '.owner', '.lock'].map((suffix) => statSync(path + suffix).mode & 0o777);
+      await store.close();
+      deepStrictEqual(modes, [0o600, 0o600, 0o600]);
+      const elsewhere = join(dirname(path), 'elsewhere');
+      writeFileSync(elsewhere, '');
+      symlinkSync(elsewhere, `${path}2.lock`);
+      strictEqual(await codeOf(library.openSqlite(`${path}2`)), 'STORE_FAILED');
+    }),
+} as const satisfies Record<string, GuardCheck>;

@@ -9,6 +9,7 @@ import { benchAgents } from './agents.js';
 import { benchCalls } from './calls.js';
 import { benchDurable, benchHeap } from './durable.js';
 import { benchReplay } from './replay.js';
+import { benchShared } from './shared.js';
 import { benchStart } from './start.js';
 import { failures } from './table.js';
 import { benchTurns } from './turns.js';
@@ -19,6 +20,7 @@ const sections: { readonly [name: string]: () => Promise<void> } = {
   agents: benchAgents,
   replay: benchReplay,
   durable: () => benchDurable(5),
+  shared: () => benchShared(5),
   heap: benchHeap,
   start: async () => benchStart(7),
 };

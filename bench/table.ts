@@ -35,6 +35,10 @@ export function atLeast(what: string, value: number, limit: number, unit: string
   );
 }
 
+export function atLeastRatio(what: string, value: number, limit: number): void {
+  row(what, `${value.toFixed(2)} x`, `at least ${limit} x`, value >= limit);
+}
+
 /** A rate that must reach a figure, or a share of what the machine itself can do in the same run. */
 export function atLeastOrShare(what: string, value: number, limit: number, bare: number, share: number): void {
   const part = value / bare;

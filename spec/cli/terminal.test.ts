@@ -104,7 +104,7 @@ verifies('cli.chat', 'who leaves in the middle does not get away, or cannot go o
   await pty.sees('● hold');
   pty.press(keys.end);
   expect(await pty.ended).toBe(130);
-  expect(pty.text).toMatch(/Interrupted\. Go on with: rondo resume s\./);
+  expect(pty.text).toMatch(/Interrupted\. Continue with: rondo resume s\./);
   project.release('go');
   const back = new Pty(project, ['chat', 'slow', '--session', 's']);
   await back.sees('› hold on\n● hold');

@@ -1,8 +1,9 @@
 // What the guards of a shared store prevent: two owners, a write after ownership was lost, a stranger at the socket.
 
 import { deepStrictEqual, strictEqual } from 'node:assert';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -35,6 +36,15 @@ async function removed(library: Library, path: string, suffix: string): Promise<
   const code = await codeOf(append(store, fence, 0));
   await store.close().catch(() => {});
   return code;
+}
+
+/** A process that has nothing to do with the store, and its start as a record of an owner has it. */
+async function bystander(): Promise<{ readonly pid: number; readonly start: string }> {
+  const { pid = 0 } = spawn('sleep', ['60'], { stdio: 'ignore' });
+  const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  const status = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  const started = status.slice(status.lastIndexOf(')') + 2).split(' ')[19];
+  return { pid, start: `${boot} ${readlinkSync('/proc/self/ns/pid')} ${started}` };
 }
 
 /** The documents that come from a socket. */
@@ -111,12 +121,13 @@ export const ownershipChecks = {
   'a free lock makes a second owner while the first one lives': (library) =>
     inFolder(async (path) => {
       const first = await library.openSqlite(path);
-      const record = readFileSync(`${path}.owner`, 'utf8');
+      const record = JSON.parse(readFileSync(`${path}.owner`, 'utf8')) as object;
       await first.close();
-      writeFileSync(`${path}.owner`, record, { mode: 0o600 });
+      const { pid, start } = await bystander();
+      writeFileSync(`${path}.owner`, JSON.stringify({ ...record, pid, start }), { mode: 0o600 });
       const second = library.openSqlite(path);
       const outcome = await Promise.race([second, setTimeout(300, 'waits')]);
-      rmSync(`${path}.owner`);
+      process.kill(pid, 'SIGKILL');
       await (await second).close();
       strictEqual(outcome, 'waits');
     }),

@@ -43,7 +43,11 @@ export class SessionActions {
   async cancel(turnId: string, reason: string): Promise<boolean> {
     const { archive, peers } = this.parts;
     const live = this.parts.running(turnId)?.session;
-    if (live !== undefined) return live.cancel(turnId, reason);
+    if (live !== undefined) {
+      // Whoever hears of the first entry of a turn hears of it while it is written: then the turn is not known yet.
+      await undefined;
+      return live.cancel(turnId, reason);
+    }
     const routed = await peers.route(sessionOf(turnId), { verb: 'cancel', turnId, reason });
     if (routed.answered) return routed.value === true;
     const { turn } = await archive.require(turnId);

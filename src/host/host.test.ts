@@ -228,6 +228,16 @@ verifies('turn.trace', 'a listener that throws breaks the turn', async () => {
   expect(result.trace.length).toBe(6);
 });
 
+verifies('turn.trace', 'a listener that cancels the turn at its first event is not heard', async () => {
+  const host = hostOf([tool('t')]);
+  let asked: Promise<boolean> | undefined;
+  const onEvent = ({ callId }: TraceEvent): void => {
+    asked ??= host.cancel(callId, 'at once');
+  };
+  expect(await host.run({ loop: 't', input: 5 }, { onEvent })).toMatchObject({ error: { code: 'CANCELLED' } });
+  expect(await asked).toBe(true);
+});
+
 verifies('turn.replay', 'a turn that was cancelled seems to have been run by other code', async () => {
   const store = memoryStore();
   const body = async (_: unknown, scope: Scope): Promise<unknown> => {

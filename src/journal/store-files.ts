@@ -16,6 +16,8 @@ const SUFFIXES = [
   '.anchor.new',
   '.lock',
   '.lock-journal',
+  '.lock-wal',
+  '.lock-shm',
   '.owner',
   '.sock',
 ];

@@ -7,13 +7,13 @@
  */
 import {
   closeSync,
-  existsSync,
   fsyncSync,
   ftruncateSync,
   openSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
@@ -44,6 +44,8 @@ export interface Fold {
 
 const format = 'rondo.anchor.v1';
 const slack = 1 << 20;
+/** More than two million sessions need. */
+const maxBytes = 1 << 28;
 const chunk = 500;
 
 export function shortHash(hash: string): string {
@@ -115,7 +117,10 @@ export function foldAnchor(content: string): Fold {
 
 /** Reads the anchor; undefined if there is none. */
 export function readAnchor(path: string): Fold | undefined {
-  return existsSync(path) ? foldAnchor(readFileSync(path, 'utf8')) : undefined;
+  const size = statSync(path, { throwIfNoEntry: false })?.size;
+  if (size === undefined) return undefined;
+  if (size <= maxBytes) return foldAnchor(readFileSync(path, 'utf8'));
+  return { ...foldAnchor(''), flaws: [`it has ${size} bytes, more than an anchor can have`] };
 }
 
 function whole(fold: Fold): string {

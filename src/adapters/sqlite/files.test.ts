@@ -12,10 +12,14 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
+  truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, expect, onTestFinished } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { isStoreFile } from '../../journal/store-files.js';
@@ -28,7 +32,7 @@ afterAll(cleanUp);
 
 const modeOf = (path: string): number => lstatSync(path).mode & 0o777;
 
-for (const umask of [0o000, 0o022, 0o077]) {
+for (const umask of [0o000, 0o022, 0o077, 0o777]) {
   verifies(
     'sqlite.files',
     `the data directory is 0700 and its files are 0600 under umask ${umask.toString(8)}`,
@@ -129,7 +133,7 @@ verifies('sqlite.files', 'a copy of the data directory belongs to nobody', async
   await store.close();
 });
 
-for (const suffix of ['-wal', '-shm', '.owner', '.lock']) {
+for (const suffix of ['-wal', '-shm', '.owner', '.lock', '.sock']) {
   verifies('sqlite.files', `nothing is acknowledged after store.db${suffix} was removed`, async () => {
     const file = freshFile();
     const store = await openSqlite(file);
@@ -141,6 +145,66 @@ for (const suffix of ['-wal', '-shm', '.owner', '.lock']) {
     await store.close();
   });
 }
+
+verifies(
+  'sqlite.files',
+  'a copy that takes the place of the data directory is noticed, whatever its times say',
+  async () => {
+    const file = freshFile();
+    const directory = dirname(file);
+    const store = await openSqlite(file);
+    const { fence } = await store.journal.claim('a');
+    // Times of files are coarse: after this one, a directory that looks the same is not looked into.
+    for (let seq = 0; seq < 2; seq++) {
+      await setTimeout(150);
+      await add(store, 'a', fence, seq);
+    }
+    const { atime, mtime } = statSync(directory);
+    const copy = `${directory}.copy`;
+    mkdirSync(copy);
+    for (const name of readdirSync(directory).filter((name) => !name.endsWith('.sock')))
+      copyFileSync(join(directory, name), join(copy, name));
+    renameSync(directory, `${directory}.away`);
+    utimesSync(copy, atime, mtime);
+    renameSync(copy, directory);
+    expect((await faultOf(add(store, 'a', fence, 2))).code).toMatch(/^STORE_MISSING$|^OWNERSHIP_LOST$/);
+    await store.close();
+  },
+);
+
+for (const suffix of ['-journal', '.lock-journal']) {
+  verifies('sqlite.files', `store.db${suffix} does not make SQLite delete a file that it names`, async () => {
+    const file = freshFile();
+    const precious = join(dirname(file), 'precious');
+    writeFileSync(precious, 'kept');
+    await (await openSqlite(file)).close();
+    writeFileSync(file + suffix, superJournal(precious));
+    expect((await faultOf(openSqlite(file))).message).toContain(`${file}${suffix}`);
+    expect(readFileSync(precious, 'utf8')).toBe('kept');
+  });
+}
+
+/** The end of a rollback journal of a transaction over several databases: it names the file that they have in common. */
+function superJournal(name: string): Buffer {
+  const text = Buffer.from(name);
+  const numbers = Buffer.alloc(8);
+  numbers.writeUInt32BE(text.length, 0);
+  numbers.writeUInt32BE(
+    text.reduce((sum, byte) => sum + byte, 0),
+    4,
+  );
+  const magic = Buffer.from('d9d505f920a163d7', 'hex');
+  return Buffer.concat([magic, Buffer.alloc(504), Buffer.alloc(4), text, numbers, magic]);
+}
+
+verifies('sqlite.files', 'an anchor without end is reported, and not read', async () => {
+  const file = freshFile();
+  await (await openSqlite(file)).close();
+  truncateSync(`${file}.anchor`, 8 * 2 ** 30);
+  const store = await openSqlite(file);
+  expect(store.report.damage).toMatchObject([{ kind: 'anchor', note: expect.stringContaining('bytes') }]);
+  await store.close();
+});
 
 verifies('sqlite.files', 'closing a store that was replaced leaves the files of the new one alone', async () => {
   const file = freshFile();

@@ -10,6 +10,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readSync,
   type Stats,
   statSync,
   writeFileSync,
@@ -18,7 +19,7 @@ import { basename, dirname } from 'node:path';
 import { Fault } from '../../journal/errors.js';
 import { storeFilesOf } from '../../journal/store-files.js';
 
-const { O_CREAT, O_EXCL, O_WRONLY, O_APPEND } = constants;
+const { O_CREAT, O_EXCL, O_RDONLY, O_WRONLY, O_APPEND } = constants;
 /** Windows has no such flag, and no links that a clone could bring. */
 const O_NOFOLLOW = constants.O_NOFOLLOW ?? 0;
 
@@ -35,10 +36,19 @@ export function isOurs({ uid }: Pick<Stats, 'uid'>): boolean {
   return process.getuid === undefined || uid === process.getuid();
 }
 
-/** What tells the directory of a database from a copy of it, and from one that takes its place later. */
+/** What tells a file or directory from a copy of it, and from one that takes its place later; empty if there is none. */
+export function identityOf(status: Stats | undefined): string {
+  return status === undefined ? '' : `${status.dev}:${status.ino}:${status.birthtimeMs}`;
+}
+
+/** The identity of what is at a path itself, links not followed. */
+export function identityAt(path: string): string {
+  return identityOf(statusOf(path));
+}
+
+/** The identity of the directory of a database. */
 export function directoryOf(database: string): string {
-  const { dev, ino, birthtimeMs } = statSync(dirname(database));
-  return `${dev}:${ino}:${birthtimeMs}`;
+  return identityOf(statSync(dirname(database)));
 }
 
 /** Creates the data directory with mode 0700 if it is absent; refuses one that is a symbolic link. */
@@ -75,6 +85,7 @@ export function assertFiles(database: string): void {
     // A record of the owner that others could have written is not made private: it is not believed.
     if (found === undefined || found.isSocket() || (path.endsWith('.owner') && found.isFile())) continue;
     assertFile(path, found);
+    if (path.endsWith('-journal')) assertJournal(path, found.size);
     if ((found.mode & 0o077) !== 0) chmodSync(path, FILE_MODE);
   }
 }
@@ -84,6 +95,21 @@ function assertFile(path: string, found: Stats): void {
   // Root may use the store of a user, as in a container.
   if (isOurs(found) || process.getuid?.() === 0) return;
   throw refused(path, `it belongs to another user (uid ${found.uid})`, 'STORE_READ_ONLY');
+}
+
+/** The end of a rollback journal that belongs to a transaction over several databases. */
+const SUPER_JOURNAL = Buffer.from('d9d505f920a163d7', 'hex');
+
+/** Refuses a rollback journal that names another file: SQLite deletes that file when it has rolled back. The store writes no such journal. */
+function assertJournal(path: string, size: number): void {
+  const end = Buffer.alloc(Math.min(size, SUPER_JOURNAL.length));
+  const descriptor = openSync(path, O_RDONLY | O_NOFOLLOW);
+  try {
+    readSync(descriptor, end, 0, end.length, size - end.length);
+  } finally {
+    closeSync(descriptor);
+  }
+  if (end.equals(SUPER_JOURNAL)) throw refused(path, 'it names a file that SQLite would delete; remove it');
 }
 
 /** Creates an empty file of mode 0600 unless one is there. */

@@ -109,6 +109,11 @@ export class LocalStore {
     }, true);
   }
 
+  /** This process listens from now on, or no longer. */
+  listening(isOn: boolean): void {
+    this.#presence.listening(isOn);
+  }
+
   /** True if the session has entries behind this one. */
   hasAfter(session: string, seq: number): boolean {
     return (this.#heads.find(session)?.next ?? 0) > seq + 1;

@@ -9,9 +9,9 @@ import type { Report } from './check.js';
 import { faultOf } from './failure.js';
 import type { LocalStore } from './local-store.js';
 import { openLocal, type SqliteOptions } from './open.js';
-import { type Candidacy, contend, livingOwner } from './owner/contend.js';
+import { type Candidacy, contend, isUncertain, livingOwner } from './owner/contend.js';
 import type { OwnerLock } from './owner/lock.js';
-import { type ProcessId, type ProcessState, stateOf, thisProcess } from './owner/process.js';
+import { type ProcessId, type ProcessState, thisProcess } from './owner/process.js';
 import { type OwnerRecord, readOwner, removeOwner, writeOwner } from './owner/record.js';
 import { ownerFault, ownerSilent, unreachable } from './owner/words.js';
 import { type LeaseRoute, SharedLeases } from './shared-leases.js';
@@ -31,6 +31,8 @@ interface Ownership {
   readonly store: LocalStore;
   readonly lock: OwnerLock;
   readonly record: OwnerRecord;
+  /** The file of the record. */
+  readonly file: string;
   readonly peers: Peers;
   readonly server: StoreServer;
 }
@@ -119,6 +121,7 @@ export class Membership implements LeaseRoute {
     // The acknowledgements of that commit are on their way to the clients.
     await setImmediate();
     if (this.ownership !== ownership) return;
+    store.listening(false);
     server.close();
     this.ownership = undefined;
     try {
@@ -128,9 +131,9 @@ export class Membership implements LeaseRoute {
     }
   }
 
-  private giveBack({ lock, record }: Pick<Ownership, 'lock' | 'record'>): void {
+  private giveBack({ lock, file }: Pick<Ownership, 'lock' | 'file'>): void {
     try {
-      removeOwner(this.database, record);
+      removeOwner(this.database, file);
     } catch (error) {
       throw faultOf(error, 'Closing', this.database);
     } finally {
@@ -164,8 +167,7 @@ export class Membership implements LeaseRoute {
         const owner = livingOwner(this.database);
         let why = owner === undefined ? undefined : await this.connect(owner);
         if (owner !== undefined && why === undefined) return;
-        // Of a process in another container only the socket tells whether it lives.
-        if (owner === undefined || stateOf(owner) === 'unknown') why = await this.takeOver();
+        if (owner === undefined || isUncertain(owner)) why = await this.takeOver();
         if (why === undefined) return;
         this.assertOpen();
         const fault = unreachable(this.database, owner ?? readOwner(this.database), why);
@@ -220,18 +222,22 @@ export class Membership implements LeaseRoute {
   /** Becomes the owner; else the reason why not. */
   private async takeOver(): Promise<string | undefined> {
     let candidacy: Candidacy | undefined;
+    let file = '';
     try {
-      candidacy = await contend(this.database);
-      if (candidacy === undefined) return 'it is not listening';
-      const others = livingOwner(this.database);
-      if (others === undefined) {
-        await this.own(candidacy);
+      const found = await contend(this.database);
+      if (typeof found === 'string') return found;
+      candidacy = found;
+      const owner = livingOwner(this.database);
+      if (owner === undefined || owner.secret === candidacy.last?.secret) {
+        // First of all, so that others know whom they wait for while the database is opened and checked.
+        file = writeOwner(this.database, candidacy.record);
+        await this.own(candidacy, file);
         return undefined;
       }
       candidacy.lock.release();
       return 'it is about to listen';
     } catch (error) {
-      if (candidacy !== undefined) this.giveBack(candidacy);
+      if (candidacy !== undefined) this.giveBack({ ...candidacy, file });
       const fault = faultOf(error, 'Opening', this.database);
       // Another process has the database open; it will turn out to be the owner, or gone.
       if (fault.code === 'STORE_OWNED') return 'its database is locked';
@@ -239,9 +245,7 @@ export class Membership implements LeaseRoute {
     }
   }
 
-  private async own({ lock, record }: Candidacy): Promise<void> {
-    // First of all, so that others know whom they wait for while the database is opened and checked.
-    writeOwner(this.database, record);
+  private async own({ lock, record }: Candidacy, file: string): Promise<void> {
     const store = openLocal(this.database, this.options);
     try {
       const { id, member } = this.leases;
@@ -254,8 +258,11 @@ export class Membership implements LeaseRoute {
       for (const { session, turn } of this.leases.held()) peers.hold(session, turn, member);
       const { socket: address, secret } = record;
       const server = await StoreServer.listen({ store, address, secret, peers });
-      this.ownership = { store, lock, record, peers, server };
-      store.onLost = () => this.abdicate();
+      store.listening(true);
+      this.ownership = { store, lock, record, file, peers, server };
+      store.onLost = () => {
+        if (this.ownership?.store === store) this.abdicate();
+      };
       this.known = { owner: record, report: store.report };
     } catch (error) {
       await store.close().catch(() => undefined);

@@ -8,7 +8,7 @@ import { Fault } from '../../journal/errors.js';
 import { Anchor, readAnchor } from './anchor.js';
 import { type Check, type Findings, inspect } from './check.js';
 import { assertWal, connectTo, type Durability, disconnect } from './connection.js';
-import { type Driver, openDriver, whole, wholeOf } from './driver.js';
+import { type Driver, openDriver, text, whole, wholeOf } from './driver.js';
 import { faultOf, readFault } from './failure.js';
 import { assertFiles, ensureFile, makeDataDirectory } from './files.js';
 import { LocalStore } from './local-store.js';
@@ -97,10 +97,13 @@ function examine(driver: Driver, path: string, options: SqliteOptions, now: numb
 }
 
 /** Counts this process as the next owner; a commit of any earlier one is refused from here on. */
-function nextEpoch(driver: Driver): number {
-  driver.exec('UPDATE ownership SET epoch = epoch + 1 WHERE id = 1');
-  const [row] = driver.prepare(`SELECT ${wholeOf('epoch')} FROM ownership WHERE id = 1`).all();
-  return whole(row?.epoch);
+function nextEpoch(driver: Driver, now: number): number {
+  const [row] = driver.prepare(`SELECT typeof(epoch) AS kind, ${wholeOf('epoch')} FROM ownership WHERE id = 1`).all();
+  const last = text(row?.kind) === 'integer' ? whole(row?.epoch) : -1;
+  // A count that was damaged goes on from the time, which no count of owners reaches.
+  const epoch = last >= 0 && last < Number.MAX_SAFE_INTEGER - 1 ? last + 1 : now;
+  driver.prepare('INSERT OR REPLACE INTO ownership (id, epoch) VALUES (1, ?)').run(epoch);
+  return epoch;
 }
 
 function release(driver: Driver): void {
@@ -121,7 +124,7 @@ export function openLocal(database: string, options: SqliteOptions): LocalStore 
   try {
     const findings = examine(driver, database, options, now());
     const writable = findings.unwritable === undefined;
-    const epoch = writable ? nextEpoch(driver) : 0;
+    const epoch = writable ? nextEpoch(driver, now()) : 0;
     const anchor = new Anchor(`${database}.anchor`, findings.fold);
     if (writable) driver.exec('DELETE FROM removals');
     return new LocalStore({ driver, path: database, anchor, findings, now, epoch });

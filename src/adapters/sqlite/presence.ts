@@ -2,51 +2,55 @@
  * Notices before a commit that the files of the store were removed or replaced: what is then written could never be read, or would
  * be written beside a new owner. A directory that has not changed since the last look needs one system call.
  */
-import { lstatSync, type Stats, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Fault } from '../../journal/errors.js';
+import { identityAt, identityOf } from './files.js';
 
 /** The files that stay the same for as long as a process owns the store. */
 const DATA = ['', '-wal', '-shm'];
 const OWNERSHIP = ['.owner', '.lock'];
+const SOCKET = '.sock';
 /** Times of files are coarse: a directory that changed so recently may have changed again within the same tick. */
 const SETTLED_MS = 100;
-
-const identityOf = (status: Stats | undefined): string => (status === undefined ? '' : `${status.dev}:${status.ino}`);
-
-function fileAt(path: string): string {
-  return identityOf(lstatSync(path, { throwIfNoEntry: false }));
-}
 
 export class Presence {
   readonly #path: string;
   readonly #directory: string;
-  readonly #files: ReadonlyMap<string, string>;
-  /** When the directory was last changed, as of a look that found everything in its place. */
-  #unchangedSince = Number.NaN;
+  readonly #files = new Map<string, string>();
+  /** The directory as of a look that found everything in its place. */
+  #unchanged = '';
 
   /** Of a database that is open and whose owner is recorded. */
   constructor(path: string) {
     this.#path = path;
     this.#directory = dirname(path);
-    this.#files = new Map([...DATA, ...OWNERSHIP].map((suffix) => [suffix, fileAt(path + suffix)]));
+    for (const suffix of [...DATA, ...OWNERSHIP]) this.#files.set(suffix, identityAt(path + suffix));
   }
 
-  /** Throws STORE_MISSING if a file of the store is not the one that was opened, OWNERSHIP_LOST if it is the owner's record or lock. */
+  /** The owner listens from now on, or no longer: as long as it does, its socket has to stay in its place too. */
+  listening(isOn: boolean): void {
+    if (isOn) this.#files.set(SOCKET, identityAt(this.#path + SOCKET));
+    else this.#files.delete(SOCKET);
+  }
+
+  /** Throws STORE_MISSING if a file of the store is not the one that was opened, OWNERSHIP_LOST if it is the owner's own. */
   assert(): void {
-    const changedAt = statSync(this.#directory, { throwIfNoEntry: false })?.mtimeMs ?? Number.NaN;
-    if (changedAt === this.#unchangedSince) return;
+    const directory = statSync(this.#directory, { throwIfNoEntry: false });
+    // Nobody can set the time of a change back, as those do to the time of a modification who copy or restore a directory.
+    const state = `${identityOf(directory)}:${directory?.ctimeMs}`;
+    if (state === this.#unchanged) return;
     for (const [suffix, file] of this.#files) {
-      const found = fileAt(this.#path + suffix);
+      const found = identityAt(this.#path + suffix);
       if (found !== file) throw this.#fault(suffix, found === '' ? 'removed' : 'replaced');
     }
-    this.#unchangedSince = Date.now() - changedAt > SETTLED_MS ? changedAt : Number.NaN;
+    this.#unchanged = Date.now() - (directory?.ctimeMs ?? Date.now()) > SETTLED_MS ? state : '';
   }
 
   #fault(suffix: string, how: 'removed' | 'replaced'): Fault {
     const path = this.#path + suffix;
     const what = `${path} was ${how} while the store was open. Nothing of this commit was written`;
-    if (OWNERSHIP.includes(suffix)) {
+    if (!DATA.includes(suffix)) {
       return new Fault('OWNERSHIP_LOST', `${what}: another process may own the store.`, { path: this.#path });
     }
     return new Fault('STORE_MISSING', `${what}; restore the directory, and open the store again.`, {

@@ -1,14 +1,18 @@
 /** One store in several processes: who owns it, what a client of it can rely on, and what happens when the owner goes. */
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { afterAll, expect, onTestFinished } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { digest } from '../../journal/record.js';
 import type { Store } from '../../journal/store.js';
 import { journalCases } from '../../testing/index.js';
-import { add, cleanUp, faultOf, freshFile, ownedElsewhere, triedElsewhere, values } from './fixtures/stage.mjs';
-import { openSqlite, type SqliteStore } from './index.js';
+import { add, built, cleanUp, faultOf, freshFile, ownedElsewhere, triedElsewhere, values } from './fixtures/stage.mjs';
+import { openDriver, openSqlite, type SqliteStore } from './index.js';
+import { thisProcess } from './owner/process.js';
+import { writeOwner } from './owner/record.js';
 
 afterAll(cleanUp);
 
@@ -133,6 +137,53 @@ for (const [how, alone] of [
       expect(store.report.damage).toEqual([]);
     },
   );
+
+verifies('sqlite.owner', 'a record of a dead owner in another container blocks nobody', async () => {
+  const file = freshFile();
+  await (await openSqlite(file)).close();
+  const [boot, , started] = thisProcess().start.split(' ');
+  const secret = 'ab'.repeat(32);
+  writeOwner(file, { pid: 1, start: `${boot} pid:[1] ${started}`, socket: `${file}.sock`, secret });
+  const begun = performance.now();
+  const store = await opened(file);
+  expect(performance.now() - begun).toBeLessThan(2000);
+  expect(store.owner).toEqual({ pid: process.pid, here: true });
+});
+
+verifies('sqlite.owner', 'a thread that owned the store and ended blocks nobody', async () => {
+  const file = freshFile();
+  const thread = new Worker(
+    `import(${JSON.stringify(built)}).then(async ({ openSqlite }) => {
+    await openSqlite(${JSON.stringify(file)});
+    require('node:worker_threads').parentPort.postMessage('owned');
+    setInterval(() => {}, 1000);
+  })`,
+    { eval: true },
+  );
+  await once(thread, 'message');
+  const shared = await openSqlite(file);
+  expect(shared.owner).toEqual({ pid: process.pid, here: false });
+  await shared.close();
+  await thread.terminate();
+  expect((await opened(file)).owner).toEqual({ pid: process.pid, here: true });
+});
+
+for (const sql of [
+  'DELETE FROM ownership',
+  'UPDATE ownership SET epoch = 9007199254740991',
+  'UPDATE ownership SET epoch = 1.5',
+])
+  verifies('sqlite.owner', `a count of owners that was damaged is made good: ${sql}`, async () => {
+    const file = freshFile();
+    await (await openSqlite(file)).close();
+    const driver = openDriver(file);
+    driver.exec(sql);
+    driver.close();
+    const store = await opened(file);
+    const { fence } = await store.journal.claim('a');
+    await add(store, 'a', fence, 0, 'written');
+    expect(await values(store, 'a')).toEqual(['written']);
+  });
 
 verifies('sqlite.repeat', 'an append whose acknowledgement died with the owner is there once', async () => {
   for (let round = 0; round < 5; round++) {

@@ -145,10 +145,7 @@ export class Writes {
     const next: Head = { ...head, fence: head.fence + 1, commit: this.#commit };
     const { claimSession } = this.#do;
     const changed = claimSession.run(next.fence, next.commit, ownedSum(next), head.sid, head.fence, this.#epoch);
-    if (changed !== 1) {
-      this.assertOwner();
-      throw damagedAt(name, head.next, 'its row is not the one that was read');
-    }
+    if (changed !== 1) throw this.#refusal(name);
     this.#change(next, 0);
     return { fence: next.fence, next: next.next };
   }
@@ -225,8 +222,14 @@ export class Writes {
     if (head === undefined) return;
     const body = JSON.stringify(state);
     const checkSum = snapshotSum(head.sid, next, tail, body);
-    if (this.#do.saveSnapshot.run(head.sid, next, tail, body, checkSum, this.#epoch) !== 1) this.assertOwner();
+    if (this.#do.saveSnapshot.run(head.sid, next, tail, body, checkSum, this.#epoch) !== 1) throw this.#refusal(name);
     this.#pages += 2 + Math.ceil(body.length / 4000);
+  }
+
+  /** Why a statement changed nothing that should have. */
+  #refusal(name: string): Fault {
+    this.assertOwner();
+    return damagedAt(name, this.#find(name)?.next ?? 0, 'its row is not the one that was read');
   }
 
   #find(name: string): Head | undefined {
@@ -244,7 +247,8 @@ export class Writes {
     const sid = ++this.#sid;
     const owned: Owned = { sid, name, fence: this.#floor + 1, commit: this.#commit };
     const { insertSession } = this.#do;
-    if (insertSession.run(sid, name, owned.fence, owned.commit, ownedSum(owned), this.#epoch) !== 1) this.assertOwner();
+    const changed = insertSession.run(sid, name, owned.fence, owned.commit, ownedSum(owned), this.#epoch);
+    if (changed !== 1) throw this.#refusal(name);
     const head = headOf(owned, undefined);
     this.#change(head, 0);
     return { fence: head.fence, next: head.next };

@@ -16,13 +16,25 @@ export interface Candidacy {
   readonly lock: OwnerLock;
   /** The record of this process as the owner. */
   readonly record: OwnerRecord;
+  /** The record of the last owner, if it was there. */
+  readonly last: OwnerRecord | undefined;
 }
 
 /**
  * A store in use whose record is missing may have lost it while its owner lives. That owner notices at its next commit and stops;
- * so long a commit that is under way may take.
+ * so long a commit that is under way may take. On Linux the name that every owner holds tells that there is none.
  */
 const UNRECORDED_MS = 250;
+
+/**
+ * True if the system does not tell whether an owner is there, and only its socket does: a process in another container, or
+ * a thread of this process that may have ended. On Linux the name that every owner holds tells of such a thread too.
+ */
+export function isUncertain(owner: OwnerRecord): boolean {
+  const isThisProcess = owner.pid === process.pid && process.platform === 'linux';
+  const state = stateOf(owner);
+  return state === 'unknown' || (state === 'running' && isThisProcess);
+}
 
 /** The recorded owner, unless its process has ended. */
 export function livingOwner(database: string): OwnerRecord | undefined {
@@ -30,18 +42,21 @@ export function livingOwner(database: string): OwnerRecord | undefined {
   return owner === undefined || stateOf(owner) === 'gone' ? undefined : owner;
 }
 
-/** Becomes the candidate for ownership; undefined while another process is the owner, or about to be. */
-export async function contend(database: string): Promise<Candidacy | undefined> {
+/** Becomes the candidate for ownership; else why not: another process is the owner, or about to be. */
+export async function contend(database: string): Promise<Candidacy | string> {
   const lock = await takeLock(database);
-  if (lock === undefined) return undefined;
+  if (lock === undefined) return 'it has the lock, and is not listening';
   try {
-    if (readOwner(database) === undefined && isInUse(database)) await setTimeout(UNRECORDED_MS);
+    if (process.platform !== 'linux' && readOwner(database) === undefined && isInUse(database))
+      await setTimeout(UNRECORDED_MS);
     const socket = addressFor(database);
-    if (await isFree(database, socket)) {
-      return { lock, record: { ...thisProcess(), socket, secret: randomBytes(32).toString('hex') } };
+    const last = readOwner(database);
+    const why = await whyNot(last, socket);
+    if (why === undefined) {
+      return { lock, record: { ...thisProcess(), socket, secret: randomBytes(32).toString('hex') }, last };
     }
     lock.release();
-    return undefined;
+    return why;
   } catch (error) {
     lock.release();
     throw error;
@@ -53,13 +68,13 @@ function isInUse(database: string): boolean {
   return (statSync(`${database}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
 }
 
-async function isFree(database: string, socket: string): Promise<boolean> {
-  const recorded = readOwner(database);
-  // A process of another container cannot be looked up; then its socket decides.
-  const state = recorded === undefined ? 'gone' : stateOf(recorded);
-  if (state === 'running' || state === 'stopped') return false;
-  for (const path of new Set([socket, recorded?.socket ?? socket])) if (await listens(path)) return false;
-  return true;
+/** Why a database is not free although its lock is; undefined if it is free. */
+async function whyNot(owner: OwnerRecord | undefined, socket: string): Promise<string | undefined> {
+  if (owner !== undefined && !isUncertain(owner) && stateOf(owner) !== 'gone') return 'it is not listening';
+  for (const path of new Set([socket, owner?.socket ?? socket])) {
+    if (await listens(path)) return `something listens at ${path} that is not recorded as its owner`;
+  }
+  return undefined;
 }
 
 /** True if a process accepts connections at an address, whether or not it answers. */

@@ -3,6 +3,7 @@
  * POSIX lock, so code in the same process that opens and closes the file drops it as well; that is why a free lock alone never
  * makes a new owner. On Linux a name in the abstract socket namespace is held beside it, which no file operation can drop.
  */
+import { statSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { Fault } from '../../../journal/errors.js';
 import { digest } from '../../../journal/record.js';
@@ -11,7 +12,6 @@ import { faultOf, resultCode } from '../failure.js';
 import { directoryOf, ensureFile } from '../files.js';
 
 const SQLITE_BUSY = 5;
-const SQLITE_NOTADB = 26;
 
 export interface OwnerLock {
   release(): void;
@@ -39,6 +39,8 @@ export async function takeLock(database: string): Promise<OwnerLock | undefined>
 
 function lockFile(path: string): OwnerLock | undefined {
   ensureFile(path);
+  // Nothing is ever written to it, and SQLite reads nothing beside an empty file.
+  if (statSync(path).size > 0) throw notOurs(path);
   const driver = openDriver(path);
   try {
     driver.exec('PRAGMA busy_timeout=0');
@@ -47,10 +49,7 @@ function lockFile(path: string): OwnerLock | undefined {
   } catch (error) {
     driver.close();
     if (resultCode(error) === SQLITE_BUSY) return undefined;
-    if (resultCode(error) !== SQLITE_NOTADB) throw faultOf(error, 'Locking', path);
-    throw new Fault('STORE_DAMAGED', `${path} is not a lock of ours. Remove it while no process uses the store.`, {
-      path,
-    });
+    throw faultOf(error, 'Locking', path);
   }
   return {
     release: () => {
@@ -59,6 +58,11 @@ function lockFile(path: string): OwnerLock | undefined {
       driver.close();
     },
   };
+}
+
+function notOurs(path: string): Fault {
+  const message = `${path} is not a lock of ours. Remove it while no process uses the store.`;
+  return new Fault('STORE_DAMAGED', message, { path });
 }
 
 const NOTHING: OwnerLock = { release: () => {} };

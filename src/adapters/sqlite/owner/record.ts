@@ -4,7 +4,7 @@
  * 0600, written for this very directory: what a clone, a copy or another user left there is not.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { directoryOf, isOurs, writeNewFile } from '../files.js';
+import { directoryOf, identityAt, isOurs, writeNewFile } from '../files.js';
 import { addressBeside, isRuntimeAddress } from './address.js';
 import type { ProcessId } from './process.js';
 
@@ -57,17 +57,18 @@ function parse(text: string, database: string): Written | undefined {
   return { pid: Number(pid), start, socket: address, secret, directory };
 }
 
-/** Replaces the record as a whole: a reader sees the old one or the new one. */
-export function writeOwner(database: string, record: OwnerRecord): void {
+/** Replaces the record as a whole: a reader sees the old one or the new one. Returns what tells this one from any other. */
+export function writeOwner(database: string, record: OwnerRecord): string {
   const draft = `${recordPath(database)}.${record.pid}`;
   const socket = record.socket === addressBeside(database) ? BESIDE : record.socket;
   rmSync(draft, { force: true });
   writeNewFile(draft, `${JSON.stringify({ ...record, socket, directory: directoryOf(database) })}\n`);
+  const file = identityAt(draft);
   renameSync(draft, recordPath(database));
+  return file;
 }
 
-/** Removes the record of this owner, unless another has replaced it since. */
-export function removeOwner(database: string, { secret }: Pick<OwnerRecord, 'secret'>): void {
-  if (readOwner(database)?.secret !== secret) return;
-  rmSync(recordPath(database), { force: true });
+/** Removes the record that was written, unless another has replaced it since. */
+export function removeOwner(database: string, file: string): void {
+  if (identityAt(recordPath(database)) === file) rmSync(recordPath(database), { force: true });
 }

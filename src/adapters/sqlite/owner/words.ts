@@ -1,7 +1,7 @@
 /** What is said about a process that does not answer: which one, what it does, and what can be done about it. */
 import { Fault } from '../../../journal/errors.js';
 import { REPORT_MS } from '../wire/silence.js';
-import type { ProcessId, ProcessState } from './process.js';
+import { type ProcessId, type ProcessState, stateOf } from './process.js';
 
 const SECONDS = REPORT_MS / 1000;
 
@@ -9,6 +9,7 @@ function adviceFor(pid: number, state: ProcessState): string {
   if (state === 'stopped') {
     return `It is stopped: continue it with "kill -CONT ${pid}", or end it with "kill -9 ${pid}".`;
   }
+  if (state === 'gone') return 'It has ended: try again.';
   if (state === 'unknown') return 'It runs in another container, so its state is not known here.';
   return `It is busy or blocked: wait for it, or end it with "kill ${pid}".`;
 }
@@ -37,7 +38,9 @@ export function holderFault(holder: ProcessId, state: ProcessState): Fault {
 
 /** The store is owned, but its owner cannot be reached or is not known. */
 export function unreachable(database: string, owner: ProcessId | undefined, why: string): Fault {
+  const state = owner === undefined ? 'unknown' : stateOf(owner);
   const who = owner === undefined ? 'another process' : `process ${owner.pid}`;
-  const message = `${database} is owned by ${who}, which cannot be reached: ${why}. End that process, or wait for it.`;
-  return new Fault('STORE_OWNED', message, { path: database, pid: owner?.pid ?? null });
+  const advice = owner === undefined ? 'End that process, or wait for it.' : adviceFor(owner.pid, state);
+  const message = `${database} is owned by ${who}, which cannot be reached: ${why}. ${advice}`;
+  return new Fault('STORE_OWNED', message, { path: database, pid: owner?.pid ?? null, state });
 }

@@ -4,7 +4,7 @@
  * process alive: when that ends, another process takes over.
  */
 import { randomBytes } from 'node:crypto';
-import { chmodSync, lstatSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Fault } from '../../../journal/errors.js';
@@ -12,6 +12,7 @@ import type { Draft } from '../../../journal/record.js';
 import type { Snapshot } from '../../../journal/store.js';
 import type { Json } from '../../../protocol/json.js';
 import type { Report } from '../check.js';
+import { identityAt } from '../files.js';
 import type { LocalStore } from '../local-store.js';
 import type { ProcessId } from '../owner/process.js';
 import { Channel } from './channel.js';
@@ -78,7 +79,7 @@ export class StoreServer {
   private readonly channels = new Set<Channel>();
   /** Connections that have not proved themselves, the oldest first. */
   private readonly strangers = new Set<Channel>();
-  private socketFile: number | undefined;
+  private socketFile: string | undefined;
 
   private constructor(parts: ServerParts) {
     this.parts = parts;
@@ -94,7 +95,7 @@ export class StoreServer {
     const serving = new StoreServer(parts);
     const isPipe = process.platform === 'win32';
     // Node removes the name that it bound when the server closes, whoever has that name then; so it is given another one.
-    const bound = isPipe ? address : join(dirname(address), `.${randomBytes(2).toString('hex')}`);
+    const bound = isPipe ? address : join(dirname(address), `.${randomBytes(4).toString('hex')}`);
     await new Promise<void>((resolve, reject) => {
       serving.server.once('error', reject);
       serving.server.listen({ path: bound }, resolve);
@@ -102,7 +103,7 @@ export class StoreServer {
     serving.server.unref();
     if (isPipe) return serving;
     chmodSync(bound, 0o600);
-    serving.socketFile = lstatSync(bound).ino;
+    serving.socketFile = identityAt(bound);
     renameSync(bound, address);
     return serving;
   }
@@ -111,9 +112,11 @@ export class StoreServer {
   close(): void {
     const { address } = this.parts;
     this.server.close();
-    const isOwn =
-      this.socketFile !== undefined && this.socketFile === lstatSync(address, { throwIfNoEntry: false })?.ino;
-    if (isOwn) rmSync(address, { force: true });
+    try {
+      if (this.socketFile === identityAt(address)) rmSync(address, { force: true });
+    } catch {
+      // A socket file at which nobody listens harms nobody.
+    }
     for (const channel of [...this.channels, ...this.strangers]) channel.end();
   }
 

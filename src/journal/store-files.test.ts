@@ -3,7 +3,19 @@ import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { isStoreFile, protectedPaths, protectStore, storeFilesOf } from './store-files.js';
 
-const suffixes = ['-wal', '-shm', '-journal', '.anchor', '.anchor.new', '.lock', '.lock-journal', '.owner', '.sock'];
+const suffixes = [
+  '-wal',
+  '-shm',
+  '-journal',
+  '.anchor',
+  '.anchor.new',
+  '.lock',
+  '.lock-journal',
+  '.lock-wal',
+  '.lock-shm',
+  '.owner',
+  '.sock',
+];
 
 verifies('toolbox.store', 'a database and every file beside it under its name are protected', () => {
   expect(isStoreFile('/srv/data/app.db')).toBe(false);

@@ -92,9 +92,9 @@ export function assertFiles(database: string): void {
 
 function assertFile(path: string, found: Stats): void {
   if (!found.isFile()) throw refused(path, 'it is not a regular file; remove it if it is not yours');
-  // Root may use the store of a user, as in a container.
-  if (isOurs(found) || process.getuid?.() === 0) return;
-  throw refused(path, `it belongs to another user (uid ${found.uid})`, 'STORE_READ_ONLY');
+  // Also for root: the files that it made would keep their user out.
+  if (isOurs(found)) return;
+  throw refused(path, `it belongs to another user (uid ${found.uid}); use the store as that user`, 'STORE_READ_ONLY');
 }
 
 /** The end of a rollback journal that belongs to a transaction over several databases. */

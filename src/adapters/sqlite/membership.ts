@@ -25,6 +25,9 @@ import { ListeningTime, REPORT_MS } from './wire/silence.js';
 /** How long an owner that cannot be reached is looked for. */
 const PATIENCE_MS = 8500;
 const RETRY_MS = 10;
+/** An owner that closes so many connections in a row, each after so little time, is of no use. */
+const MAX_LOST = 20;
+const QUICK_MS = 1000;
 
 /** What this process has while it is the owner. */
 interface Ownership {
@@ -94,17 +97,21 @@ export class Membership implements LeaseRoute {
 
   /** Does something with the store, here or through the owner; it is done again if the owner went away meanwhile. */
   async perform<T>(local: (store: LocalStore) => Promise<T>, remote: (client: Client) => Promise<T>): Promise<T> {
-    for (;;) {
+    for (let lost = 0; ; ) {
       await this.role();
       const store = this.local;
       if (store !== undefined) return local(store);
       const client = this.connected;
       if (client === undefined) continue;
+      const begun = performance.now();
       try {
         return await remote(client);
       } catch (thrown) {
         if (!(thrown instanceof ConnectionLost)) throw thrown;
       }
+      lost = performance.now() - begun < QUICK_MS ? lost + 1 : 0;
+      if (lost > MAX_LOST) throw unreachable(this.database, client.owner, 'it closes every connection');
+      if (lost > 1) await setTimeout(RETRY_MS * lost);
     }
   }
 

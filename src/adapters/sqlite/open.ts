@@ -50,6 +50,9 @@ export function checkOptions(options: SqliteOptions): void {
   }
 }
 
+/** SQLite's limit is 512, and the longest name beside the database has 13 more. */
+const MAX_PATH_BYTES = 498;
+
 /** Bytes of a file, without opening it. */
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
@@ -67,6 +70,12 @@ function assertNotEmptied(path: string): void {
 /** The database's one true path, in a directory that is there; nothing that the store uses is a symbolic link. */
 export function locate(path: string): string {
   try {
+    const bytes = Buffer.byteLength(resolve(path));
+    if (bytes > MAX_PATH_BYTES)
+      throw new Fault(
+        'STORE_FAILED',
+        `${path} has ${bytes} bytes; SQLite takes paths of at most ${MAX_PATH_BYTES} here.`,
+      );
     const directory = dirname(resolve(path));
     makeDataDirectory(directory);
     const database = join(realpathSync(directory), basename(path));

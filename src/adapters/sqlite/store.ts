@@ -156,7 +156,7 @@ class SharedStore implements SqliteStore {
       if (!('entries' in page)) return yield* page.journal.read(session, next);
       if (page.entries.length > 0) yield page.entries;
       next += page.entries.length;
-      if (!page.more) return;
+      if (!page.more || page.entries.length === 0) return;
     }
   }
 

@@ -197,9 +197,12 @@ verifies('toolbox.store', 'links that another process swaps all the time open no
         execArgv: [],
       });
       const said: string[] = [];
+      // Both ends of the race have to be seen; on a busy machine that takes longer.
+      const returned = (): number => said.filter((text) => text.startsWith('It returned')).length;
+      const refused = (): number => said.filter((text) => REFUSED.test(text)).length;
       try {
         await once(swapper, 'message');
-        for (let i = 0; i < 15; i++) {
+        for (let i = 0; i < 15 || (i < 500 && Math.min(returned(), refused()) <= 10); i++) {
           for (const file of ['dir/secret.txt', 'file.txt', 'dir/secret.txt.owner', 'dir']) {
             said.push(...(await place.tries(file)));
           }
@@ -208,9 +211,8 @@ verifies('toolbox.store', 'links that another process swaps all the time open no
         await ended(swapper);
       }
       expect(said.filter((text) => text.includes(SECRET))).toEqual([]);
-      // Both ends of the race were seen.
-      expect(said.filter((text) => text.startsWith('It returned')).length).toBeGreaterThan(10);
-      expect(said.filter((text) => REFUSED.test(text)).length).toBeGreaterThan(10);
+      expect(returned()).toBeGreaterThan(10);
+      expect(refused()).toBeGreaterThan(10);
     });
   }
 });

@@ -7,15 +7,16 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { Fault } from '../../../journal/errors.js';
 import { digest } from '../../../journal/record.js';
-import { isOurs } from '../files.js';
+import { directoryOf, isOurs } from '../files.js';
 
 /** The systems allow 104 to 108 bytes, the terminating zero included. */
 const MAX_SOCKET_PATH_BYTES = 100;
 const RUNTIME_NAME = /^[0-9a-f]{32}\.sock$/;
 
-/** A name for a database that has no room in a path. */
+/** A name for a database that has no room in a path; another directory in the same place gives another name. */
 function nameOf(database: string): string {
-  return Buffer.from(digest(database), 'base64url').toString('hex').slice(0, 32);
+  const place = `${directoryOf(database)} ${database}`;
+  return Buffer.from(digest(place), 'base64url').toString('hex').slice(0, 32);
 }
 
 /** The address beside a database, if there is room for it. */

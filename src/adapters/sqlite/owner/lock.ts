@@ -4,12 +4,11 @@
  * makes a new owner. On Linux a name in the abstract socket namespace is held beside it, which no file operation can drop.
  */
 import { statSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
 import { Fault } from '../../../journal/errors.js';
-import { digest } from '../../../journal/record.js';
 import { openDriver } from '../driver.js';
 import { faultOf, resultCode } from '../failure.js';
-import { directoryOf, ensureFile } from '../files.js';
+import { ensureFile } from '../files.js';
+import { holdName } from './name.js';
 
 const SQLITE_BUSY = 5;
 
@@ -63,23 +62,4 @@ function lockFile(path: string): OwnerLock | undefined {
 function notOurs(path: string): Fault {
   const message = `${path} is not a lock of ours. Remove it while no process uses the store.`;
   return new Fault('STORE_DAMAGED', message, { path });
-}
-
-const NOTHING: OwnerLock = { release: () => {} };
-
-/** Holds the name of a database among the processes of this machine; undefined if another one has it. */
-async function holdName(database: string): Promise<OwnerLock | undefined> {
-  if (process.platform !== 'linux') return NOTHING;
-  const name = `\0rondo-${process.getuid?.()}-${digest(`${directoryOf(database)} ${database.split('/').at(-1)}`)}`;
-  const server: Server = createServer((socket) => socket.destroy());
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EADDRINUSE') resolve(undefined);
-      else reject(error);
-    });
-    server.listen({ path: name }, () => {
-      server.unref();
-      resolve({ release: () => void server.close() });
-    });
-  });
 }

@@ -11,9 +11,10 @@ import type { Report } from '../check.js';
 import { type ProcessId, type ProcessState, stateOf } from '../owner/process.js';
 import type { OwnerRecord } from '../owner/record.js';
 import { Channel } from './channel.js';
-import { ConnectionLost, fromWire, toWire, type WireError } from './errors.js';
+import { ConnectionLost, fromWire, toWire } from './errors.js';
 import { proveToOwner } from './handshake.js';
 import type { Sink } from './peers.js';
+import { type Incoming, incomingOf } from './requests.js';
 import { Silence } from './silence.js';
 
 /** A session that is held, as the owner is told of it. */
@@ -39,26 +40,14 @@ export interface ClientOptions {
 }
 
 interface Waiting {
+  /** When it was sent, on the clock of the owner's silence. */
+  since?: number;
   resolve(value: unknown): void;
   reject(error: Error): void;
   /** Where the answer of another process goes while it comes. */
   readonly sink?: Sink | undefined;
   /** The owner has passed the request on to another process. */
   passedOn?: boolean;
-}
-
-/** What the owner sends: an answer, a piece of one, who was asked, or a request for this process. */
-interface Incoming {
-  readonly i?: number;
-  readonly ok?: unknown;
-  readonly error?: WireError;
-  readonly piece?: Json;
-  readonly droppable?: boolean;
-  readonly asked?: ProcessId;
-  readonly ack?: boolean;
-  readonly a?: number;
-  readonly session?: string;
-  readonly request?: Json;
 }
 
 function opened(path: string): Promise<Socket> {
@@ -83,6 +72,8 @@ export class Client {
   private count = 0;
   private expected = 0;
   private lost = false;
+  /** Both sides have proved themselves. */
+  private proved = false;
   /** The owner was given up and has not been heard of since: what comes now does not wait for it again. */
   private isSilent = false;
   private failed: ((error: Error) => void) | undefined;
@@ -92,6 +83,7 @@ export class Client {
     this.options = options;
     this.channel = channel;
     this.silence = new Silence({
+      since: () => this.oldest(),
       state: () => stateOf(options.owner),
       report: (state) => options.report(state),
       giveUp: (state) => this.giveUp(state),
@@ -100,23 +92,30 @@ export class Client {
 
   /** Connects and proves itself; rejects if nobody listens there, or somebody else does. */
   static async open(options: ClientOptions): Promise<Client> {
-    const channel = new Channel(await opened(options.owner.socket));
-    const client = new Client(channel, options);
-    client.silence.start();
+    const client = new Client(new Channel(await opened(options.owner.socket)), options);
     try {
-      await Promise.race([proveToOwner(channel, options.owner.secret), client.givenUp()]);
+      await client.prove();
+      const { id, process, held } = options;
+      const { report } = (await client.request('hello', { id, process, held: held() })) as { report: Report };
+      client.report = report;
+      return client;
     } catch (thrown) {
-      client.silence.stop();
-      channel.destroy();
+      client.channel.destroy();
       throw thrown;
     }
-    client.silence.stop();
-    channel.onMessage = (message) => client.receive(message as Incoming);
-    channel.onClose = () => client.lose();
-    const { id, process, held } = options;
-    const { report } = (await client.request('hello', { id, process, held: held() })) as { report: Report };
-    client.report = report;
-    return client;
+  }
+
+  private async prove(): Promise<void> {
+    const { channel, silence } = this;
+    silence.start();
+    try {
+      await Promise.race([proveToOwner(channel, this.owner.secret), this.givenUp()]);
+    } finally {
+      silence.stop();
+    }
+    this.proved = true;
+    channel.onMessage = (message) => this.receive(message);
+    channel.onClose = () => this.lose();
   }
 
   private givenUp(): Promise<never> {
@@ -157,6 +156,13 @@ export class Client {
     this.waiting.set(i, waiting);
     if (this.waiting.size === 1) this.channel.hold(true);
     this.expect(1);
+    waiting.since = this.silence.now;
+  }
+
+  /** When the oldest request was sent that the owner itself has to answer. */
+  private oldest(): number {
+    for (const { since, passedOn } of this.waiting.values()) if (passedOn !== true) return since ?? 0;
+    return 0;
   }
 
   /** Counts what the owner itself has to answer: a long wait for another process is not the owner's silence. */
@@ -176,8 +182,10 @@ export class Client {
     return waiting;
   }
 
-  private receive(message: Incoming): void {
-    this.silence.heard();
+  private receive(received: unknown): void {
+    const message = incomingOf(received);
+    // Whoever sends this does not speak our protocol.
+    if (message === undefined) return void this.channel.destroy();
     this.isSilent = false;
     const { i, a } = message;
     if (a !== undefined) return void this.serve(a, message);
@@ -212,10 +220,10 @@ export class Client {
     // The system closes the socket of a process that is gone; until it has, it is done here.
     if (state === 'gone') return void this.channel.destroy();
     this.isSilent = true;
+    const error = this.options.silent(state);
+    if (!this.proved) return void this.failed?.(error);
     // Its answer says that the owner is back; nothing else is sent until then.
     this.channel.send({ op: 'holdings', i: ++this.count });
-    const error = this.options.silent(state);
-    this.failed?.(error);
     for (const i of [...this.waiting.keys()]) this.settle(i)?.reject(error);
   }
 

@@ -1,7 +1,10 @@
 /**
- * The requests of a client, checked at the door: another process may be of another build, or broken, and what it sends must neither
- * reach a commit that others share nor end the owner.
+ * What comes over the socket, checked at the door: another process may be of another build, or broken, and what it sends must neither
+ * reach a commit that others share nor end the process that receives it.
  */
+import type { Json } from '../../../protocol/json.js';
+import type { ProcessId } from '../owner/process.js';
+import type { WireError } from './errors.js';
 
 export interface Request {
   /** The number under which it is answered; absent for what needs no answer. */
@@ -12,6 +15,20 @@ export interface Request {
 /** An answer of a client to a request that was put to it. */
 export interface AnswerMessage {
   readonly a: number;
+}
+
+/** What the owner sends: an answer, a piece of one, who was asked, or a request for this process. */
+export interface Incoming {
+  readonly i?: number;
+  readonly ok?: unknown;
+  readonly error?: WireError;
+  readonly piece?: Json;
+  readonly droppable?: boolean;
+  readonly asked?: ProcessId;
+  readonly ack?: boolean;
+  readonly a?: number;
+  readonly session?: string;
+  readonly request?: Json;
 }
 
 type Check = (value: unknown) => boolean;
@@ -27,6 +44,7 @@ const isName: Check = (value) => typeof value === 'string' && value.length <= MA
 const isJson: Check = (value) => isShallow(value, MAX_DEPTH);
 const isPairOfTexts: Check = (value) => Array.isArray(value) && value.length === 2 && value.every(isText);
 const isBlobs: Check = (value) => value === undefined || (Array.isArray(value) && value.every(isPairOfTexts));
+const isError: Check = (value) => fits(value, { family: isName, message: isText });
 const isProcess: Check = (value) => fits(value, { pid: isWhole, start: isName });
 const isHeld: Check = (value) =>
   Array.isArray(value) && value.every((held) => fits(held, { session: isName, turn: isName }));
@@ -81,8 +99,26 @@ export function requestOf(message: unknown): Request | undefined {
 export function answerOf(message: unknown): AnswerMessage | undefined {
   if (!isRecord(message) || !isWhole(message.a)) return undefined;
   const { error, ...rest } = message;
-  if (error !== undefined && !fits(error, { family: isName, message: isText })) return undefined;
+  if (error !== undefined && !isError(error)) return undefined;
   return isJson(rest) && (error === undefined || isJson(error)) ? (message as unknown as AnswerMessage) : undefined;
+}
+
+const optional =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
+
+const incoming: Shape = {
+  i: optional(isWhole),
+  error: optional(isError),
+  asked: optional(isProcess),
+  a: optional(isWhole),
+  session: optional(isName),
+};
+
+/** The message as one of the owner; undefined if it is none. */
+export function incomingOf(message: unknown): Incoming | undefined {
+  return fits(message, incoming) ? (message as Incoming) : undefined;
 }
 
 /** False unless a body is what its append says: so many entries as JSON, numbered from `first` on. */

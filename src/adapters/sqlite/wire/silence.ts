@@ -10,6 +10,8 @@ const GIVE_UP_MS = 8500;
 const TICK_MS = 250;
 
 export interface SilenceOptions {
+  /** When the oldest of what is waited for was asked, on the clock of `now`; at the start unless told. */
+  since?(): number;
   /** What the process is doing, as far as the system tells. */
   state(): ProcessState;
   /** It is silent for REPORT_MS and may only be busy. */
@@ -39,6 +41,7 @@ export class ListeningTime {
   stop(): void {
     clearInterval(this.timer);
     this.timer = undefined;
+    this.ms = 0;
   }
 }
 
@@ -51,25 +54,27 @@ export class Silence {
     this.options = options;
   }
 
+  /** The time in which an answer could have been heard since the first one was expected. */
+  get now(): number {
+    return this.time.ms;
+  }
+
   /** An answer is expected. */
   start(): void {
-    this.reported = false;
     this.time.start(() => this.tick());
   }
 
-  /** Something was received. */
-  heard(): void {
-    this.time.ms = 0;
-    this.reported = false;
-  }
-
   stop(): void {
+    this.reported = false;
     this.time.stop();
   }
 
   private tick(): void {
-    const { ms } = this.time;
-    if (ms < REPORT_MS) return;
+    const ms = this.time.ms - (this.options.since?.() ?? 0);
+    if (ms < REPORT_MS) {
+      this.reported = false;
+      return;
+    }
     const state = this.options.state();
     if (state === 'stopped' || state === 'gone' || ms >= GIVE_UP_MS) {
       this.stop();

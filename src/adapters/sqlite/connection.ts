@@ -50,6 +50,7 @@ export function connectTo(path: string, durability: Durability, open: (path: str
       for (const sql of setup(durability)) driver.exec(sql);
       keepLocks(driver);
     } catch (error) {
+      tryToUnlock(driver);
       driver.close();
       throw error;
     }
@@ -59,14 +60,30 @@ export function connectTo(path: string, durability: Durability, open: (path: str
   }
 }
 
+/** Gives the locks back. A libsql connection lives on until its statements are collected, so it must be done by hand. */
+function unlock(driver: Driver): void {
+  driver.exec('PRAGMA locking_mode=NORMAL');
+  driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
+}
+
+/** The same for a connection that is given up: whatever fails, somebody else has the file now. */
+function tryToUnlock(driver: Driver): void {
+  try {
+    unlock(driver);
+  } catch {
+    // The new owner has the file for itself, or the disk fails.
+  }
+}
+
 /** Checkpoints, gives the locks back and closes. */
 export function disconnect(driver: Driver): void {
   try {
-    // A libsql connection lives on until its statements are collected, so the locks must be given back by hand.
-    driver.exec('PRAGMA locking_mode=NORMAL');
-    driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
+    unlock(driver);
     driver.exec('PRAGMA journal_mode=DELETE');
     driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
+  } catch (error) {
+    tryToUnlock(driver);
+    throw error;
   } finally {
     driver.close();
   }
@@ -78,12 +95,7 @@ const abandoned = new Map<string, Driver[]>();
 /** Gives up a connection without another write: it only hands back its locks. It is closed when this process owns the file again. */
 export function abandon(driver: Driver, path: string): void {
   abandoned.set(path, [...(abandoned.get(path) ?? []), driver]);
-  try {
-    driver.exec('PRAGMA locking_mode=NORMAL');
-    driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
-  } catch {
-    // The new owner has the file for itself.
-  }
+  tryToUnlock(driver);
 }
 
 /** Refuses a file system on which SQLite could not keep a WAL. */

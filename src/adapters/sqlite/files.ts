@@ -53,10 +53,8 @@ export function directoryOf(database: string): string {
 
 /** Creates the data directory with mode 0700 if it is absent; refuses one that is a symbolic link. */
 export function makeDataDirectory(directory: string): void {
+  assertDirectory(directory);
   const found = statusOf(directory);
-  if (found?.isSymbolicLink()) {
-    throw refused(directory, 'it is a symbolic link; name the directory that it leads to');
-  }
   if (found !== undefined) {
     // The default data directory is the store's own; another one may hold anything else.
     if (basename(directory) === '.rondo' && (found.mode & 0o077) !== 0 && isOurs(found))
@@ -64,6 +62,11 @@ export function makeDataDirectory(directory: string): void {
     return;
   }
   makeDirectories(directory);
+}
+
+function assertDirectory(directory: string): void {
+  if (!statusOf(directory)?.isSymbolicLink()) return;
+  throw refused(directory, 'it is a symbolic link; name the directory that it leads to');
 }
 
 /** Makes a directory and those above it. Node's own recursion does not end where a file system refuses new directories. */
@@ -80,6 +83,7 @@ function makeDirectories(directory: string): void {
 
 /** Refuses a database of which a file is a link, no file at all or another user's, and takes others' rights to the files away. */
 export function assertFiles(database: string): void {
+  assertDirectory(dirname(database));
   for (const path of storeFilesOf(database)) {
     const found = statusOf(path);
     // A record of the owner that others could have written is not made private: it is not believed.

@@ -10,7 +10,7 @@ import { faultOf } from './failure.js';
 import type { LocalStore } from './local-store.js';
 import { openLocal, type SqliteOptions } from './open.js';
 import { type Candidacy, contend, isUncertain, livingOwner } from './owner/contend.js';
-import type { OwnerLock } from './owner/lock.js';
+import { lockHolder, type OwnerLock } from './owner/lock.js';
 import { type ProcessId, type ProcessState, thisProcess } from './owner/process.js';
 import { type OwnerRecord, readOwner, removeOwner, writeOwner } from './owner/record.js';
 import { ownerFault, ownerSilent, unreachable } from './owner/words.js';
@@ -177,17 +177,21 @@ export class Membership implements LeaseRoute {
         if (owner === undefined || isUncertain(owner)) why = await this.takeOver();
         if (why === undefined) return;
         this.assertOpen();
-        const fault = unreachable(this.database, owner ?? readOwner(this.database), why);
-        if (time.ms > PATIENCE_MS) throw fault;
+        if (time.ms > PATIENCE_MS) throw this.unreached(owner, why);
         if (time.ms > REPORT_MS && !reported) {
           reported = true;
-          this.notify(fault.message);
+          this.notify(this.unreached(owner, why).message);
         }
         await setTimeout(RETRY_MS * (0.5 + Math.random()));
       }
     } finally {
       time.stop();
     }
+  }
+
+  private unreached(owner: OwnerRecord | undefined, why: string): Fault {
+    const { database } = this;
+    return unreachable(database, owner ?? readOwner(database) ?? lockHolder(database), why);
   }
 
   /** Becomes a client of this owner; else the reason why not. */

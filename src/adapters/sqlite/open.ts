@@ -74,7 +74,7 @@ export function locate(path: string): string {
     if (bytes > MAX_PATH_BYTES)
       throw new Fault(
         'STORE_FAILED',
-        `${path} has ${bytes} bytes; SQLite takes paths of at most ${MAX_PATH_BYTES} here.`,
+        `${path} is too long: it has ${bytes} bytes, and SQLite takes ${MAX_PATH_BYTES} here.`,
       );
     const directory = dirname(resolve(path));
     makeDataDirectory(directory);

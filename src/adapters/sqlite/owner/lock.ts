@@ -3,12 +3,13 @@
  * POSIX lock, so code in the same process that opens and closes the file drops it as well; that is why a free lock alone never
  * makes a new owner. On Linux a name in the abstract socket namespace is held beside it, which no file operation can drop.
  */
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { Fault } from '../../../journal/errors.js';
 import { openDriver } from '../driver.js';
 import { faultOf, resultCode } from '../failure.js';
 import { ensureFile } from '../files.js';
 import { holdName } from './name.js';
+import { type ProcessId, processOf } from './process.js';
 
 const SQLITE_BUSY = 5;
 
@@ -34,6 +35,20 @@ export async function takeLock(database: string): Promise<OwnerLock | undefined>
       file.release();
     },
   };
+}
+
+/** The process that has the lock of a database, where the system tells. */
+export function lockHolder(database: string): ProcessId | undefined {
+  try {
+    const { ino } = statSync(`${database}.lock`);
+    const line = readFileSync('/proc/locks', 'latin1')
+      .split('\n')
+      .find((entry) => entry.includes(`:${ino} `));
+    const pid = Number(line?.trim().split(/\s+/)[4]);
+    return pid > 0 ? processOf(pid) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function lockFile(path: string): OwnerLock | undefined {

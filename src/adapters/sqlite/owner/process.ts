@@ -62,10 +62,13 @@ let own: ProcessId | undefined;
 
 /** The identity of this process. */
 export function thisProcess(): ProcessId {
-  if (own?.pid !== process.pid) {
-    own = { pid: process.pid, start: [...surroundings(), statusOf(process.pid)?.started ?? ''].join(' ') };
-  }
+  if (own?.pid !== process.pid) own = processOf(process.pid);
   return own;
+}
+
+/** The identity of the process that has this pid now. */
+export function processOf(pid: number): ProcessId {
+  return { pid, start: [...surroundings(), statusOf(pid)?.started ?? ''].join(' ') };
 }
 
 /** What became of a process; a zombie has ended. */

@@ -1,10 +1,12 @@
-/** Who can keep the name of a database from its owner: another process of the same user, and nobody else. */
+/** The lock and the name of a database: who has them, and who can keep them from an owner. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, expect, onTestFinished } from 'vitest';
 import { verifies } from '../../../../spec/verifies.js';
 import { cleanUp, freshFile } from '../fixtures/stage.mjs';
+import { lockHolder, takeLock } from './lock.js';
 import { holdName, nameOf } from './name.js';
+import { thisProcess } from './process.js';
 
 afterAll(cleanUp);
 
@@ -34,4 +36,14 @@ verifies('sqlite.owner', 'a name that another user took keeps nobody out', async
   const file = freshFile();
   await heldElsewhere(nameOf(file), 65534);
   expect(await holdName(file)).toBeDefined();
+});
+
+verifies('sqlite.silence', 'the process that has the lock is known before it leaves a record', async (context) => {
+  context.skip(!isLinux, 'needs Linux');
+  const file = freshFile();
+  expect(lockHolder(file)).toBeUndefined();
+  const lock = await takeLock(file);
+  expect(lockHolder(file)).toEqual(thisProcess());
+  lock?.release();
+  expect(lockHolder(file)).toBeUndefined();
 });

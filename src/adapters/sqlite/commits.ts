@@ -11,7 +11,7 @@ import { faultOf } from './failure.js';
 import type { Presence } from './presence.js';
 import type { Writes } from './writes.js';
 
-interface Queued {
+export interface Queued {
   /** Does it inside the transaction; what comes back acknowledges it. */
   perform(): () => void;
   /** It is one statement, which SQLite commits by itself when nothing rides with it. */
@@ -46,6 +46,8 @@ export interface CommitsOptions {
   readonly presence: Presence;
   /** Called after a failure that says that the file is not this process's any more. */
   readonly lost: () => void;
+  /** Called when all of a commit was acknowledged, before anybody goes on with it. */
+  readonly acknowledged: () => void;
 }
 
 /**
@@ -69,6 +71,7 @@ export class Commits {
   readonly #now: () => number;
   readonly #presence: Presence;
   readonly #lost: () => void;
+  readonly #acknowledged: () => void;
   readonly #begin: Statement;
   readonly #end: Statement;
   readonly #stats = { commits: 0, operations: 0, refused: 0, checkpoints: 0, compactions: 0 };
@@ -80,7 +83,7 @@ export class Commits {
   #commit: number;
   #stopped: Fault | undefined;
 
-  constructor({ driver, path, writes, anchor, now, commit, presence, lost }: CommitsOptions) {
+  constructor({ driver, path, writes, anchor, now, commit, presence, lost, acknowledged }: CommitsOptions) {
     this.#driver = driver;
     this.#path = path;
     this.#writes = writes;
@@ -89,6 +92,7 @@ export class Commits {
     this.#commit = commit;
     this.#presence = presence;
     this.#lost = lost;
+    this.#acknowledged = acknowledged;
     this.#begin = driver.prepare('BEGIN IMMEDIATE');
     this.#end = driver.prepare('COMMIT');
   }
@@ -113,11 +117,17 @@ export class Commits {
         const value = operation();
         return () => resolve(value);
       };
-      this.#queue.push({ perform, reject, single });
-      if (this.#scheduled) return;
-      this.#scheduled = true;
-      setImmediate(() => this.flush());
+      this.enqueue({ perform, reject, single });
     });
+  }
+
+  /** The same for a caller that has no use for a promise. */
+  enqueue(queued: Queued): void {
+    if (this.#stopped !== undefined) return queued.reject(this.#stopped);
+    this.#queue.push(queued);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => this.flush());
   }
 
   /** Lets a large value ride with the next commit, which every later append is in or after. */
@@ -149,6 +159,7 @@ export class Commits {
       if (anchored === undefined) acks[index]?.();
       else reject(anchored);
     }
+    this.#acknowledged();
     this.#maintain();
   }
 

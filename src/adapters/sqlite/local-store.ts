@@ -47,6 +47,8 @@ export class LocalStore {
   readonly report: Report;
   /** Called when the file is found not to be this process's any more. */
   onLost: () => void = () => {};
+  /** Called when all of a commit was acknowledged, before the sessions of this process go on. */
+  onAcknowledged: () => void = () => {};
   readonly #path: string;
   readonly #driver: Driver;
   readonly #anchor: Anchor;
@@ -71,7 +73,8 @@ export class LocalStore {
     this.#presence = new Presence(path);
     const { writes, presence } = { writes: this.#writes, presence: this.#presence };
     const lost = (): void => this.onLost();
-    this.#commits = new Commits({ driver, path, writes, anchor, now, commit, presence, lost });
+    const acknowledged = (): void => this.onAcknowledged();
+    this.#commits = new Commits({ driver, path, writes, anchor, now, commit, presence, lost, acknowledged });
     this.journal = this.#journal();
     this.blobs = this.#blobs(new BlobRows(driver));
     this.snapshots = this.#snapshots(new SnapshotRows(driver));
@@ -103,10 +106,17 @@ export class LocalStore {
 
   /** Writes an append whose entries are JSON text already. Judged inside the commit: this is the hot path. */
   append(draft: Draft): Promise<void> {
-    return this.#commits.push(() => {
+    return new Promise((resolve, reject) => this.enqueue(draft, resolve, reject));
+  }
+
+  /** The same for a client of the owner: it needs no promise, and each would cost it microseconds. */
+  enqueue(draft: Draft, acknowledge: () => void, reject: (fault: Fault) => void): void {
+    const perform = (): (() => void) => {
       this.#writable(draft.session);
       this.#writes.append(draft);
-    }, true);
+      return acknowledge;
+    };
+    this.#commits.enqueue({ perform, reject, single: true });
   }
 
   /** This process listens from now on, or no longer. */

@@ -150,6 +150,7 @@ class HolderWatch {
   begin(process: ProcessId): void {
     this.asked = process;
     this.silence ??= new Silence({
+      since: () => 0,
       state: () => stateOf(process),
       report: (state: ProcessState) => this.notify(holderSilent(process, state)),
       giveUp: (state: ProcessState) => this.reject(holderFault(process, state)),

@@ -14,6 +14,7 @@ import type { LocalStore } from './local-store.js';
 import { Membership } from './membership.js';
 import { checkOptions, locate, type SqliteOptions } from './open.js';
 import { PendingBlobs } from './pending-blobs.js';
+import { ConnectionLost } from './wire/errors.js';
 
 /** The process that owns a store. */
 export interface Owner {
@@ -109,7 +110,9 @@ class SharedStore implements SqliteStore {
         const { local } = members;
         // The hot path of the owner: no promise more than the store's own.
         if (local !== undefined && this.#pending.isEmpty) return local.journal.append(batch);
-        return this.#append(batch);
+        const { client } = members;
+        if (client === undefined || !this.#pending.isEmpty) return this.#append(batch);
+        return client.append(draftOf(batch)).catch((thrown) => this.#again(thrown, batch));
       },
       read: (session, from) => members.local?.journal.read(session, from) ?? this.#read(session, from),
       list: () =>
@@ -125,6 +128,12 @@ class SharedStore implements SqliteStore {
     };
   }
 
+  /** Appends once more what was under way when the owner went. */
+  #again(thrown: unknown, batch: Parameters<Journal['append']>[0]): Promise<void> {
+    if (thrown instanceof ConnectionLost) return this.#append(batch);
+    throw thrown;
+  }
+
   /** The large values that the entries name travel with them: an owner that dies before its commit loses both or neither. */
   async #append(batch: Parameters<Journal['append']>[0]): Promise<void> {
     const draft = draftOf(batch);
@@ -137,7 +146,7 @@ class SharedStore implements SqliteStore {
           await store.append(draft);
         },
         async (client) => {
-          await client.request('append', blobs.length === 0 ? draft : { ...draft, blobs });
+          await client.append(draft, blobs.length === 0 ? undefined : blobs);
         },
       );
     } finally {

@@ -5,6 +5,7 @@
  */
 import { connect, type Socket } from 'node:net';
 import { Fault } from '../../../journal/errors.js';
+import type { Draft } from '../../../journal/record.js';
 import type { Reply } from '../../../journal/store.js';
 import type { Json } from '../../../protocol/json.js';
 import type { Report } from '../check.js';
@@ -70,7 +71,6 @@ export class Client {
   private readonly silence: Silence;
   private readonly waiting = new Map<number, Waiting>();
   private count = 0;
-  private expected = 0;
   private lost = false;
   /** Both sides have proved themselves. */
   private proved = false;
@@ -125,7 +125,19 @@ export class Client {
   }
 
   request(op: string, args: object): Promise<unknown> {
-    return new Promise((resolve, reject) => this.post({ ...args, op }, { resolve, reject }));
+    return new Promise((resolve, reject) => {
+      this.post({ resolve, reject }, (i) => this.channel.send({ i, op, ...args }));
+    });
+  }
+
+  /** An append with the large values that its entries name. */
+  append(draft: Draft, blobs?: readonly (readonly [string, string])[]): Promise<void> {
+    const { session, fence, first, count, body } = draft;
+    return new Promise((resolve, reject) => {
+      this.post({ resolve: resolve as Waiting['resolve'], reject }, (i) =>
+        this.channel.sendWithBody({ i, op: 'append', session, fence, first, count, blobs }, body),
+      );
+    });
   }
 
   /** Sends something that is not answered. */
@@ -136,7 +148,8 @@ export class Client {
   /** Asks the process that holds a session. */
   ask(session: string, request: Json, sink: Sink): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      this.post({ op: 'ask', session, request }, { resolve: resolve as Waiting['resolve'], reject, sink });
+      const waiting = { resolve: resolve as Waiting['resolve'], reject, sink };
+      this.post(waiting, (i) => this.channel.send({ i, op: 'ask', session, request }));
     });
   }
 
@@ -148,35 +161,32 @@ export class Client {
     this.channel.end();
   }
 
-  private post(message: object, waiting: Waiting): void {
+  /** Sends a request under a number of its own; `send` returns false if it is too large. */
+  private post(waiting: Waiting, send: (i: number) => boolean): void {
     if (this.isSilent) return void waiting.reject(this.options.silent(stateOf(this.owner)));
     if (this.lost) return void waiting.reject(new ConnectionLost('The connection to the owner was closed.'));
     const i = ++this.count;
-    if (!this.channel.send({ ...message, i })) return void waiting.reject(tooLarge());
+    if (!send(i)) return void waiting.reject(tooLarge());
     this.waiting.set(i, waiting);
     if (this.waiting.size === 1) this.channel.hold(true);
-    this.expect(1);
+    this.silence.start();
     waiting.since = this.silence.now;
   }
 
-  /** When the oldest request was sent that the owner itself has to answer. */
-  private oldest(): number {
+  /**
+   * When the oldest request was sent that the owner itself has to answer; undefined if there is none. A long wait for another process is
+   * not the owner's silence.
+   */
+  private oldest(): number | undefined {
+    if (!this.proved) return 0;
     for (const { since, passedOn } of this.waiting.values()) if (passedOn !== true) return since ?? 0;
-    return 0;
-  }
-
-  /** Counts what the owner itself has to answer: a long wait for another process is not the owner's silence. */
-  private expect(more: 1 | -1): void {
-    this.expected += more;
-    if (this.expected === 0) this.silence.stop();
-    else if (more === 1) this.silence.start();
+    return undefined;
   }
 
   /** Takes a request off those that wait. */
   private settle(i: number): Waiting | undefined {
     const waiting = this.waiting.get(i);
     if (waiting === undefined) return undefined;
-    if (waiting.passedOn !== true) this.expect(-1);
     this.waiting.delete(i);
     if (this.waiting.size === 0) this.channel.hold(false);
     return waiting;
@@ -202,7 +212,6 @@ export class Client {
     else if (piece !== undefined) waiting.sink.piece(piece, droppable);
     if (asked === undefined || waiting.passedOn === true) return;
     waiting.passedOn = true;
-    this.expect(-1);
     waiting.sink.asked(asked);
   }
 

@@ -8,7 +8,6 @@ import { chmodSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Fault } from '../../../journal/errors.js';
-import type { Draft } from '../../../journal/record.js';
 import type { Snapshot } from '../../../journal/store.js';
 import type { Json } from '../../../protocol/json.js';
 import type { Report } from '../check.js';
@@ -20,7 +19,7 @@ import type { HeldSession } from './client.js';
 import { toWire } from './errors.js';
 import { proveToClient } from './handshake.js';
 import type { Peer, Peers } from './peers.js';
-import { answerOf, isBody, type Request, requestOf } from './requests.js';
+import { type AppendRequest, answerOf, appendOf, isBody, type Request, requestOf } from './requests.js';
 
 /** Faults of an owner that is leaving. */
 const LEAVING: ReadonlySet<string> = new Set(['STORE_CLOSED', 'OWNERSHIP_LOST', 'STORE_MISSING']);
@@ -45,16 +44,14 @@ async function readPage(store: LocalStore, { session, from }: InSession & { from
   return { entries: [], more: false };
 }
 
-async function append(store: LocalStore, request: Draft & { blobs?: readonly [string, string][] }): Promise<void> {
-  const { session, fence, first, count, body, blobs = [] } = request;
-  if (!isBody(body, first, count)) throw new TypeError('The body of an append is not what the append says.');
+async function append(store: LocalStore, request: AppendRequest): Promise<void> {
+  const { session, blobs = [] } = request;
   for (const [digest, text] of blobs) await store.blobs.put(session, digest, text);
-  await store.append({ session, fence, first, count, body });
+  await store.append(request);
 }
 
 const operations = new Map<string, Operation>(
   Object.entries({
-    append,
     read: readPage,
     claim: (store: LocalStore, { session }: InSession) => store.journal.claim(session),
     list: (store: LocalStore) => store.journal.list(),
@@ -83,6 +80,10 @@ export class StoreServer {
 
   private constructor(parts: ServerParts) {
     this.parts = parts;
+    // The clients go on while the sessions of this process do, and what both write next is in the same commit.
+    parts.store.onAcknowledged = () => {
+      for (const channel of this.channels) channel.flush();
+    };
     this.server = createServer((socket) => {
       socket.unref();
       void this.welcome(new Channel(socket));
@@ -162,12 +163,32 @@ class Served {
 
   /** What is no request ends the connection: whoever sends it does not speak our protocol. */
   receive(message: unknown): void {
+    const append = appendOf(message);
+    if (append !== undefined && this.peer !== undefined) return this.append(append);
     const answer = answerOf(message);
     if (answer !== undefined) return void this.peer?.receive(answer.a, answer as object);
     const request = requestOf(message);
     const work = request === undefined ? undefined : this.perform(request);
     if (request === undefined || work === undefined) return void this.channel.destroy();
-    const { i } = request;
+    this.answer(request, work);
+  }
+
+  /** The hot path: an append without large values goes straight to the group commit, and its acknowledgement straight back. */
+  private append(request: AppendRequest): void {
+    const { i, first, count, body, blobs } = request;
+    const { store } = this.parts;
+    if (!isBody(body, first, count)) this.fail(i, new TypeError('The body of an append is not what the append says.'));
+    else if (blobs !== undefined) this.answer(request, append(store, request));
+    else {
+      store.enqueue(
+        request,
+        () => this.channel.acknowledge(i),
+        (fault) => this.fail(i, fault),
+      );
+    }
+  }
+
+  private answer({ i }: Request, work: Promise<unknown>): void {
     if (i === undefined) return void work.catch(() => undefined);
     work.then(
       (value) => {

@@ -10,8 +10,8 @@ const GIVE_UP_MS = 8500;
 const TICK_MS = 250;
 
 export interface SilenceOptions {
-  /** When the oldest of what is waited for was asked, on the clock of `now`; at the start unless told. */
-  since?(): number;
+  /** When the oldest of what is waited for was asked, on the clock of `now`; undefined if nothing is any more. */
+  since(): number | undefined;
   /** What the process is doing, as far as the system tells. */
   state(): ProcessState;
   /** It is silent for REPORT_MS and may only be busy. */
@@ -35,7 +35,7 @@ export class ListeningTime {
       this.ms += Math.min(now - this.last, 2 * TICK_MS);
       this.last = now;
       tick();
-    }, TICK_MS);
+    }, TICK_MS).unref();
   }
 
   stop(): void {
@@ -59,7 +59,7 @@ export class Silence {
     return this.time.ms;
   }
 
-  /** An answer is expected. */
+  /** An answer is expected. The clock stops by itself when none is any more. */
   start(): void {
     this.time.start(() => this.tick());
   }
@@ -70,7 +70,9 @@ export class Silence {
   }
 
   private tick(): void {
-    const ms = this.time.ms - (this.options.since?.() ?? 0);
+    const since = this.options.since();
+    if (since === undefined) return this.stop();
+    const ms = this.time.ms - since;
     if (ms < REPORT_MS) {
       this.reported = false;
       return;

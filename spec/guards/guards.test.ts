@@ -385,9 +385,9 @@ const guards: readonly Guard<Library>[] = [
   guard(
     'kernel.ack',
     'something is acknowledged that was not synced, or a failed sync is tried again',
-    'adapters/sqlite/commits.ts',
-    'return () => resolve(value);',
-    'resolve(value);\n        return () => {};',
+    'adapters/sqlite/local-store.ts',
+    'return acknowledge;',
+    'acknowledge();\n      return () => {};',
   ),
   guard(
     'sqlite.failure',

@@ -46,6 +46,12 @@ export function storeFilesOf(path: string): readonly string[] {
   return SUFFIXES.map((suffix) => `${path}${suffix}`);
 }
 
+/** The path of the database that a file of this name lies beside; undefined for any other name. */
+export function databaseOf(path: string): string | undefined {
+  const suffix = SUFFIXES.find((end) => end !== '' && path.endsWith(end));
+  return suffix === undefined ? undefined : path.slice(0, -suffix.length);
+}
+
 /** True for a `.rondo` directory and all that is in it. */
 export function isInDataDirectory(realPath: string): boolean {
   return normalized(realPath).split('/').includes(DATA_DIRECTORY);

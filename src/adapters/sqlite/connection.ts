@@ -68,10 +68,12 @@ function unlock(driver: Driver): void {
 
 /** The same for a connection that is given up: whatever fails, somebody else has the file now. */
 function tryToUnlock(driver: Driver): void {
-  try {
-    unlock(driver);
-  } catch {
-    // The new owner has the file for itself, or the disk fails.
+  for (const attempt of [() => driver.exec('ROLLBACK'), () => unlock(driver)]) {
+    try {
+      attempt();
+    } catch {
+      // No transaction was open; the new owner has the file for itself; or the disk fails.
+    }
   }
 }
 

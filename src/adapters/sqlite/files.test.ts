@@ -197,6 +197,13 @@ function superJournal(name: string): Buffer {
   return Buffer.concat([magic, Buffer.alloc(504), Buffer.alloc(4), text, numbers, magic]);
 }
 
+verifies('sqlite.files', 'a file beside a database is not opened as a database of its own', async () => {
+  const file = freshFile();
+  await (await openSqlite(file)).close();
+  expect((await faultOf(openSqlite(`${file}.lock`))).message).toContain(`it belongs to ${file}`);
+  await (await openSqlite(file)).close();
+});
+
 verifies('sqlite.files', 'an anchor without end is reported, and not read', async () => {
   const file = freshFile();
   await (await openSqlite(file)).close();

@@ -17,7 +17,7 @@ import {
 } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { Fault } from '../../journal/errors.js';
-import { storeFilesOf } from '../../journal/store-files.js';
+import { databaseOf, storeFilesOf } from '../../journal/store-files.js';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_WRONLY, O_APPEND } = constants;
 /** Windows has no such flag, and no links that a clone could bring. */
@@ -84,6 +84,8 @@ function makeDirectories(directory: string): void {
 /** Refuses a database of which a file is a link, no file at all or another user's, and takes others' rights to the files away. */
 export function assertFiles(database: string): void {
   assertDirectory(dirname(database));
+  const other = databaseOf(database);
+  if (other !== undefined && statusOf(other) !== undefined) throw refused(database, `it belongs to ${other}`);
   for (const path of storeFilesOf(database)) {
     const found = statusOf(path);
     // A record of the owner that others could have written is not made private: it is not believed.

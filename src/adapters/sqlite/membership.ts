@@ -257,7 +257,9 @@ export class Membership implements LeaseRoute {
   }
 
   private async own({ lock, record }: Candidacy, file: string): Promise<void> {
-    const store = openLocal(this.database, this.options);
+    // Who takes over has used the store until now, and the others wait: what was written long ago is not read again.
+    const options: SqliteOptions = this.known === undefined ? this.options : { check: 'heads', ...this.options };
+    const store = openLocal(this.database, options);
     try {
       const { id, member } = this.leases;
       const register = {

@@ -10,8 +10,9 @@ import type { Channel } from './channel.js';
 import type { HeldSession } from './client.js';
 import { fromWire, type WireError } from './errors.js';
 
-/** How long a process that lives may take to come back before its leases are free. */
+/** How long a process that lives may take to come back before its leases are free; one that is stopped will not come soon. */
 const RETURN_MS = 3000;
+const STOPPED_MS = 1000;
 const POLL_MS = 20;
 
 /** Receives the answer of another process: who was asked, that it has the request, and pieces. */
@@ -58,13 +59,21 @@ export class Peers {
   }
 
   private async settle(): Promise<void> {
-    for (const until = performance.now() + RETURN_MS; this.expected.size > 0 && performance.now() < until; ) {
+    const begun = performance.now();
+    for (let ms = 0; this.expected.size > 0 && ms < RETURN_MS; ms = performance.now() - begun) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-      for (const [id, process] of this.expected) if (stateOf(process) === 'gone') this.expected.delete(id);
+      for (const [id, process] of this.expected) {
+        const state = stateOf(process);
+        if (state === 'gone' || (state === 'stopped' && ms > STOPPED_MS)) this.forget(id);
+      }
     }
-    for (const id of this.expected.keys()) this.register.remove(id);
-    this.expected.clear();
+    for (const id of this.expected.keys()) this.forget(id);
     this.settling = undefined;
+  }
+
+  private forget(id: string): void {
+    this.register.remove(id);
+    this.expected.delete(id);
   }
 
   /** A client has connected, for the first time or again, and says what it holds. */

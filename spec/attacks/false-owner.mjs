@@ -1,0 +1,280 @@
+// Something that listens in place of the owner, without the secret or with it: the client learns that it is no owner, or is told in
+// time that it does not answer; it neither tells the secret nor crashes nor waits for ever.
+
+import { readFileSync } from 'node:fs';
+import { Broken, expect, expectFault, LONGEST_MS, sleep } from './stage.mjs';
+import { falseOwner, proofOf, proveAsOwner, startOf } from './wire.mjs';
+
+const N = '00112233445566778899aabbccddeeff';
+const SOON = { pid: process.pid, start: startOf(process.pid) };
+
+/** What is said before any proof. */
+const greetings = {
+  mute: () => {},
+  'hangs-up': (wire) => wire.socket.destroy(),
+  'half-closes': (wire) => wire.socket.end(),
+  'no-json': (wire) => wire.send('hello\n'),
+  null: (wire) => wire.send('null\n'),
+  array: (wire) => wire.send('[]\n'),
+  number: (wire) => wire.send('1\n'),
+  'half-a-line': (wire) => wire.send('{"rondo":1,"non'),
+  'line-10MB': (wire) => wire.send(`${'x'.repeat(10 << 20)}\n`),
+  'no-line-10MB': (wire) => wire.send('x'.repeat(10 << 20)),
+  'many-lines': (wire) => wire.send('{}\n'.repeat(10_000)),
+  'bytes-ff': (wire) => wire.send(Buffer.alloc(3000, 0xff)),
+  'deep-json': (wire) => wire.send(`${'['.repeat(900)}\n`),
+  'byte-by-byte': async (wire) => {
+    for (const byte of `{"rondo":1,"nonce":"${N}"   `) {
+      wire.send(byte);
+      await sleep(400);
+    }
+  },
+  'no-nonce': (wire) => wire.send({ rondo: 1 }),
+  'nonce-short': (wire) => wire.send({ rondo: 1, nonce: 'ab' }),
+  'nonce-list': (wire) => wire.send({ rondo: 1, nonce: [N] }),
+  'nonce-number': (wire) => wire.send({ rondo: 1, nonce: 5 }),
+  'nonce-newline': (wire) => wire.send({ rondo: 1, nonce: `${N}\n` }),
+  'nonce-upper': (wire) => wire.send({ rondo: 1, nonce: N.toUpperCase() }),
+  http: (wire) => wire.send('HTTP/1.1 400 Bad Request\r\n\r\n'),
+};
+for (const [name, version] of Object.entries({
+  zero: 0,
+  two: 2,
+  text: '1',
+  null: null,
+  list: [1],
+  object: { toString: '1' },
+  long: 'x'.repeat(900),
+})) {
+  greetings[`version-${name}`] = (wire) => wire.send({ rondo: version, nonce: N });
+}
+
+/** What is said in place of the owner's proof. Each is given what the client sent. */
+const proofs = {
+  mute: () => {},
+  'hangs-up': (wire) => wire.socket.destroy(),
+  zero: (wire) => wire.send({ proof: '0'.repeat(64) }),
+  empty: (wire) => wire.send({ proof: '' }),
+  wide: (wire) => wire.send({ proof: 'é'.repeat(64) }),
+  list: (wire) => wire.send({ proof: ['x'] }),
+  missing: (wire) => wire.send({}),
+  null: (wire) => wire.send('null\n'),
+  reflected: (wire, { proof }) => wire.send({ proof }),
+  'nonce-as-proof': (wire, { nonce: theirs }) => wire.send({ proof: theirs + theirs }),
+  'of-other-secret': (wire, { nonce: theirs }) => wire.send({ proof: proofOf('00'.repeat(32), 'owner', N, theirs) }),
+  'of-empty-secret': (wire, { nonce: theirs }) => wire.send({ proof: proofOf('', 'owner', N, theirs) }),
+  'second-greeting': (wire) => wire.send({ rondo: 1, nonce: N }),
+  'hello-answered': (wire) => wire.send('{"i":1,"ok":{"report":{"damage":[]}}}\n'),
+  'request-at-once': (wire) => wire.send('{"a":1,"session":"x","request":{}}\n'),
+  'cut-proof': (wire, _, secret, theirs) => wire.send({ proof: proofOf(secret, 'owner', N, theirs).slice(0, 63) }),
+  'client-proof': (wire, _, secret, theirs) => wire.send({ proof: proofOf(secret, 'client', N, theirs) }),
+  'swapped-proof': (wire, _, secret, theirs) => wire.send({ proof: proofOf(secret, 'owner', theirs, N) }),
+  'proof-of-the-last': (() => {
+    let last;
+    return (wire, _, secret, theirs) => {
+      wire.send({ proof: last ?? '0'.repeat(64) });
+      last = proofOf(secret, 'owner', N, theirs);
+    };
+  })(),
+};
+
+/** It is no owner: the client says so in time, names the pid, and has told nothing but a nonce and a proof. */
+async function unproved(stage, behave) {
+  const { path } = stage;
+  const owner = await falseOwner(path, behave);
+  stage.atEnd(owner.close);
+  const actor = await stage.actor();
+  const at = Date.now();
+  const answer = await actor.do('open', { path });
+  expectFault(answer, ['STORE_OWNED']);
+  expect(answer.fault.message.includes(String(process.pid)), 'the pid of the listener', answer.fault.message);
+  expect(Date.now() - at < LONGEST_MS, 'an answer in time', Date.now() - at);
+  for (const { said } of owner.wires) {
+    expect(!said.includes(owner.secret), 'the secret not to be sent', said);
+    const keys = said
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => Object.keys(JSON.parse(line)).join(','));
+    expect(
+      keys.every((key) => key === 'nonce,proof'),
+      'a nonce and a proof and nothing else',
+      said,
+    );
+  }
+  expect(owner.wires.length < 1500, 'no flood of connections', owner.wires.length);
+}
+
+const readRecord = (path) => readFileSync(`${path}.owner`, 'utf8');
+
+/** What a hostile owner answers to the hello. */
+const hellos = {
+  mute: () => {},
+  'ok-null': (wire) => wire.send({ i: 1, ok: null }),
+  'ok-number': (wire) => wire.send({ i: 1, ok: 5 }),
+  'no-report': (wire) => wire.send({ i: 1, ok: {} }),
+  'error-null': (wire) => wire.send({ i: 1, error: null }),
+  'error-empty': (wire) => wire.send({ i: 1, error: {} }),
+  'error-code': (wire) => wire.send({ i: 1, error: { family: 'fault', code: 'constructor', message: 'x' } }),
+  'error-number': (wire) => wire.send({ i: 1, error: 5 }),
+  'error-message-object': (wire) => wire.send({ i: 1, error: { family: 'fault', code: 'STORE_FULL', message: {} } }),
+  'other-number': (wire) => wire.send({ i: 99, ok: { report: { damage: [] } } }),
+  null: (wire) => wire.send('null\n'),
+  'hangs-up': (wire) => wire.socket.destroy(),
+  'no-json': (wire) => wire.send('x\n'),
+  heartbeat: (wire) => beat(wire, {}),
+  'piece-first': (wire) => wire.send('{"i":1,"piece":1}\n{"i":1,"asked":null}\n{"i":1,"ack":true}\n'),
+};
+
+/** Something is said all the time that answers nothing. */
+async function beat(wire, message) {
+  while (!wire.ended) {
+    wire.send(message);
+    await sleep(500);
+  }
+}
+
+/** The client ends its opening in time, whatever comes of it. */
+async function hostileHello(stage, behave) {
+  const { path } = stage;
+  let secret = '';
+  const owner = await falseOwner(path, async (wire) => {
+    await proveAsOwner(wire, secret);
+    await wire.next(20_000);
+    await behave(wire);
+  });
+  ({ secret } = owner);
+  stage.atEnd(owner.close);
+  const actor = await stage.actor();
+  const answer = await actor.do('open', { path });
+  if (answer.ok === undefined) expectFault(answer, ['STORE_OWNED', 'STORE_FAILED', 'STORE_FULL']);
+  const open = owner.wires.filter(({ ended }) => !ended).length;
+  expect(open <= 1, 'connections that are of no use to be closed', `${open} are open`);
+}
+
+/** What a hostile owner answers to an operation: for each of them what is said, and the operation that is asked for. */
+const answers = {
+  'claim-null': ['claim', () => ({ ok: null })],
+  'claim-text': ['claim', () => ({ ok: 'x' })],
+  'list-null': ['list', () => ({ ok: null })],
+  'list-object': ['list', () => ({ ok: {} })],
+  'values-null': ['values', () => ({ ok: null })],
+  'values-endless': ['values', () => ({ ok: { entries: [], more: true } })],
+  'values-entries-null': ['values', () => ({ ok: { entries: null, more: false } })],
+  'load-number': ['load', () => ({ ok: 5 })],
+  'holdings-null': ['holdings', () => ({ ok: null })],
+  'error-null': ['list', () => ({ error: null })],
+  'error-empty': ['list', () => ({ error: {} })],
+  'error-deep': [
+    'list',
+    () => ({
+      error: {
+        family: 'fault',
+        code: 'STORE_FULL',
+        message: 'x',
+        data: JSON.parse('['.repeat(2000) + ']'.repeat(2000)),
+      },
+    }),
+  ],
+  'error-proto': ['list', () => ({ error: { family: 'fault', code: '__proto__', message: 'x' } })],
+  'nothing-at-all': ['list', () => ({})],
+  'wrong-number': ['list', (i) => ({ i: i + 1000, ok: [] })],
+  'number-as-text': ['list', (i) => ({ i: String(i), ok: [] })],
+  'asked-null': ['ask', () => ({ asked: null })],
+  'asked-empty': ['ask', () => ({ asked: {} })],
+  'asked-text': ['ask', () => ({ asked: { pid: 'x', start: 5 } })],
+  'asked-self-then-ack': ['ask', () => [{ asked: SOON }, { ack: true }, { ok: { status: 'answered', value: 1 } }]],
+  'asked-null-ack': ['ask', () => [{ asked: null }, { ack: true }]],
+  'asked-empty-ack': ['ask', () => [{ asked: {} }, { ack: true }]],
+  'asked-pid-only-ack': ['ask', () => [{ asked: { pid: 1 } }, { ack: true }]],
+  'ack-first': ['ask', () => [{ ack: true }, { ok: { status: 'nobody' } }]],
+  'reply-null': ['ask', () => ({ ok: null })],
+  'reply-number': ['ask', () => ({ ok: 5 })],
+  twice: ['list', () => [{ ok: [] }, { ok: [] }, { error: { family: 'fault', code: 'STORE_FULL', message: 'x' } }]],
+  'hangs-up': ['list', (_, wire) => wire.socket.destroy()],
+  mute: ['list', () => []],
+  heartbeat: ['list', (_, wire) => void beat(wire, { i: 12_345, ok: 1 })],
+};
+
+/** An honest opening, then a hostile answer: the operation ends in time, and the process lives on. */
+async function hostileAnswer(stage, [op, say]) {
+  const { path } = stage;
+  let secret = '';
+  const owner = await falseOwner(path, async (wire) => {
+    await proveAsOwner(wire, secret);
+    for (let message = await wire.next(60_000); message !== undefined; message = await wire.next(60_000)) {
+      const { i } = message;
+      if (message.op === 'hello') wire.send({ i, ok: { report: { checked: 'heads', damage: [] } } });
+      else if (i !== undefined) for (const one of [say(i, wire) ?? []].flat()) wire.send({ i, ...one });
+    }
+  });
+  ({ secret } = owner);
+  stage.atEnd(owner.close);
+  const actor = await stage.actor();
+  await actor.must('open', { path });
+  const answer = await actor
+    .do(op, { session: 'a' }, 11_500)
+    .catch((thrown) => ({ late: thrown instanceof Broken ? thrown.message : thrown }));
+  await sleep(700);
+  expect(actor.crash === undefined && !actor.ended, 'the client to live on', actor.crash ?? answer);
+  if (op !== 'ask') expect(answer.late === undefined, 'an answer in time', answer.late);
+}
+
+/** Requests of other processes that a hostile owner makes up. */
+const demands = {
+  'no-session': { a: 1 },
+  'session-number': { a: 1, session: 5, request: {} },
+  'a-text': { a: 'x', session: 'h', request: {} },
+  'a-null': { a: null, session: 'h', request: {} },
+  'a-object': { a: { x: 1 }, session: 'h', request: {} },
+  'request-null': { a: 1, session: 'h', request: null },
+  'request-deep': { a: 1, session: 'h', request: JSON.parse('['.repeat(2000) + ']'.repeat(2000)) },
+  'not-held': { a: 1, session: 'never', request: {} },
+};
+
+async function hostileDemand(stage, message) {
+  const { path } = stage;
+  let secret = '';
+  const owner = await falseOwner(path, async (wire) => {
+    await proveAsOwner(wire, secret);
+    for (let got = await wire.next(60_000); got !== undefined; got = await wire.next(60_000)) {
+      const { i, op } = got;
+      if (op === 'hello') wire.send({ i, ok: { report: { checked: 'heads', damage: [] } } });
+      else if (op === 'acquire') {
+        wire.send({ i, ok: true });
+        for (let n = 0; n < 50; n++) wire.send(message);
+      } else if (i !== undefined) wire.send({ i, ok: [] });
+    }
+  });
+  ({ secret } = owner);
+  stage.atEnd(owner.close);
+  const actor = await stage.actor();
+  await actor.must('open', { path });
+  await actor.must('acquire', { session: 'h' });
+  await sleep(200);
+  await actor.must('list');
+}
+
+export function cases() {
+  const all = [];
+  const add = (id, run) => all.push({ id: `socket.${id}`, run, waits: true });
+  for (const [name, behave] of Object.entries(greetings))
+    add(`false-owner.greeting.${name}`, (stage) => unproved(stage, behave));
+  for (const [name, prove] of Object.entries(proofs)) {
+    add(`false-owner.proof.${name}`, (stage) => {
+      const behave = async (wire) => {
+        wire.send({ rondo: 1, nonce: N });
+        const answer = await wire.next(20_000);
+        const { secret } = JSON.parse(readRecord(stage.path));
+        if (answer !== undefined) await prove(wire, answer, secret, answer.nonce);
+      };
+      return unproved(stage, behave);
+    });
+  }
+  for (const [name, behave] of Object.entries(hellos))
+    add(`hostile-owner.hello.${name}`, (stage) => hostileHello(stage, behave));
+  for (const [name, one] of Object.entries(answers))
+    add(`hostile-owner.answer.${name}`, (stage) => hostileAnswer(stage, one));
+  for (const [name, message] of Object.entries(demands))
+    add(`hostile-owner.demand.${name}`, (stage) => hostileDemand(stage, message));
+  return all;
+}

@@ -1,0 +1,279 @@
+// Owners that are killed, stopped or closed at random moments, while others write, join and take over.
+
+import { rmSync } from 'node:fs';
+import { assertAll } from './records.mjs';
+import { expect, expectFault, sleep } from './stage.mjs';
+
+const TAKEOVER_MS = 2000;
+
+/** Opens the store in so many processes, which write all the time. @param {import('./stage.mjs').Stage} stage @param {number} count */
+async function crew(stage, count) {
+  const actors = await Promise.all(Array.from({ length: count }, () => stage.actor()));
+  for (const actor of actors) await actor.must('open', { path: stage.path });
+  for (const [n, actor] of actors.entries()) {
+    actor.session = `p${n}`;
+    actor.pumped = actor.do('pump', { session: actor.session, pause: 2 }, 60_000);
+  }
+  for (let tries = 0; actors.some(({ pumping }) => !pumping) && tries < 500; tries++) await sleep(10);
+  return actors;
+}
+
+/** @param {readonly import('./stage.mjs').Actor[]} actors */
+async function ownerAmong(actors) {
+  for (const actor of actors) {
+    if (actor.ended) continue;
+    const { ok } = await actor.do('owner', {}, 5000).catch(() => ({}));
+    if (ok?.here === true) return actor;
+  }
+  return undefined;
+}
+
+/** Everybody that lives has written something new within the time of a takeover. */
+async function assertGoesOn(actors, since) {
+  const living = actors.filter(({ ended }) => !ended);
+  const before = living.map(({ acked }) => acked.length);
+  for (;;) {
+    if (living.every(({ acked }, n) => acked.length > (before[n] ?? 0))) return;
+    expect(
+      Date.now() - since < TAKEOVER_MS,
+      'all to go on within 2 s',
+      living.map(({ acked, crash, pid }, n) => ({ pid, crash, more: acked.length - (before[n] ?? 0) })),
+    );
+    await sleep(10);
+  }
+}
+
+/** What each process was told is stored once, in its order. */
+async function assertPumped(stage, actors) {
+  const told = new Map(actors.map(({ session, acked }) => [session, (acked.at(-1)?.acked ?? -1) + 1]));
+  for (const actor of actors) await actor.kill();
+  const reader = await stage.actor();
+  const { damage } = await reader.must('open', { path: stage.path });
+  expect(damage.length === 0, 'a store without damage', damage);
+  for (const [session, count] of told) {
+    const values = await reader.must('values', { session });
+    expect(
+      values.every((value, n) => value === `${session}-${n}`),
+      `the values of ${session} in their order, each once`,
+      values.slice(-5),
+    );
+    expect(values.length >= count, `${count} acknowledged values of ${session}`, values.length);
+  }
+  await reader.kill();
+}
+
+/** Owners are killed one after the other, at random moments. */
+async function chain(stage, count, kills) {
+  const actors = await crew(stage, count);
+  for (let n = 0; n < kills; n++) {
+    await sleep(20 + stage.random() * 120);
+    const owner = await ownerAmong(actors);
+    expect(owner !== undefined, 'an owner', 'none');
+    await owner.kill();
+    await assertGoesOn(actors, Date.now());
+  }
+  await assertPumped(stage, actors);
+}
+
+/** The owner is killed while it is stopped; the others were waiting for it. */
+async function stoppedAndKilled(stage, ms) {
+  const actors = await crew(stage, 3);
+  const owner = await ownerAmong(actors);
+  owner.signalled('SIGSTOP');
+  await sleep(ms);
+  await owner.kill();
+  await assertGoesOn(actors, Date.now());
+  await assertPumped(stage, actors);
+}
+
+/** A stop that is shorter than anybody's patience disturbs nobody. */
+async function stoppedShortly(stage, who, ms) {
+  const actors = await crew(stage, 3);
+  const owner = await ownerAmong(actors);
+  const one = who === 'owner' ? owner : actors.find((actor) => actor !== owner);
+  one.signalled('SIGSTOP');
+  await sleep(ms);
+  one.signalled('SIGCONT');
+  await assertGoesOn(actors, Date.now());
+  await assertPumped(stage, actors);
+}
+
+/** The owner is stopped and another takes its place by force; continued, it cannot write. */
+async function deposed(stage, how) {
+  const { path } = stage;
+  const first = await stage.actor();
+  const { fence, next } = await first.fill(path);
+  if (how.includes('dropped')) await first.must('read', { path });
+  const late = how.includes('queued') ? first.do('stall', { ms: 300, gap: 0, times: 1 }) : undefined;
+  await late;
+  const queued = how.includes('queued') ? first.do('append', { session: 'a', fence, first: next }, 30_000) : undefined;
+  first.signalled('SIGSTOP');
+  await sleep(50);
+  for (const name of ['.owner', '.lock', '.sock']) if (how.includes(name)) rmSync(path + name, { force: true });
+  const second = await stage.actor();
+  const opened = await second.do('open', { path });
+  const acked = new Map([['a', next]]);
+  if (opened.ok !== undefined) {
+    const claim = await second.must('claim', { session: 'a' });
+    await second.must('append', { session: 'a', fence: claim.fence, first: claim.next, value: 'second' });
+    acked.set('a', claim.next + 1);
+  } else expectFault(opened, ['STORE_OWNED']);
+  first.signalled('SIGCONT');
+  const answer = (await queued) ?? (await first.do('append', { session: 'a', fence, first: next }, 30_000));
+  if (opened.ok !== undefined) expect(!('ok' in answer), 'the deposed process to write nothing', answer);
+  else if ('ok' in answer) acked.set('a', next + 1);
+  if (answer.fault !== undefined)
+    expectFault(answer, ['OWNERSHIP_LOST', 'STALE_WRITER', 'STORE_MISSING', 'STORE_OWNED', 'STORE_CLOSED']);
+  const values = opened.ok === undefined ? undefined : await second.must('values', { session: 'a' });
+  if (values !== undefined)
+    expect(values.at(-1) === 'second' || values.includes('second'), 'what the second wrote', values);
+  await first.kill();
+  await second.kill();
+  await assertAll(stage, path, acked);
+}
+
+/** The owner closes while others join and write. */
+async function closing(stage, joiners, round) {
+  const { path } = stage;
+  const owner = await stage.actor();
+  const others = await Promise.all(Array.from({ length: joiners }, () => stage.actor()));
+  const { fence, next } = await owner.fill(path, 'own', 1);
+  const last = owner.do('append', { session: 'own', fence, first: next });
+  const opening = others.map(async (other, n) => {
+    await sleep(stage.random() * 8 * round);
+    await other.must('open', { path });
+    const claim = await other.must('claim', { session: `j${n}` });
+    await other.must('append', { session: `j${n}`, fence: claim.fence, first: claim.next });
+    return [`j${n}`, claim.next + 1];
+  });
+  await sleep(stage.random() * 8 * round);
+  await owner.must('close');
+  const acked = new Map(await Promise.all(opening));
+  acked.set('own', 'ok' in (await last) ? next + 1 : next);
+  const owners = await Promise.all(others.map((other) => other.must('owner')));
+  expect(owners.filter(({ here }) => here).length === 1, 'one owner', owners);
+  for (const other of others) await other.kill();
+  await assertAll(stage, path, acked);
+}
+
+/** How an owner may end without being killed. */
+async function ends(stage, how) {
+  const actors = await crew(stage, 3);
+  const owner = await ownerAmong(actors);
+  if (how === 'stdin') owner.child.stdin.end();
+  else owner.signalled(how);
+  await owner.closed;
+  await assertGoesOn(actors, Date.now());
+  Object.assign(owner, { code: 0 });
+  await assertPumped(stage, actors);
+}
+
+/** Sessions that are held by a process stay with it when the owner goes, and requests reach it. */
+async function leases(stage, holders) {
+  const { path } = stage;
+  const owner = await stage.actor();
+  await owner.must('open', { path });
+  const actors = await Promise.all(Array.from({ length: holders }, () => stage.actor()));
+  for (const [n, actor] of actors.entries()) {
+    await actor.must('open', { path });
+    expect(await actor.must('acquire', { session: `h${n}`, pieces: 3 }), 'a lease', 'none');
+  }
+  await owner.kill();
+  const at = Date.now();
+  for (const [n] of actors.entries()) {
+    const asker = actors[(n + 1) % actors.length];
+    expect(
+      (await asker.must('acquire', { session: `h${n}` })) === (holders === 1),
+      'a session to stay with its holder',
+      n,
+    );
+    if (holders === 1) continue;
+    const reply = await asker.must('ask', { session: `h${n}`, request: { n } });
+    expect(
+      reply.status === 'answered' && reply.value.from === actors[n].pid && reply.pieces === 3,
+      'an answer of the holder',
+      reply,
+    );
+  }
+  const took = Date.now() - at;
+  expect(took < TAKEOVER_MS, 'leases to be settled within 2 s', took);
+  const list = await actors[0].must('holdings');
+  expect(list.length === holders, `${holders} sessions that are held`, list);
+}
+
+/** A holder is killed, stopped or gone: its sessions become free, or the one who asks is told. */
+async function holderGone(stage, how) {
+  const { path } = stage;
+  const owner = await stage.actor();
+  await owner.must('open', { path });
+  const [holder, asker] = [await stage.actor(), await stage.actor()];
+  await holder.must('open', { path });
+  await asker.must('open', { path });
+  await holder.must('acquire', { session: 'h' });
+  if (how === 'stopped') {
+    holder.signalled('SIGSTOP');
+    const answer = await asker.do('ask', { session: 'h' });
+    expectFault(answer, ['SESSION_BUSY']);
+    expect(
+      answer.fault.data?.pid === holder.pid && /stopped/.test(answer.fault.message),
+      'the pid and that it is stopped',
+      answer.fault,
+    );
+    return;
+  }
+  if (how === 'closed') await holder.must('close');
+  else await holder.kill();
+  const at = Date.now();
+  while (!(await asker.must('acquire', { session: 'h' }))) {
+    expect(Date.now() - at < TAKEOVER_MS, 'the session to be free within 2 s', Date.now() - at);
+    await sleep(20);
+  }
+}
+
+/** The owner blocks its event loop again and again: nobody waits for ten seconds without a word. */
+async function blocked(stage, ms, times) {
+  const { path } = stage;
+  const owner = await stage.actor();
+  await owner.fill(path);
+  await owner.must('stall', { ms, gap: 30, times });
+  await sleep(40);
+  const client = await stage.actor();
+  const answer = await client.do('open', { path });
+  if (answer.fault !== undefined) {
+    expectFault(answer, ['STORE_OWNED']);
+    expect(answer.fault.data?.pid === owner.pid, 'the pid of the owner', answer.fault);
+  }
+}
+
+export function cases() {
+  const all = [];
+  const add = (id, run, more = {}) => all.push({ id: `takeover.${id}`, run, ...more });
+  for (const count of [2, 3, 5])
+    for (let round = 1; round <= 4; round++) add(`chain.${count}.${round}`, (stage) => chain(stage, count, count - 1));
+  add('chain.9.1', (stage) => chain(stage, 9, 8));
+  for (const ms of [0, 20, 100, 500, 2000, 4500])
+    add(`stopped-and-killed.${ms}`, (stage) => stoppedAndKilled(stage, ms), { waits: true });
+  for (const who of ['owner', 'client'])
+    for (const ms of [50, 1000, 4000])
+      add(`stopped-shortly.${who}.${ms}`, (stage) => stoppedShortly(stage, who, ms), { waits: true });
+  for (const files of ['', '.owner', '.owner.lock', '.owner.lock.sock', '.lock', '.owner.sock']) {
+    for (const more of ['', '-dropped', '-queued', '-dropped-queued'])
+      add(`deposed${files}${more}`, (stage) => deposed(stage, `${files}${more}`), { waits: true });
+  }
+  for (const joiners of [1, 2, 4])
+    for (let round = 1; round <= 4; round++)
+      add(`closing.${joiners}.${round}`, (stage) => closing(stage, joiners, round));
+  for (const how of ['stdin', 'SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGABRT', 'SIGSEGV', 'SIGUSR2'])
+    add(`ends.${how}`, (stage) => ends(stage, how));
+  for (const holders of [1, 2, 4]) add(`leases.${holders}`, (stage) => leases(stage, holders));
+  for (const how of ['killed', 'closed', 'stopped'])
+    add(`holder.${how}`, (stage) => holderGone(stage, how), { waits: true });
+  for (const [ms, times] of [
+    [1000, 4],
+    [4000, 4],
+    [6000, 4],
+    [9500, 2],
+  ])
+    add(`blocked.${ms}`, (stage) => blocked(stage, ms, times), { waits: true });
+  return all;
+}

@@ -1,0 +1,200 @@
+// What a process does over its life while owners come and go: many appends under way, long readings, large values, leases, and its end.
+
+import { createHash } from 'node:crypto';
+import { assertAll } from './records.mjs';
+import { expect, sleep, within } from './stage.mjs';
+
+/** Many appends under way when the owner goes: all are written, in their order, each once. */
+async function burst(stage, { width, kills, closes }) {
+  const { path } = stage;
+  const owners = await Promise.all(Array.from({ length: kills }, () => stage.actor()));
+  for (const owner of owners) await owner.must('open', { path });
+  const writer = await stage.actor();
+  await writer.must('open', { path });
+  const count = 600;
+  const bursting = writer.must('burst', { session: 'burst', count, width }, 30_000);
+  for (const owner of owners) {
+    await sleep(30 + stage.random() * 60);
+    if (closes) await owner.must('close');
+    else await owner.kill();
+  }
+  const flaws = await bursting;
+  expect(flaws.length === 0, 'every append to be acknowledged', flaws);
+  const values = await writer.must('values', { session: 'burst' });
+  const right = values.length === count && values.every((value, n) => value === `burst-${n}`);
+  expect(right, 'each append once, in its order', { length: values.length, last: values.slice(-3) });
+  await writer.kill();
+  await assertAll(stage, path, new Map([['burst', count]]));
+}
+
+/** A long session is read while the owner goes. */
+async function reading(stage, how) {
+  const { path } = stage;
+  const [owner, reader] = [await stage.actor(), await stage.actor()];
+  await owner.must('open', { path });
+  await owner.must('burst', { session: 'long', count: 3000, width: 500 }, 30_000);
+  await reader.must('open', { path });
+  const going = reader.must('slowly', { session: 'long', ms: 20 }, 30_000);
+  while (reader.acked.length < 2) await sleep(5);
+  if (how === 'killed') await owner.kill();
+  else if (how === 'closed') await owner.must('close');
+  else {
+    owner.signalled('SIGSTOP');
+    await sleep(1500);
+    owner.signalled('SIGCONT');
+  }
+  const { count, inOrder } = await going;
+  expect(count === 3000 && inOrder, '3000 values in their order', { count, inOrder });
+}
+
+/** A large value is put under one owner, and its append goes to another. */
+async function values(stage, how) {
+  const { path } = stage;
+  const text = JSON.stringify('large '.repeat(50_000));
+  const digest = createHash('sha256').update(text).digest('base64url');
+  const [owner, client] = [await stage.actor(), await stage.actor()];
+  await owner.must('open', { path });
+  await client.must('open', { path });
+  const { fence } = await client.must('claim', { session: 'a' });
+  await client.must('put', { session: 'a', digest, text });
+  if (how === 'killed') await owner.kill();
+  if (how === 'closed') await owner.must('close');
+  const third = how === 'third' ? await stage.actor() : undefined;
+  if (third !== undefined) {
+    await third.must('open', { path });
+    await owner.kill();
+  }
+  await client.must('append', { session: 'a', fence, first: 0 });
+  await client.kill();
+  await third?.kill();
+  const reader = await stage.actor();
+  await reader.must('open', { path });
+  expect((await reader.must('get', { session: 'a', digest })) === text, 'the large value', 'another or none');
+}
+
+/** A holder is stopped when the owner is killed: the others do not wait for it longer than for a takeover. */
+async function stoppedHolder(stage) {
+  const { path } = stage;
+  const [owner, holder, other] = [await stage.actor(), await stage.actor(), await stage.actor()];
+  for (const actor of [owner, holder, other]) await actor.must('open', { path });
+  await holder.must('acquire', { session: 'h' });
+  holder.signalled('SIGSTOP');
+  await owner.kill();
+  const at = Date.now();
+  expect(await other.must('acquire', { session: 'fresh' }), 'a lease of another session', 'none');
+  const took = Date.now() - at;
+  expect(took < 2000, 'a lease of another session within 2 s', `${took} ms`);
+}
+
+/** A stopped holder comes back after its session was given away: it cannot write there. */
+async function lateHolder(stage) {
+  const { path } = stage;
+  const [owner, holder, other] = [await stage.actor(), await stage.actor(), await stage.actor()];
+  for (const actor of [owner, holder, other]) await actor.must('open', { path });
+  await holder.must('acquire', { session: 'h' });
+  const first = await holder.must('claim', { session: 'h' });
+  await holder.must('append', { session: 'h', fence: first.fence, first: 0 });
+  holder.signalled('SIGSTOP');
+  await owner.kill();
+  const until = Date.now() + 10_000;
+  while (!(await other.must('acquire', { session: 'h' }))) {
+    expect(Date.now() < until, 'the session to be given away', 'it is not');
+    await sleep(50);
+  }
+  const second = await other.must('claim', { session: 'h' });
+  holder.signalled('SIGCONT');
+  const answer = await holder.do('append', { session: 'h', fence: first.fence, first: 1, value: 'late' });
+  expect(answer.fault?.code === 'STALE_WRITER', 'STALE_WRITER', answer);
+  await other.must('append', { session: 'h', fence: second.fence, first: 1, value: 'new' });
+  expect(
+    (await other.must('values', { session: 'h' })).join() === 'v0,new',
+    'what the new holder wrote',
+    'something else',
+  );
+}
+
+/** A process that rests ends by itself, whatever its part is. */
+async function ends(stage, part) {
+  const { path } = stage;
+  const actor = await stage.actor();
+  if (part !== 'owner') {
+    const owner = await stage.actor();
+    await owner.must('open', { path });
+    await actor.must('open', { path });
+    if (part === 'client-of-stopped') owner.signalled('SIGSTOP');
+    if (part === 'client-of-killed') await owner.kill();
+  } else await actor.must('open', { path });
+  await actor.do('rest').catch(() => undefined);
+  await within(actor.closed, 4000, 'the process to end by itself');
+}
+
+/** Descriptors do not pile up. */
+async function descriptors(stage, part) {
+  const { path } = stage;
+  const actor = await stage.actor();
+  if (part === 'client') await (await stage.actor()).must('open', { path });
+  const before = await actor.must('cycle', { path, times: 5 });
+  const after = await actor.must('cycle', { path, times: 60 }, 40_000);
+  expect(after - before < 40, 'descriptors not to pile up', { before, after });
+}
+
+/** A client that saw many owners has no more descriptors than before. */
+async function manyOwners(stage) {
+  const { path } = stage;
+  const client = await stage.actor();
+  let owner = await stage.actor();
+  await owner.must('open', { path });
+  await client.must('open', { path });
+  const before = await client.must('descriptors');
+  for (let n = 0; n < 12; n++) {
+    const next = await stage.actor();
+    await next.must('open', { path });
+    await owner.kill();
+    await client.must('list');
+    owner = next;
+  }
+  const after = await client.must('descriptors');
+  expect(after - before < 16, 'descriptors not to pile up', { before, after });
+}
+
+/** Closing in a part that has just changed, or is about to. */
+async function closing(stage, state) {
+  const { path } = stage;
+  const [owner, client] = [await stage.actor(), await stage.actor()];
+  await owner.must('open', { path });
+  await client.must('open', { path });
+  if (state === 'owner-stopped') owner.signalled('SIGSTOP');
+  if (state === 'owner-killed') owner.child.kill('SIGKILL');
+  if (state === 'owner-closed') await owner.must('close');
+  const list = state === 'under-way' ? client.do('list') : undefined;
+  const at = Date.now();
+  await client.must('close');
+  expect(Date.now() - at < 3000, 'a close within 3 s', Date.now() - at);
+  await list;
+  const answer = await client.do('list');
+  expect(answer.fault?.code === 'STORE_CLOSED', 'STORE_CLOSED', answer);
+}
+
+export function cases() {
+  const all = [];
+  const add = (id, run, more = {}) => all.push({ id: `takeover.${id}`, run, ...more });
+  for (const width of [1, 10, 100, 600]) {
+    for (const kills of [1, 3]) {
+      add(`burst.${width}.killed-${kills}`, (stage) => burst(stage, { width, kills, closes: false }));
+      add(`burst.${width}.closed-${kills}`, (stage) => burst(stage, { width, kills, closes: true }));
+    }
+  }
+  for (const how of ['killed', 'closed', 'stopped']) add(`reading.${how}`, (stage) => reading(stage, how));
+  for (const how of ['untouched', 'killed', 'closed', 'third'])
+    add(`large-value.${how}`, (stage) => values(stage, how));
+  add('leases.stopped-holder', stoppedHolder, { waits: true });
+  add('leases.late-holder', lateHolder, { waits: true });
+  for (const part of ['owner', 'client', 'client-of-stopped', 'client-of-killed'])
+    add(`rests.${part}`, (stage) => ends(stage, part), { waits: true });
+  for (const part of ['owner', 'client'])
+    add(`descriptors.${part}`, (stage) => descriptors(stage, part), { waits: true });
+  add('descriptors.many-owners', manyOwners, { waits: true });
+  for (const state of ['owner-stopped', 'owner-killed', 'owner-closed', 'under-way'])
+    add(`client-closes.${state}`, (stage) => closing(stage, state), { waits: true });
+  return all;
+}

@@ -1,0 +1,355 @@
+// Several owners at once: by other paths to the same file, by links and copies, in other namespaces, in threads, and by a lock that
+// was dropped. Whoever is told that something was written finds it afterwards.
+
+import { execFileSync } from 'node:child_process';
+import { cpSync, linkSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+import { assertAll, twoWriters } from './records.mjs';
+import { expect, expectFault, within } from './stage.mjs';
+
+const sh = (command, ...args) => execFileSync(command, args, { stdio: 'ignore' });
+
+/** Other names for the same file. */
+const aliases = {
+  'linked-parent': ({ folder }) => {
+    symlinkSync(folder, `${folder}-link`);
+    return join(`${folder}-link`, 'd', 'j.db');
+  },
+  'double-slash': ({ path }) => path.replace(/\/d\//, '//d//'),
+  dots: ({ path }) => path.replace(/\/d\//, '/d/../d/./'),
+  relative: ({ path }) => relative(process.cwd(), path),
+  'proc-root': ({ path }) => `/proc/self/root${path}`,
+  bind: (stage) => {
+    const { folder, path } = stage;
+    mkdirSync(join(folder, 'e'));
+    sh('mount', '--bind', dirname(path), join(folder, 'e'));
+    stage.atEnd(() => sh('umount', join(folder, 'e')));
+    return join(folder, 'e', 'j.db');
+  },
+};
+
+/** @param {import('./stage.mjs').Stage} stage @param {(stage: any) => string} alias @param {boolean} drops */
+async function aliased(stage, alias, drops) {
+  const first = await stage.actor();
+  const { fence, next } = await first.fill(stage.path);
+  const path = alias(stage);
+  stage.atEnd(() => rmSync(`${stage.folder}-link`, { force: true }));
+  if (drops) await first.must('read', { path: stage.path });
+  const { owners } = await twoWriters(stage, { first, fence, next, path });
+  expect(owners.length === 1 && owners[0] === first.pid, 'the first process to stay the owner', owners);
+}
+
+/** The same file under another name, with its own lock: both write, or the second is refused; nothing is lost. */
+async function linked(stage, make) {
+  const { folder, path } = stage;
+  const first = await stage.actor();
+  const { fence, next } = await first.fill(path);
+  const other = make(stage, join(folder, 'e', 'j.db'));
+  const second = await stage.actor();
+  const opened = await second.do('open', { path: other });
+  const acked = new Map([['a', next]]);
+  const theirs = new Map();
+  if (opened.ok !== undefined) {
+    const { fence: f, next: n } = await second.must('claim', { session: 'b' });
+    for (let k = 0; k < 3; k++)
+      if ('ok' in (await second.do('append', { session: 'b', fence: f, first: n + k }))) theirs.set('b', n + k + 1);
+  } else expectFault(opened, ['STORE_OWNED', 'STORE_FAILED', 'STORE_DAMAGED', 'STORE_READ_ONLY']);
+  for (let k = 0; k < 3; k++)
+    if ('ok' in (await first.do('append', { session: 'a', fence, first: next + k }))) acked.set('a', next + k + 1);
+  await second.do('close');
+  await first.do('close');
+  await first.kill();
+  await second.kill();
+  if (theirs.size > 0) await assertAll(stage, other, theirs);
+  await assertAll(stage, path, acked);
+}
+
+/** Many open it at the same moment. @param {import('./stage.mjs').Stage} stage @param {number} count @param {string} before */
+async function race(stage, count, before) {
+  const { path } = stage;
+  if (before !== 'fresh') {
+    const maker = await stage.actor();
+    await maker.fill(path, 'before', 2);
+    if (before === 'closed') await maker.must('close');
+    await maker.kill();
+  }
+  const actors = await Promise.all(Array.from({ length: count }, () => stage.actor()));
+  const opened = await Promise.all(actors.map((actor) => actor.must('open', { path })));
+  const owners = opened.filter(({ owner }) => owner.here).length;
+  expect(owners === 1, 'one owner', owners);
+  const acked = new Map();
+  await Promise.all(
+    actors.map(async (actor, n) => {
+      const session = `s${n}`;
+      const { fence } = await actor.must('claim', { session });
+      for (let first = 0; first < 5; first++) await actor.must('append', { session, fence, first });
+      acked.set(session, 5);
+    }),
+  );
+  await Promise.all(actors.map((actor) => actor.kill()));
+  await assertAll(stage, path, acked);
+}
+
+/** Processes that cannot see each other's pids, sockets or mounts. */
+const spaces = {
+  net: ['unshare', '-n'],
+  mount: ['unshare', '-m'],
+  pid: ['unshare', '--pid', '--fork', '--mount-proc', '--kill-child'],
+  'pid-net': ['unshare', '--pid', '-n', '--fork', '--mount-proc', '--kill-child'],
+  ipc: ['unshare', '-i', '-u'],
+};
+
+/** @param {import('./stage.mjs').Stage} stage @param {readonly string[]} as @param {boolean} drops */
+async function apart(stage, as, drops) {
+  const first = await stage.actor();
+  const { fence, next } = await first.fill(stage.path);
+  if (drops) await first.must('read', { path: stage.path });
+  const { opened, owners } = await twoWriters(stage, { first, fence, next, as });
+  expect(opened.ok?.owner.here === false, 'the second process to be a client', opened);
+  expect(owners.length === 1, 'one owner', owners);
+}
+
+/** An owner in another container is killed: a process here takes over. */
+async function apartKilled(stage, as) {
+  const first = await stage.actor({ as });
+  const { next } = await first.fill(stage.path);
+  const second = await stage.actor();
+  await second.must('open', { path: stage.path });
+  await first.kill();
+  const at = Date.now();
+  const { fence } = await second.must('claim', { session: 'b' });
+  expect(Date.now() - at < 2000, 'a takeover within 2 s', Date.now() - at);
+  await second.must('append', { session: 'b', fence, first: 0 });
+  await second.kill();
+  await assertAll(
+    stage,
+    stage.path,
+    new Map([
+      ['a', next],
+      ['b', 1],
+    ]),
+  );
+}
+
+/** Files of the ownership are taken away while the owner rests, and another process comes. */
+async function bereft(stage, names, drops) {
+  const first = await stage.actor();
+  const { fence, next } = await first.fill(stage.path);
+  if (drops) await first.must('read', { path: stage.path });
+  for (const name of names) rmSync(stage.path + name);
+  await twoWriters(stage, { first, fence, next });
+}
+
+/** What the database says of its owners is changed while nobody has it open. */
+async function epoch(stage, sql) {
+  const { path } = stage;
+  const maker = await stage.actor();
+  const { next } = await maker.fill(path);
+  await maker.must('close');
+  await maker.kill();
+  sh(process.execPath, '--input-type=module', '-e', script(path, sql));
+  const actor = await stage.actor();
+  const opened = await actor.do('open', { path });
+  if (opened.ok === undefined) return expectFault(opened, ['STORE_DAMAGED', 'STORE_FAILED']);
+  const acked = new Map([['a', next]]);
+  const claim = await actor.do('claim', { session: 'new' });
+  if (claim.ok === undefined) return expectFault(claim, ['STORE_DAMAGED', 'STORE_FAILED', 'OWNERSHIP_LOST']);
+  const answer = await actor.do('append', { session: 'new', fence: claim.ok.fence, first: 0 });
+  expect(!('fault' in answer), 'an append after a claim that was acknowledged', answer.fault);
+  acked.set('new', 1);
+  await actor.kill();
+  await assertAll(stage, path, acked);
+}
+
+const script = (path, sql, end = 'd.close(); process.exit(0);') =>
+  `import { openDriver } from ${JSON.stringify(import.meta.resolve('rondo/sqlite'))}; const d = openDriver(${JSON.stringify(path)}); d.exec(${JSON.stringify(sql)}); ${end}`;
+
+/** The epoch is raised by somebody who is no owner, while the owner has lost its locks: it writes nothing more under the old one. */
+async function raised(stage, way) {
+  const { path } = stage;
+  const first = await stage.actor();
+  const { fence, next } = await first.fill(path);
+  const writer = way === 'client' ? await stage.actor() : first;
+  if (way === 'client') await writer.must('open', { path });
+  await first.must('read', { path });
+  sh(
+    process.execPath,
+    '--input-type=module',
+    '-e',
+    script(path, 'UPDATE ownership SET epoch = epoch + 1', 'process.exit(0);'),
+  );
+  const others = way === 'group' ? [1, 2, 3].map((n) => first.do('claim', { session: `g${n}` })) : [];
+  const answer = await writer.do('append', { session: 'a', fence, first: next });
+  const rest = await Promise.all(others);
+  const acked = new Map([['a', 'ok' in answer ? next + 1 : next]]);
+  for (const [n, one] of rest.entries()) if ('ok' in one) acked.set(`g${n + 1}`, 0);
+  if (answer.fault !== undefined) expectFault(answer, ['OWNERSHIP_LOST', 'STORE_OWNED']);
+  const again = await writer.do('append', { session: 'a', fence, first: acked.get('a') });
+  expect('ok' in again, 'the next append to succeed', again);
+  acked.set('a', acked.get('a') + 1);
+  await first.kill();
+  await writer.kill();
+  await assertAll(stage, path, acked);
+}
+
+/** A thread that owned the store is ended; its process goes on. */
+async function thread(stage, end) {
+  const { path } = stage;
+  mkdirSync(dirname(path), { mode: 0o700 });
+  const actor = await stage.actor();
+  const { owner } = await actor.must('thread', { path, end });
+  expect(owner.here === true, 'the thread to be the owner', owner);
+  const other = await stage.actor();
+  if (end) {
+    // The process lives, so nobody else takes its store; it does itself.
+    const answer = await other.do('open', { path }, 22_000);
+    expectFault(answer, ['STORE_OWNED']);
+    expect(answer.fault.data.pid === actor.pid, `the pid ${actor.pid}`, answer.fault);
+    await actor.must('open', { path });
+  }
+  const { fence } = await other.fill(path, 'b', 1);
+  if (!end) await actor.must('open', { path });
+  expect((await actor.must('values', { session: 'thread' })).length === 1, 'what the thread wrote', 'nothing');
+  await other.must('append', { session: 'b', fence, first: 1 });
+}
+
+/** Several stores in one process, closed in this order. */
+async function several(stage, order) {
+  const { path } = stage;
+  const actor = await stage.actor();
+  const names = ['s0', 's1', 's2'];
+  for (const store of names) await actor.must('open', { path, store });
+  const acked = new Map();
+  for (const n of order) {
+    for (const store of names.filter((_, k) => order.indexOf(k) >= order.indexOf(n))) {
+      const { fence, next } = await actor.must('claim', { session: store, store });
+      await actor.must('append', { session: store, fence, first: next, store });
+      acked.set(store, next + 1);
+    }
+    await actor.must('close', { store: `s${n}` });
+  }
+  await assertAll(stage, path, acked);
+}
+
+/** A child of the owner lives on after it: nothing of the ownership was handed down. */
+async function inherited(stage) {
+  const first = await stage.actor();
+  const { next } = await first.fill(stage.path);
+  const child = await first.must('spawn', { ms: 30_000 });
+  stage.atEnd(() => process.kill(child, 'SIGKILL'));
+  await first.kill();
+  const second = await stage.actor();
+  await within(second.must('open', { path: stage.path }), 2000, 'a takeover');
+  expect((await second.must('values', { session: 'a' })).length === next, 'all values', 'fewer');
+}
+
+/** Another process in the file of another store. */
+async function mixedUp(stage, suffix, open) {
+  const { path } = stage;
+  const first = await stage.actor();
+  const { fence, next } = await first.fill(path);
+  if (!open) {
+    await first.must('close');
+    if (suffix === '.owner') writeFileSync(`${path}.owner`, '{}', { mode: 0o600 });
+  }
+  const second = await stage.actor();
+  const answer = await second.do('open', { path: path + suffix });
+  if (answer.fault !== undefined)
+    expectFault(answer, ['STORE_OWNED', 'STORE_FAILED', 'STORE_DAMAGED', 'STORE_READ_ONLY']);
+  else await second.do('close');
+  await second.kill();
+  const acked = new Map([['a', next]]);
+  if (open && 'ok' in (await first.do('append', { session: 'a', fence, first: next }))) acked.set('a', next + 1);
+  await first.kill();
+  await assertAll(stage, path, acked);
+}
+
+/** How a file gets a second name. */
+const links = {
+  'hard-link-elsewhere': ({ path }, other) => {
+    mkdirSync(dirname(other), { mode: 0o700 });
+    linkSync(path, other);
+    return other;
+  },
+  'hard-link-beside': ({ path }) => {
+    linkSync(path, `${path}2`);
+    return `${path}2`;
+  },
+  'hard-link-with-wal': ({ path }, other) => {
+    mkdirSync(dirname(other), { mode: 0o700 });
+    for (const name of ['', '-wal', '-shm', '.anchor']) linkSync(path + name, other + name);
+    return other;
+  },
+  'bind-file': (stage, other) => {
+    mkdirSync(dirname(other), { mode: 0o700 });
+    writeFileSync(other, '');
+    sh('mount', '--bind', stage.path, other);
+    stage.atEnd(() => sh('umount', other));
+    return other;
+  },
+  copy: ({ path }, other) => {
+    mkdirSync(dirname(other), { mode: 0o700 });
+    for (const name of ['', '-wal', '-shm', '.anchor', '.owner', '.lock'])
+      cpSync(path + name, other + name, { preserveTimestamps: true });
+    return other;
+  },
+};
+
+const epochs = {
+  'row-deleted': 'DELETE FROM ownership',
+  huge: 'UPDATE ownership SET epoch = 9223372036854775806',
+  highest: 'UPDATE ownership SET epoch = 9223372036854775807',
+  'two-to-53': 'UPDATE ownership SET epoch = 9007199254740991',
+  minus: 'UPDATE ownership SET epoch = -5',
+  text: "UPDATE ownership SET epoch = 'abc'",
+  real: 'UPDATE ownership SET epoch = 1.5',
+  blob: "UPDATE ownership SET epoch = x'00'",
+  'peers-damaged': "INSERT INTO peers VALUES ('x', -5, ''), (x'ff', 'abc', x'ff')",
+};
+
+export function cases() {
+  const all = [];
+  const add = (id, run, more = {}) => all.push({ id: `ownership.${id}`, run, ...more });
+  for (const [name, alias] of Object.entries(aliases))
+    for (const drops of [false, true])
+      add(`path.${name}${drops ? '.locks-dropped' : ''}`, (stage) => aliased(stage, alias, drops));
+  for (const [name, make] of Object.entries(links))
+    add(`link.${name}`, (stage) => linked(stage, make), { waits: true });
+  for (const count of [2, 3, 5, 8])
+    for (const before of ['fresh', 'closed', 'killed'])
+      for (const round of [1]) add(`race.${count}.${before}.${round}`, (stage) => race(stage, count, before));
+  for (const [name, as] of Object.entries(spaces)) {
+    for (const drops of [false, true])
+      add(`namespace.${name}${drops ? '.locks-dropped' : ''}`, (stage) => apart(stage, as, drops), { waits: true });
+    add(`namespace.${name}.killed`, (stage) => apartKilled(stage, as));
+  }
+  const files = ['.owner', '.lock', '.sock'];
+  for (let set = 1; set < 8; set++) {
+    const names = files.filter((_, bit) => (set >> bit) & 1);
+    for (const drops of [false, true])
+      add(`bereft${names.join('')}${drops ? '.locks-dropped' : ''}`, (stage) => bereft(stage, names, drops), {
+        waits: true,
+      });
+  }
+  for (const [name, sql] of Object.entries(epochs)) add(`epoch.${name}`, (stage) => epoch(stage, sql), { waits: true });
+  for (const way of ['alone', 'group', 'client'])
+    add(`epoch.raised.${way}`, (stage) => raised(stage, way), { waits: true });
+  add('thread.living', (stage) => thread(stage, false), { waits: true });
+  add('thread.ended', (stage) => thread(stage, true), { waits: true });
+  for (const order of [
+    [0, 1, 2],
+    [2, 1, 0],
+    [1, 0, 2],
+    [1, 2, 0],
+    [0, 2, 1],
+    [2, 0, 1],
+  ])
+    add(`several.closed-${order.join('')}`, (stage) => several(stage, order));
+  add('child-lives-on', inherited);
+  for (const suffix of ['-wal', '-shm', '.lock', '.owner', '.anchor', '.sock']) {
+    add(`mixed-up.${basename(suffix)}.open`, (stage) => mixedUp(stage, suffix, true), { waits: true });
+    if (/lock|owner|anchor/.test(suffix))
+      add(`mixed-up.${suffix}.closed`, (stage) => mixedUp(stage, suffix, false), { waits: true });
+  }
+  return all;
+}

@@ -123,7 +123,7 @@ export class Commits {
 
   /** The same for a caller that has no use for a promise. */
   enqueue(queued: Queued): void {
-    if (this.#stopped !== undefined) return queued.reject(this.#stopped);
+    if (this.#stopped !== undefined) return void queued.reject(this.#stopped);
     this.#queue.push(queued);
     if (this.#scheduled) return;
     this.#scheduled = true;

@@ -164,7 +164,7 @@ class Served {
   /** What is no request ends the connection: whoever sends it does not speak our protocol. */
   receive(message: unknown): void {
     const append = appendOf(message);
-    if (append !== undefined && this.peer !== undefined) return this.append(append);
+    if (append !== undefined && this.peer !== undefined) return void this.append(append);
     const answer = answerOf(message);
     if (answer !== undefined) return void this.peer?.receive(answer.a, answer as object);
     const request = requestOf(message);

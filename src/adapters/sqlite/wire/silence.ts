@@ -71,7 +71,7 @@ export class Silence {
 
   private tick(): void {
     const since = this.options.since();
-    if (since === undefined) return this.stop();
+    if (since === undefined) return void this.stop();
     const ms = this.time.ms - since;
     if (ms < REPORT_MS) {
       this.reported = false;

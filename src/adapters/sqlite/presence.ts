@@ -2,10 +2,10 @@
  * Notices before a commit that the files of the store were removed or replaced: what is then written could never be read, or would
  * be written beside a new owner. A directory that has not changed since the last look needs one system call.
  */
-import { statSync } from 'node:fs';
+import { type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Fault } from '../../journal/errors.js';
-import { identityAt, identityOf } from './files.js';
+import { identityAt } from './files.js';
 
 /** The files that stay the same for as long as a process owns the store. */
 const DATA = ['', '-wal', '-shm'];
@@ -14,12 +14,20 @@ const SOCKET = '.sock';
 /** Times of files are coarse: a directory that changed so recently may have changed again within the same tick. */
 const SETTLED_MS = 100;
 
+/**
+ * One look in so many milliseconds is enough, and not every short commit pays for it: whoever removes the files less than that before a
+ * commit could as well have removed them just after it.
+ */
+const LOOK_MS = 5;
+const QUIET = { throwIfNoEntry: false } as const;
+
 export class Presence {
   readonly #path: string;
   readonly #directory: string;
   readonly #files = new Map<string, string>();
-  /** The directory as of a look that found everything in its place. */
-  #unchanged = '';
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  /** The directory as of a look that found everything in its place, and that it had settled. */
+  #settled: Pick<Stats, 'dev' | 'ino' | 'ctimeMs'> | undefined;
 
   /** Of a database that is open and whose owner is recorded. */
   constructor(path: string) {
@@ -34,17 +42,27 @@ export class Presence {
     else this.#files.delete(SOCKET);
   }
 
+  /** Before a commit: looks, unless that was done just now. */
+  glance(): void {
+    const now = performance.now();
+    if (now - this.#lookedAt < LOOK_MS) return;
+    this.assert();
+    this.#lookedAt = now;
+  }
+
   /** Throws STORE_MISSING if a file of the store is not the one that was opened, OWNERSHIP_LOST if it is the owner's own. */
   assert(): void {
-    const directory = statSync(this.#directory, { throwIfNoEntry: false });
+    const found = statSync(this.#directory, QUIET);
+    const last = this.#settled;
     // Nobody can set the time of a change back, as those do to the time of a modification who copy or restore a directory.
-    const state = `${identityOf(directory)}:${directory?.ctimeMs}`;
-    if (state === this.#unchanged) return;
+    if (found?.ctimeMs === last?.ctimeMs && found?.ino === last?.ino && found?.dev === last?.dev && last !== undefined)
+      return;
+    this.#settled = undefined;
     for (const [suffix, file] of this.#files) {
-      const found = identityAt(this.#path + suffix);
-      if (found !== file) throw this.#fault(suffix, found === '' ? 'removed' : 'replaced');
+      const identity = identityAt(this.#path + suffix);
+      if (identity !== file) throw this.#fault(suffix, identity === '' ? 'removed' : 'replaced');
     }
-    this.#unchanged = Date.now() - (directory?.ctimeMs ?? Date.now()) > SETTLED_MS ? state : '';
+    if (found !== undefined && Date.now() - found.ctimeMs > SETTLED_MS) this.#settled = found;
   }
 
   #fault(suffix: string, how: 'removed' | 'replaced'): Fault {

@@ -4,9 +4,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished } from 'vitest';
+import { memoryStore } from '../../src/adapters/memory/index.js';
 import { openSqlite, type SqliteStore } from '../../src/adapters/sqlite/index.js';
 import type { Host } from '../../src/host/host.js';
+import { Fault } from '../../src/journal/errors.js';
 import type { ToolFunction } from '../../src/loops/implementation.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
 import { ASK, Deeds, gate, onlyPending } from '../approvals/stage.js';
@@ -194,9 +197,24 @@ verifies('store.turns', 'a fault in a turn names the turn and says how to contin
   const running = runner.run({ loop: 'both', input: { n: 8 }, sessionId: 's' });
   await begun;
   rmSync(file, { force: true });
+  await setTimeout(10);
   release();
   const fault = await running.catch((thrown: unknown) => thrown);
   expect(fault).toMatchObject({ code: 'STORE_MISSING', data: { sessionId: 's' } });
   const { message, data } = fault as { message: string; data: { turnId: string } };
   expect(message).toContain(`rondo resume ${data.turnId}`);
+});
+
+verifies('store.turns', 'a fault before it is known whether a turn has begun names it too', async () => {
+  const store = memoryStore();
+  const silent = new Fault('STORE_OWNED', 'The owner does not answer.');
+  const leases = { ...store.leases, acquire: () => Promise.reject(silent) };
+  const host = hostOf([tool('act', 'builtin:echo')], { store: { ...store, leases } });
+  const faults = await Promise.all(
+    [host.run({ loop: 'act', input: 1, key: 'k' }), host.resume('s.1')].map((work) => work.catch((thrown) => thrown)),
+  );
+  for (const { code, message, data } of faults) {
+    expect(code).toBe('STORE_OWNED');
+    expect(message).toContain(`rondo resume ${data.turnId}`);
+  }
 });

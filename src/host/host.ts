@@ -174,16 +174,18 @@ export class Host {
         throw thrown;
       }
     };
-    return (await this.inLane(identity, options, attach)) as TurnResult<O>;
+    return (await this.inLane(identity, options, attach).catch((thrown) => {
+      // Another process may have begun it under the same key.
+      throw withTurn(thrown, identity.turnId, 'perhaps');
+    })) as TurnResult<O>;
   }
 
   /** Goes on with a turn, or returns how it ended. */
   async resume(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
-    const work = async (rest: TurnOptions): Promise<TurnResult> =>
-      this.goOn(await this.archive.require(turnId), rest).catch((thrown) => {
-        throw withTurn(thrown, turnId);
-      });
-    return this.inLane({ sessionId: sessionOf(turnId), turnId }, options, work);
+    const work = async (rest: TurnOptions): Promise<TurnResult> => this.goOn(await this.archive.require(turnId), rest);
+    return this.inLane({ sessionId: sessionOf(turnId), turnId }, options, work).catch((thrown) => {
+      throw withTurn(thrown, turnId);
+    });
   }
 
   /** Asks a turn to stop, and drives it to its end. False if it had ended. */

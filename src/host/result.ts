@@ -20,13 +20,14 @@ export function sessionOf(turnId: string): string {
   return turnId.slice(0, Math.max(0, turnId.lastIndexOf('.')));
 }
 
-/** A failure of the machinery in a turn that has begun: it names the turn, and says how to go on. */
-export function withTurn(thrown: unknown, turnId: string): unknown {
+/** A failure of the machinery in a turn that has begun, or may have: it names the turn, and says how to go on. */
+export function withTurn(thrown: unknown, turnId: string, begun: 'begun' | 'perhaps' = 'begun'): unknown {
   if (!(thrown instanceof Fault)) return thrown;
   const { code, message, data } = thrown;
   const known = typeof data === 'object' && data !== null && !Array.isArray(data) ? data : {};
   if ('turnId' in known) return thrown;
-  const next = `Turn ${turnId} stands where it was: continue it with "rondo resume ${turnId}".`;
+  const stands = begun === 'begun' ? `Turn ${turnId} stands where it was` : `Turn ${turnId} may have begun`;
+  const next = `${stands}: continue it with "rondo resume ${turnId}".`;
   return new Fault(code, `${message} ${next}`, { ...known, sessionId: sessionOf(turnId), turnId }, thrown);
 }
 

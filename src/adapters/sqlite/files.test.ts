@@ -168,6 +168,7 @@ verifies(
     renameSync(directory, `${directory}.away`);
     utimesSync(copy, atime, mtime);
     renameSync(copy, directory);
+    await setTimeout(10);
     expect((await faultOf(add(store, 'a', fence, 2))).code).toMatch(/^STORE_MISSING$|^OWNERSHIP_LOST$/);
     await store.close();
   },

@@ -33,7 +33,6 @@ async function removed(library: Library, path: string, suffix: string): Promise<
   const store = await library.openSqlite(path);
   const { fence } = await store.journal.claim('s');
   rmSync(path + suffix);
-  await setTimeout(10);
   const code = await codeOf(append(store, fence, 0));
   await store.close().catch(() => {});
   return code;

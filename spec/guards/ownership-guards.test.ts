@@ -30,7 +30,7 @@ const guards = [
     'sqlite.files',
     'something is acknowledged into a file that was removed',
     'commits.ts',
-    'this.#presence.glance();',
+    'this.#presence.assert();',
     '',
   ),
   guard(

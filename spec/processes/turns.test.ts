@@ -4,7 +4,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { openSqlite, type SqliteStore } from '../../src/adapters/sqlite/index.js';
@@ -197,7 +196,6 @@ verifies('store.turns', 'a fault in a turn names the turn and says how to contin
   const running = runner.run({ loop: 'both', input: { n: 8 }, sessionId: 's' });
   await begun;
   rmSync(file, { force: true });
-  await setTimeout(10);
   release();
   const fault = await running.catch((thrown: unknown) => thrown);
   expect(fault).toMatchObject({ code: 'STORE_MISSING', data: { sessionId: 's' } });

@@ -178,7 +178,7 @@ export class Commits {
     const alone = queue.length === 1 && queue[0]?.single === true && this.#staged.size === 0;
     let committing = alone;
     try {
-      this.#presence.glance();
+      this.#presence.assert();
       this.#writes.begin(this.#commit + 1, this.#now());
       if (!alone) {
         this.#begin.run();

@@ -14,18 +14,12 @@ const SOCKET = '.sock';
 /** Times of files are coarse: a directory that changed so recently may have changed again within the same tick. */
 const SETTLED_MS = 100;
 
-/**
- * One look in so many milliseconds is enough, and not every short commit pays for it: whoever removes the files less than that before a
- * commit could as well have removed them just after it.
- */
-const LOOK_MS = 5;
 const QUIET = { throwIfNoEntry: false } as const;
 
 export class Presence {
   readonly #path: string;
   readonly #directory: string;
   readonly #files = new Map<string, string>();
-  #lookedAt = Number.NEGATIVE_INFINITY;
   /** The directory as of a look that found everything in its place, and that it had settled. */
   #settled: Pick<Stats, 'dev' | 'ino' | 'ctimeMs'> | undefined;
 
@@ -40,14 +34,6 @@ export class Presence {
   listening(isOn: boolean): void {
     if (isOn) this.#files.set(SOCKET, identityAt(this.#path + SOCKET));
     else this.#files.delete(SOCKET);
-  }
-
-  /** Before a commit: looks, unless that was done just now. */
-  glance(): void {
-    const now = performance.now();
-    if (now - this.#lookedAt < LOOK_MS) return;
-    this.assert();
-    this.#lookedAt = now;
   }
 
   /** Throws STORE_MISSING if a file of the store is not the one that was opened, OWNERSHIP_LOST if it is the owner's own. */

@@ -16,8 +16,8 @@ const guards = [
     'sqlite.owner',
     'a process that lost ownership writes once more',
     'writes.ts',
-    "const owned = '(SELECT epoch FROM ownership WHERE id = 1) = ?';",
-    "const owned = '? > 0';",
+    'const owned = `(SELECT epoch FROM ownership WHERE id = 1) = ${epoch}`;',
+    "const owned = 'TRUE';",
   ),
   guard(
     'sqlite.owner',
@@ -30,7 +30,7 @@ const guards = [
     'sqlite.files',
     'something is acknowledged into a file that was removed',
     'commits.ts',
-    'this.#presence.assert();',
+    'this.#presence.assert(now);',
     '',
   ),
   guard(

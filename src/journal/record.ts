@@ -52,7 +52,9 @@ export interface Draft {
 /** The append of a batch; a Fault if an entry is not JSON. */
 export function draftOf({ session, fence, first, entries }: Batch): Draft {
   try {
-    return { session, fence, first, count: entries.length, body: JSON.stringify(entries.map(stored)) };
+    const isStored = entries.every(({ blob }) => blob === undefined);
+    const body = JSON.stringify(isStored ? entries : entries.map(stored));
+    return { session, fence, first, count: entries.length, body };
   } catch (cause) {
     const message = `Session "${session}" was not written: entry ${first} is not JSON.`;
     throw new Fault('STORE_FAILED', message, { session }, cause);

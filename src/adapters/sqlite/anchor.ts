@@ -17,7 +17,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { crc32 } from 'node:zlib';
+import { encodedLine, fieldsOf, lineOf } from './anchor-line.js';
 import { openToAppend, writeNewFile } from './files.js';
 import type { Head } from './heads.js';
 
@@ -52,24 +52,21 @@ export function shortHash(hash: string): string {
   return hash.slice(0, 16);
 }
 
-/** One line: its checksum, then fields between tabs, which no name of a session has. */
-function lineOf(fields: string): string {
-  return `${crc32(fields)} ${fields}\n`;
-}
-
-function parse(line: string): readonly string[] | undefined {
-  const cut = line.indexOf(' ');
-  const fields = line.slice(cut + 1);
-  return cut > 0 && line.slice(0, cut) === String(crc32(fields)) ? fields.split('\t') : undefined;
-}
-
 /** A session inside a line: so many numbers and hashes, then its name to the end. */
 function itemOf(item: string, count: number): readonly string[] {
-  const parts = item.split(' ');
-  return [...parts.slice(0, count), parts.slice(count).join(' ')];
+  const parts: string[] = [];
+  let from = 0;
+  for (let i = 0; i < count; i++) {
+    const end = item.indexOf(' ', from);
+    parts.push(item.slice(from, end));
+    from = end + 1;
+  }
+  parts.push(item.slice(from));
+  return parts;
 }
 
-function takeCommit(fold: Fold, commit: number, at: number, items: readonly string[]): void {
+function takeCommit(fold: Fold, [, no, time, ...items]: readonly string[]): void {
+  const [commit, at] = [Number(no), Number(time)];
   if (fold.commit > 0 && commit !== fold.commit + 1) fold.flaws.push(`commit ${commit} follows commit ${fold.commit}`);
   fold.commit = Math.max(fold.commit, commit);
   fold.at = at;
@@ -84,33 +81,44 @@ function takeCommit(fold: Fold, commit: number, at: number, items: readonly stri
   }
 }
 
-function takeKept(fold: Fold, items: readonly string[]): void {
+function takeKept(fold: Fold, [, ...items]: readonly string[]): void {
   for (const item of items) {
     const [sid, next, head = '', commit, at, name = ''] = itemOf(item, 5);
     fold.heads.set(name, { sid: Number(sid), next: Number(next), head, commit: Number(commit), at: Number(at) });
   }
 }
 
-function take(fold: Fold, [kind, ...fields]: readonly string[]): void {
-  const [commit = 0, at = 0, sid = 0] = fields.slice(0, 3).map(Number);
-  if (kind === 'keep') takeKept(fold, fields);
-  else if (kind === 'commit') takeCommit(fold, commit, at, fields.slice(2));
-  else Object.assign(fold, { commit, at, sid });
+function take(fold: Fold, line: readonly string[]): void {
+  const [kind, commit = 0, at = 0, sid = 0] = line;
+  if (kind === 'keep') takeKept(fold, line);
+  else if (kind === 'commit') takeCommit(fold, line);
+  else Object.assign(fold, { commit: Number(commit), at: Number(at), sid: Number(sid) });
 }
 
 /** Folds the text of an anchor file; never throws. */
 export function foldAnchor(content: string): Fold {
   const fold: Fold = { heads: new Map(), commit: 0, at: 0, sid: 0, flaws: [] };
-  const lines = content.split('\n').map(parse);
-  const last = lines.findLastIndex((line) => line !== undefined);
-  if (lines[0]?.[0] !== format) fold.flaws.push('its first line is damaged');
+  const header = fieldsOf(content.slice(0, content.indexOf('\n')));
+  if (header?.[0] !== format) fold.flaws.push('its first line is damaged');
   let kept = 0;
-  for (const [index, line] of lines.slice(0, last + 1).entries()) {
-    if (line === undefined) fold.flaws.push(`line ${index + 1} is damaged`);
-    else take(fold, line);
-    if (line?.[0] === 'keep') kept += line.length - 1;
+  let damaged: number[] = [];
+  let index = 0;
+  for (let from = 0; from < content.length; index++) {
+    const newline = content.indexOf('\n', from);
+    const end = newline === -1 ? content.length : newline;
+    const line = fieldsOf(content.slice(from, end));
+    from = end + 1;
+    if (line === undefined) {
+      damaged.push(index + 1);
+      continue;
+    }
+    // What is damaged at the very end was torn, and none of it was acknowledged.
+    for (const number of damaged) fold.flaws.push(`line ${number} is damaged`);
+    damaged = [];
+    take(fold, line);
+    if (line[0] === 'keep') kept += line.length - 1;
   }
-  const count = Number(lines[0]?.[4] ?? kept);
+  const count = Number(header?.[4] ?? kept);
   if (kept !== count) fold.flaws.push(`${count - kept} of ${count} sessions were cut off`);
   return fold;
 }
@@ -152,7 +160,7 @@ export class Anchor {
   #size: number;
   #limit: number;
   /** Lines that a full disk did not take; they go first once it does. */
-  #backlog = '';
+  #backlog = Buffer.alloc(0);
 
   /** Replaces the file by what `fold` says and goes on from there. */
   constructor(path: string, fold: Fold) {
@@ -165,30 +173,26 @@ export class Anchor {
   }
 
   /** Adds the line of one commit; throws the system's error, and then keeps the line for the next time. */
-  add(commit: number, at: number, heads: Iterable<Head>, gone: readonly string[]): void {
+  add(commit: number, at: number, heads: Iterable<Head | undefined>, gone: Iterable<string>): void {
     let fields = `commit\t${commit}\t${at}`;
     for (const name of gone) fields += `\t- ${name}`;
-    for (const { sid, next, hash, name } of heads) fields += `\t${sid} ${next} ${shortHash(hash)} ${name}`;
-    this.#backlog += lineOf(fields);
-    const size = Buffer.byteLength(this.#backlog);
-    const written = this.#write(this.#backlog);
-    if (written < size) this.#finish(Buffer.from(this.#backlog), written);
-    this.#size += size;
-    this.#backlog = '';
+    for (const head of heads)
+      if (head !== undefined) fields += `\t${head.sid} ${head.next} ${shortHash(head.hash)} ${head.name}`;
+    const line = encodedLine(fields);
+    this.#write(this.#backlog.length === 0 ? line : Buffer.concat([this.#backlog, line]));
   }
 
-  #write(part: string | Buffer): number {
+  #write(bytes: Buffer): void {
     try {
-      return typeof part === 'string' ? writeSync(this.#fd, part) : writeSync(this.#fd, part);
+      for (let done = 0; done < bytes.length; ) done += writeSync(this.#fd, bytes, done);
     } catch (error) {
+      this.#backlog = Buffer.from(bytes);
       // Half a line would look like damage once more lines follow it.
       ftruncateSync(this.#fd, this.#size);
       throw error;
     }
-  }
-
-  #finish(bytes: Buffer, written: number): void {
-    for (let done = written; done < bytes.length; ) done += this.#write(bytes.subarray(done));
+    this.#size += bytes.length;
+    if (this.#backlog.length > 0) this.#backlog = Buffer.alloc(0);
   }
 
   /** True when the file has outgrown what it says. */

@@ -51,10 +51,10 @@ export interface CommitsOptions {
 }
 
 /**
- * WAL pages after which it is copied into the database. Fewer than SQLite's own 1000: it is then written over from its
- * beginning, and that syncs faster than a file that grows.
+ * WAL pages after which it is copied into the database. A page that many commits changed is copied once; and a WAL that is written over from its
+ * beginning syncs faster than one that grows.
  */
-const checkpointPages = 400;
+const checkpointPages = 1000;
 const stagedLimit = 64 << 20;
 
 /** Failures that say for sure that nothing was committed, so that the store can go on. */
@@ -75,6 +75,7 @@ export class Commits {
   readonly #begin: Statement;
   readonly #end: Statement;
   readonly #stats = { commits: 0, operations: 0, refused: 0, checkpoints: 0, compactions: 0 };
+  readonly #flush = (): void => this.flush();
   #queue: Queued[] = [];
   #staged = new Map<string, Staged>();
   #stagedSize = 0;
@@ -127,7 +128,7 @@ export class Commits {
     this.#queue.push(queued);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    setImmediate(() => this.flush());
+    setImmediate(this.#flush);
   }
 
   /** Lets a large value ride with the next commit, which every later append is in or after. */
@@ -155,10 +156,8 @@ export class Commits {
     const acks = this.#transact(queue);
     if (acks === undefined) return;
     const anchored = this.#anchored();
-    for (const [index, { reject }] of queue.entries()) {
-      if (anchored === undefined) acks[index]?.();
-      else reject(anchored);
-    }
+    if (anchored === undefined) for (const acknowledge of acks) acknowledge();
+    else for (const { reject } of queue) reject(anchored);
     this.#acknowledged();
     this.#maintain();
   }
@@ -178,8 +177,9 @@ export class Commits {
     const alone = queue.length === 1 && queue[0]?.single === true && this.#staged.size === 0;
     let committing = alone;
     try {
-      this.#presence.assert();
-      this.#writes.begin(this.#commit + 1, this.#now());
+      const now = this.#now();
+      this.#presence.assert(now);
+      this.#writes.begin(this.#commit + 1, now);
       if (!alone) {
         this.#begin.run();
         this.#writes.assertOwner();
@@ -213,11 +213,11 @@ export class Commits {
     this.#stagedSize = 0;
     this.#pages += this.#writes.pages;
     this.#writes.publish();
-    const { changed, gone, at } = this.#writes;
-    if (changed.length === 0 && gone.length === 0) return undefined;
+    const { drafts, gone, at } = this.#writes;
+    if (drafts.size === 0 && gone.size === 0) return undefined;
     this.#commit += 1;
     try {
-      this.#anchor.add(this.#commit, at, changed, gone);
+      this.#anchor.add(this.#commit, at, drafts.values(), gone);
       return undefined;
     } catch (error) {
       const fault = this.#judge(error, 'Anchoring a commit of');

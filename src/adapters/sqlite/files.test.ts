@@ -172,6 +172,43 @@ verifies(
   },
 );
 
+/** A store whose directory has not changed for a while, and that has just looked at it. */
+async function settledStore(file: string) {
+  const store = await openSqlite(file);
+  const { fence } = await store.journal.claim('a');
+  for (let seq = 0; seq < 2; seq++) {
+    await setTimeout(150);
+    await add(store, 'a', fence, seq);
+  }
+  await add(store, 'a', fence, 2);
+  return { store, fence };
+}
+
+const changes: Readonly<Record<string, (directory: string, file: string) => void>> = {
+  'the directory is removed': (directory) => rmSync(directory, { recursive: true }),
+  'the directory is moved': (directory) => renameSync(directory, `${directory}.moved`),
+  'a file of it is removed': (_, file) => rmSync(`${file}-wal`),
+};
+
+for (const [what, change] of Object.entries(changes)) {
+  verifies('sqlite.files', `that ${what} between two commits at full speed is noticed by the second`, async () => {
+    const file = freshFile();
+    const { store, fence } = await settledStore(file);
+    change(dirname(file), file);
+    expect((await faultOf(add(store, 'a', fence, 3))).code).toBe('STORE_MISSING');
+    await store.close();
+  });
+}
+
+verifies('sqlite.files', 'that a directory above the data directory is moved is noticed', async () => {
+  const outer = dirname(freshFile());
+  const { store, fence } = await settledStore(join(outer, 'inner', 'store.db'));
+  renameSync(outer, `${outer}.moved`);
+  await setTimeout(20);
+  expect((await faultOf(add(store, 'a', fence, 3))).code).toBe('STORE_MISSING');
+  await store.close();
+});
+
 for (const suffix of ['-journal', '.lock-journal']) {
   verifies('sqlite.files', `store.db${suffix} does not make SQLite delete a file that it names`, async () => {
     const file = freshFile();

@@ -74,6 +74,8 @@ export class Heads {
     const cached = this.#cache.get(name);
     const head = cached ?? this.#load(name);
     if (head === undefined) return undefined;
+    // Who was used last matters only once one of them has to go.
+    if (cached !== undefined && this.#cache.size < limit) return head;
     if (cached !== undefined) this.#cache.delete(name);
     this.keep(head);
     return head;

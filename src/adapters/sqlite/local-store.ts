@@ -145,6 +145,7 @@ export class LocalStore {
     const failed = this.#commits.stopped !== undefined;
     const lost = this.#lost();
     this.#commits.stop(new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }));
+    this.#presence.close();
     if (lost) return this.#leave();
     const chores = [() => failed || this.#anchor.compact(), () => this.#anchor.close(), () => disconnect(this.#driver)];
     const faults = chores.map((chore) => this.#attempt(chore));

@@ -34,10 +34,9 @@ interface Statements {
   readonly selectEpoch: Statement;
 }
 
-/** A condition on every statement that may be committed by itself: only the owner of this epoch writes. */
-const owned = '(SELECT epoch FROM ownership WHERE id = 1) = ?';
-
-function prepare(driver: Driver): Statements {
+function prepare(driver: Driver, epoch: number): Statements {
+  // A condition on every statement that may be committed by itself: only the owner of this epoch writes.
+  const owned = `(SELECT epoch FROM ownership WHERE id = 1) = ${epoch}`;
   return {
     insertSession: driver.prepare(
       `INSERT INTO sessions (sid, name, fence, commit_no, check_sum) SELECT ?, ?, ?, ?, ? WHERE ${owned}`,
@@ -45,9 +44,11 @@ function prepare(driver: Driver): Statements {
     claimSession: driver.prepare(
       `UPDATE sessions SET fence = ?, commit_no = ?, check_sum = ? WHERE sid = ? AND fence = ? AND ${owned}`,
     ),
+    // Without a fence, which is NULL unless the writer is the one that it should be, the record is refused.
     insertRecord: driver.prepare(
-      `INSERT INTO records (id, count, fence, at, commit_no, prev, hash, body)
-       SELECT ?, ?, fence, ?, ?, ?, ?, ? FROM sessions WHERE sid = ? AND fence = ? AND ${owned}`,
+      `INSERT INTO records (id, count, at, commit_no, prev, hash, body, fence)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,
+         (SELECT fence FROM sessions WHERE sid = CAST(?1 / ${span} AS INTEGER) AND fence = ?8 AND ${owned}))`,
     ),
     insertBlob: driver.prepare('INSERT OR IGNORE INTO blobs (sid, digest, body) VALUES (?, ?, ?)'),
     saveSnapshot: driver.prepare(
@@ -102,7 +103,7 @@ export class Writes {
     this.#heads = heads;
     this.#records = records;
     this.#epoch = epoch;
-    this.#do = prepare(driver);
+    this.#do = prepare(driver, epoch);
     this.#sid = sid;
   }
 
@@ -114,18 +115,19 @@ export class Writes {
     return this.#pages;
   }
 
-  get gone(): readonly string[] {
-    return [...this.#gone];
+  /** The sessions that this transaction removed. */
+  get gone(): ReadonlySet<string> {
+    return this.#gone;
   }
 
-  /** The heads that this transaction changed. */
-  get changed(): readonly Head[] {
-    return [...this.#drafts.values()].filter((head) => head !== undefined);
+  /** The heads of the sessions that it changed; undefined for those that it removed. */
+  get drafts(): ReadonlyMap<string, Head | undefined> {
+    return this.#drafts;
   }
 
   begin(commit: number, at: number): void {
     this.#drafts.clear();
-    this.#gone.clear();
+    if (this.#gone.size > 0) this.#gone.clear();
     this.#commit = commit;
     this.#at = at;
     this.#pages = 0;
@@ -144,7 +146,7 @@ export class Writes {
     if (head === undefined) return this.#create(name);
     const next: Head = { ...head, fence: head.fence + 1, commit: this.#commit };
     const { claimSession } = this.#do;
-    const changed = claimSession.run(next.fence, next.commit, ownedSum(next), head.sid, head.fence, this.#epoch);
+    const changed = claimSession.run(next.fence, next.commit, ownedSum(next), head.sid, head.fence);
     if (changed !== 1) throw this.#refusal(name);
     this.#change(next, 0);
     return { fence: next.fence, next: next.next };
@@ -222,7 +224,7 @@ export class Writes {
     if (head === undefined) return;
     const body = JSON.stringify(state);
     const checkSum = snapshotSum(head.sid, next, tail, body);
-    if (this.#do.saveSnapshot.run(head.sid, next, tail, body, checkSum, this.#epoch) !== 1) throw this.#refusal(name);
+    if (this.#do.saveSnapshot.run(head.sid, next, tail, body, checkSum) !== 1) throw this.#refusal(name);
     this.#pages += 2 + Math.ceil(body.length / 4000);
   }
 
@@ -247,7 +249,7 @@ export class Writes {
     const sid = ++this.#sid;
     const owned: Owned = { sid, name, fence: this.#floor + 1, commit: this.#commit };
     const { insertSession } = this.#do;
-    const changed = insertSession.run(sid, name, owned.fence, owned.commit, ownedSum(owned), this.#epoch);
+    const changed = insertSession.run(sid, name, owned.fence, owned.commit, ownedSum(owned));
     if (changed !== 1) throw this.#refusal(name);
     const head = headOf(owned, undefined);
     this.#change(head, 0);
@@ -266,9 +268,11 @@ export class Writes {
     const { insertRecord } = this.#do;
     try {
       const id = idOf(sid, first);
-      return insertRecord.run(id, count, this.#at, this.#commit, prev, hash, body, sid, fence, this.#epoch) === 1;
+      insertRecord.run(id, count, this.#at, this.#commit, prev, hash, body, fence);
+      return true;
     } catch (error) {
       const code = resultCode(error);
+      if (code === constraint && this.#records.page(sid, first, first + 1).length === 0) return false;
       if (code === constraint) throw damagedAt(session, first, 'a record is there already');
       if (code !== tooBig) throw error;
       throw new Fault(

@@ -135,18 +135,3 @@ const incoming: Shape = {
 export function incomingOf(message: unknown): Incoming | undefined {
   return fits(message, incoming) ? (message as Incoming) : undefined;
 }
-
-/** False unless a body is what its append says: so many entries as JSON, numbered from `first` on. */
-export function isBody(body: string, first: number, count: number): boolean {
-  try {
-    const entries: unknown = JSON.parse(body);
-    if (!Array.isArray(entries) || entries.length !== count || count === 0) return false;
-    for (let n = 0; n < count; n++) {
-      const entry: unknown = entries[n];
-      if (!isRecord(entry) || entry.seq !== first + n || typeof entry.key !== 'string') return false;
-    }
-    return true;
-  } catch {
-    return false;
-  }
-}

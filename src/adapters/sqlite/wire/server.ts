@@ -14,12 +14,13 @@ import type { Report } from '../check.js';
 import { identityAt } from '../files.js';
 import type { LocalStore } from '../local-store.js';
 import type { ProcessId } from '../owner/process.js';
+import { isBody } from './body.js';
 import { Channel } from './channel.js';
 import type { HeldSession } from './client.js';
 import { toWire } from './errors.js';
 import { proveToClient } from './handshake.js';
 import type { Peer, Peers } from './peers.js';
-import { type AppendRequest, answerOf, appendOf, isBody, type Request, requestOf } from './requests.js';
+import { type AppendRequest, answerOf, appendOf, type Request, requestOf } from './requests.js';
 
 /** Faults of an owner that is leaving. */
 const LEAVING: ReadonlySet<string> = new Set(['STORE_CLOSED', 'OWNERSHIP_LOST', 'STORE_MISSING']);

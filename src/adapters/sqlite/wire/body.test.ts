@@ -1,0 +1,73 @@
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import { verifies } from '../../../../spec/verifies.js';
+import { isBody } from './body.js';
+
+/** The same by parsing. */
+function isParsed(body: string, first: number, count: number): boolean {
+  try {
+    const entries = JSON.parse(body) as unknown;
+    if (!Array.isArray(entries) || entries.length !== count || count === 0) return false;
+    return entries.every((entry, n) => entry?.seq === first + n && typeof entry.key === 'string');
+  } catch {
+    return false;
+  }
+}
+
+const entries = fc
+  .tuple(fc.nat(), fc.array(fc.tuple(fc.string({ unit: 'binary' }), fc.jsonValue()), { minLength: 1, maxLength: 4 }))
+  .map(([first, all]) => ({
+    first,
+    body: JSON.stringify(all.map(([key, value], n) => ({ seq: first + n, at: 0, key, type: 'step.taken', value }))),
+    count: all.length,
+  }));
+
+/** Characters that mean something in JSON, a control character, and some that mean nothing. */
+const piece = fc.constantFrom(
+  ...'[]{}",:\\-+.0123456789eEtfnu/x',
+  '\u0001',
+  'é',
+  'null',
+  '\\u00e9',
+  '"seq":7',
+  '"key":1',
+);
+
+verifies('sqlite.socket', 'an append of another process that is what it says is accepted', () => {
+  fc.assert(
+    fc.property(entries, ({ body, first, count }) => {
+      expect(isBody(body, first, count)).toBe(true);
+    }),
+  );
+});
+
+verifies('sqlite.socket', 'a body that is no JSON, or has other entries than it says, is refused', () => {
+  fc.assert(
+    fc.property(entries, fc.nat(), fc.nat(3), piece, ({ body, first, count }, place, removed, text) => {
+      const at = place % (body.length + 1);
+      const changed = body.slice(0, at) + text + body.slice(at + removed);
+      expect(isBody(changed, first, count)).toBe(isParsed(changed, first, count));
+      expect(isBody(body, first + 1, count)).toBe(false);
+      expect(isBody(body, first, count + 1)).toBe(false);
+    }),
+    { numRuns: 20_000 },
+  );
+});
+
+verifies('sqlite.socket', 'a body that names a member twice is judged by the one that counts', () => {
+  const body = (rest: string): string => `[{"seq":0,"at":0,"type":"step.taken","key":"k",${rest}}]`;
+  for (const rest of ['"seq":1', '"key":1', '"\\u0073eq":1', '"value":1,"key":null'])
+    expect(isBody(body(rest), 0, 1)).toBe(false);
+  expect(isBody(body('"value":{"seq":1,"key":2}'), 0, 1)).toBe(true);
+});
+
+verifies('sqlite.socket', 'a body of any depth or length is judged in time linear in its length', () => {
+  const withValue = (value: string): string => `[{"seq":0,"at":0,"type":"step.taken","key":"k","value":${value}}]`;
+  const depth = 1_000_000;
+  expect(isBody(withValue(`${'['.repeat(depth)}${']'.repeat(depth)}`), 0, 1)).toBe(true);
+  expect(isBody(withValue('['.repeat(depth)), 0, 1)).toBe(false);
+  expect(isBody(withValue(`"${'k'.repeat(10_000_000)}"`), 0, 1)).toBe(true);
+  // What fails at its end in many ways: the pattern does not try them all.
+  for (const part of ['[1,', '{"a":1,', '[[[1,2],', '1,', '"a":'])
+    expect(isBody(withValue(part.repeat(500)), 0, 1)).toBe(false);
+});

@@ -30,7 +30,7 @@ const guards = [
     'sqlite.files',
     'something is acknowledged into a file that was removed',
     'commits.ts',
-    'this.#presence.assert(now);',
+    'this.#presence.assert();',
     '',
   ),
   guard(

@@ -95,29 +95,38 @@ function take(fold: Fold, line: readonly string[]): void {
   else Object.assign(fold, { commit: Number(commit), at: Number(at), sid: Number(sid) });
 }
 
+/** The lines of a text, one after the other; it may be as long as a string can be. */
+function* linesOf(content: string): Generator<string> {
+  for (let from = 0; from < content.length; ) {
+    const newline = content.indexOf('\n', from);
+    const end = newline === -1 ? content.length : newline;
+    yield content.slice(from, end);
+    from = end + 1;
+  }
+}
+
 /** Folds the text of an anchor file; never throws. */
 export function foldAnchor(content: string): Fold {
   const fold: Fold = { heads: new Map(), commit: 0, at: 0, sid: 0, flaws: [] };
-  const header = fieldsOf(content.slice(0, content.indexOf('\n')));
-  if (header?.[0] !== format) fold.flaws.push('its first line is damaged');
-  let kept = 0;
+  let header: readonly string[] | undefined;
   let damaged: number[] = [];
-  let index = 0;
-  for (let from = 0; from < content.length; index++) {
-    const newline = content.indexOf('\n', from);
-    const end = newline === -1 ? content.length : newline;
-    const line = fieldsOf(content.slice(from, end));
-    from = end + 1;
-    if (line === undefined) {
-      damaged.push(index + 1);
+  let kept = 0;
+  let number = 0;
+  for (const line of linesOf(content)) {
+    const fields = fieldsOf(line);
+    number += 1;
+    if (number === 1) header = fields;
+    if (fields === undefined) {
+      damaged.push(number);
       continue;
     }
-    // What is damaged at the very end was torn, and none of it was acknowledged.
-    for (const number of damaged) fold.flaws.push(`line ${number} is damaged`);
+    // What is damaged at the very end was torn, and nothing of it was acknowledged.
+    for (const earlier of damaged) fold.flaws.push(`line ${earlier} is damaged`);
     damaged = [];
-    take(fold, line);
-    if (line[0] === 'keep') kept += line.length - 1;
+    take(fold, fields);
+    if (fields[0] === 'keep') kept += fields.length - 1;
   }
+  if (header?.[0] !== format) fold.flaws.push('its first line is damaged');
   const count = Number(header?.[4] ?? kept);
   if (kept !== count) fold.flaws.push(`${count - kept} of ${count} sessions were cut off`);
   return fold;

@@ -51,10 +51,10 @@ export interface CommitsOptions {
 }
 
 /**
- * WAL pages after which it is copied into the database. A page that many commits changed is copied once; and a WAL that is written over from its
- * beginning syncs faster than one that grows.
+ * WAL pages after which it is copied into the database. Few, because it is then written over from its beginning, and that syncs faster
+ * than a file that grows; but those of several commits, because a page that each of them changed is copied once.
  */
-const checkpointPages = 1000;
+const checkpointPages = { least: 400, most: 2000, commits: 12 };
 const stagedLimit = 64 << 20;
 
 /** Failures that say for sure that nothing was committed, so that the store can go on. */
@@ -177,9 +177,8 @@ export class Commits {
     const alone = queue.length === 1 && queue[0]?.single === true && this.#staged.size === 0;
     let committing = alone;
     try {
-      const now = this.#now();
-      this.#presence.assert(now);
-      this.#writes.begin(this.#commit + 1, now);
+      this.#presence.assert();
+      this.#writes.begin(this.#commit + 1, this.#now());
       if (!alone) {
         this.#begin.run();
         this.#writes.assertOwner();
@@ -258,7 +257,9 @@ export class Commits {
   #maintain(how?: 'TRUNCATE'): void {
     if (this.#stopped !== undefined) return;
     try {
-      if (this.#pages >= checkpointPages || how !== undefined) {
+      const { least, most, commits } = checkpointPages;
+      const due = Math.min(most, Math.max(least, commits * this.#writes.pages));
+      if (this.#pages >= due || how !== undefined) {
         this.#pages = 0;
         this.#stats.checkpoints += 1;
         this.#driver.exec(`PRAGMA wal_checkpoint(${how ?? 'PASSIVE'})`);

@@ -58,7 +58,9 @@ export class Presence {
   }
 
   /** Throws STORE_MISSING if a file of the store is not the one that was opened, OWNERSHIP_LOST if it is the owner's own. */
-  assert(now = Date.now()): void {
+  assert(): void {
+    // The system's own time, which files have too.
+    const now = Date.now();
     if (this.#isUnchanged(now)) return;
     this.#settled = undefined;
     const found = statSync(this.#directory, QUIET);

@@ -100,7 +100,11 @@ function assertFile(path: string, found: Stats): void {
   if (!found.isFile()) throw refused(path, 'it is not a regular file; remove it if it is not yours');
   // Also for root: the files that it made would keep their user out.
   if (isOurs(found)) return;
-  throw refused(path, `it belongs to another user (uid ${found.uid}); use the store as that user`, 'STORE_READ_ONLY');
+  throw refused(
+    path,
+    `it belongs to another user (uid ${found.uid}); use the store as that user, or change its owner`,
+    'STORE_READ_ONLY',
+  );
 }
 
 /** The end of a rollback journal that belongs to a transaction over several databases. */

@@ -9,7 +9,7 @@ import type { Report } from './check.js';
 import { faultOf } from './failure.js';
 import type { LocalStore } from './local-store.js';
 import { openLocal, type SqliteOptions } from './open.js';
-import { type Candidacy, contend, isUncertain, livingOwner } from './owner/contend.js';
+import { type Candidacy, contend, isUncertain, LOCKED, livingOwner } from './owner/contend.js';
 import { lockHolder, type OwnerLock } from './owner/lock.js';
 import { type ProcessId, type ProcessState, thisProcess } from './owner/process.js';
 import { type OwnerRecord, readOwner, removeOwner, writeOwner } from './owner/record.js';
@@ -158,7 +158,11 @@ export class Membership implements LeaseRoute {
     if (stopped?.code === 'STORE_MISSING') this.closed ??= stopped;
     ownership.server.close();
     void ownership.store.close().catch(() => undefined);
-    this.giveBack(ownership);
+    try {
+      this.giveBack(ownership);
+    } catch {
+      // The record stays and is believed as long as this process lives; whoever writes here is told why it cannot.
+    }
   }
 
   private assertOpen(): void {
@@ -191,7 +195,9 @@ export class Membership implements LeaseRoute {
 
   private unreached(owner: OwnerRecord | undefined, why: string): Fault {
     const { database } = this;
-    return unreachable(database, owner ?? readOwner(database) ?? lockHolder(database), why);
+    // Who else waits takes the lock for a moment, too, when it is free.
+    const holder = why === LOCKED ? lockHolder(database) : undefined;
+    return unreachable(database, owner ?? readOwner(database) ?? holder, why);
   }
 
   /** Becomes a client of this owner; else the reason why not. */

@@ -28,12 +28,11 @@ const UNRECORDED_MS = 250;
 
 /**
  * True if the system does not tell whether an owner is there, and only its socket does: a process in another container, or
- * a thread of this process that may have ended. On Linux the name that every owner holds tells of such a thread too.
+ * a thread of this process that may have ended. SQLite keeps the locks of the threads of one process apart, whatever drops those of the system.
  */
 export function isUncertain(owner: OwnerRecord): boolean {
-  const isThisProcess = owner.pid === process.pid && process.platform === 'linux';
   const state = stateOf(owner);
-  return state === 'unknown' || (state === 'running' && isThisProcess);
+  return state === 'unknown' || (state === 'running' && owner.pid === process.pid);
 }
 
 /** The recorded owner, unless its process has ended. */
@@ -42,10 +41,13 @@ export function livingOwner(database: string): OwnerRecord | undefined {
   return owner === undefined || stateOf(owner) === 'gone' ? undefined : owner;
 }
 
+/** Why the lock is not to be had. */
+export const LOCKED = 'it has the lock, and is not listening';
+
 /** Becomes the candidate for ownership; else why not: another process is the owner, or about to be. */
 export async function contend(database: string): Promise<Candidacy | string> {
   const lock = await takeLock(database);
-  if (lock === undefined) return 'it has the lock, and is not listening';
+  if (lock === undefined) return LOCKED;
   try {
     if (process.platform !== 'linux' && readOwner(database) === undefined && isInUse(database))
       await setTimeout(UNRECORDED_MS);
@@ -85,6 +87,7 @@ function listens(path: string): Promise<boolean> {
       socket.destroy();
       resolve(true);
     });
-    socket.once('error', () => resolve(false));
+    // One that has more connections waiting than it takes is there.
+    socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code === 'EAGAIN'));
   });
 }

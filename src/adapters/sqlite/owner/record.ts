@@ -70,5 +70,12 @@ export function writeOwner(database: string, record: OwnerRecord): string {
 
 /** Removes the record that was written, unless another has replaced it since. */
 export function removeOwner(database: string, file: string): void {
-  if (identityAt(recordPath(database)) === file) rmSync(recordPath(database), { force: true });
+  const path = recordPath(database);
+  if (identityAt(path) !== file) return;
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // A file that cannot be removed can be emptied, and is then not believed.
+    closeSync(openSync(path, constants.O_WRONLY | constants.O_TRUNC | (constants.O_NOFOLLOW ?? 0)));
+  }
 }

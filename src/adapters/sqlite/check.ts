@@ -9,7 +9,7 @@ import { type Anchored, type Fold, shortHash } from './anchor.js';
 import { type Driver, whole, wholeOf } from './driver.js';
 import { readFault } from './failure.js';
 import { type Head, headOf, type Owned, ownedColumns, ownedOf } from './heads.js';
-import { lastSid, Records } from './records.js';
+import { lastSid, Records, type Tail } from './records.js';
 import { fileFlaws, Walk } from './walk.js';
 
 export type Check = 'heads' | 'full';
@@ -80,6 +80,8 @@ class Inspection {
   readonly #accept: boolean;
   readonly #heads = new Map<string, Anchored>();
   readonly #sids = new Set<number>();
+  /** The last records of the sessions that are looked at. */
+  #tails: ReadonlyMap<number, Tail> = new Map();
   #commit = 0;
   #sid = 0;
 
@@ -102,11 +104,10 @@ class Inspection {
     let after = 0;
     for (let before = -1; after !== before; ) {
       before = after;
-      for (const row of statement.all(after)) {
-        const { owned, sound } = ownedOf(row);
-        after = Math.max(after, owned.sid);
-        this.#row(owned, sound, lost.has(owned.sid), now);
-      }
+      const page = statement.all(after).map(ownedOf);
+      after = Math.max(after, ...page.map(({ owned }) => owned.sid));
+      this.#tails = this.#tailsOf(before, after);
+      for (const { owned, sound } of page) this.#row(owned, sound, lost.has(owned.sid), now);
     }
     for (const [name, was] of this.#was.heads) {
       if (!this.#sids.has(was.sid) && !removed.has(was.sid)) this.#missing(name, was);
@@ -144,17 +145,27 @@ class Inspection {
     this.#heads.set(head.name, { sid, next, head: shortHash(hash), commit, at });
   }
 
+  /** None if one of them cannot be read: each is then read by itself. */
+  #tailsOf(after: number, last: number): ReadonlyMap<number, Tail> {
+    try {
+      return this.#records.tails(after, last);
+    } catch {
+      return new Map();
+    }
+  }
+
   /** Where a session ends, and what is wrong with its last record unless the anchor vouches for it. */
   #read(owned: Owned, was: Anchored | undefined): { readonly head: Head; readonly flaw?: Damage } {
-    let head = headOf(owned, undefined);
+    let head: Head | undefined;
     const damaged = (seq: number, note: string): Damage => ({ kind: 'damaged', session: owned.name, seq, note });
     try {
-      const tail = this.#records.tail(owned.sid);
+      const tail = this.#tails.get(owned.sid) ?? this.#records.tail(owned.sid);
       head = headOf(owned, tail);
       if (tail === undefined || (was?.next === head.next && was.head === shortHash(head.hash))) return { head };
       const flaw = this.#records.flawOf(owned.sid, tail);
       return flaw === undefined ? { head } : { head, flaw: damaged(tail.first, flaw) };
     } catch (error) {
+      head ??= headOf(owned, undefined);
       return { head, flaw: damaged(head.next, readFault(error, this.#path).message) };
     }
   }

@@ -10,10 +10,11 @@ import { BlobRows } from './blobs.js';
 import type { Findings, Report } from './check.js';
 import { Commits, final, type Stats } from './commits.js';
 import { abandon, disconnect } from './connection.js';
-import { type Driver, type Row, text, textOf, whole, wholeOf } from './driver.js';
+import type { Driver, Row } from './driver.js';
 import { faultOf, readFault } from './failure.js';
 import { Heads, headOf, type Owned, ownedColumns, ownedOf } from './heads.js';
 import type { ProcessId } from './owner/process.js';
+import { peersIn } from './peer-rows.js';
 import { Presence } from './presence.js';
 import { readEntries } from './read.js';
 import { Records } from './records.js';
@@ -91,9 +92,7 @@ export class LocalStore {
 
   /** The processes that held leases under the last owner, by their ids. */
   peers(): ReadonlyMap<string, ProcessId> {
-    const columns = `${textOf('id')}, ${wholeOf('pid')}, ${textOf('start')}`;
-    const rows = this.#reading(() => this.#driver.prepare(`SELECT ${columns} FROM peers`).all());
-    return new Map(rows.map((row) => [text(row.id), { pid: whole(row.pid), start: text(row.start) }]));
+    return this.#reading(() => peersIn(this.#driver));
   }
 
   addPeer(id: string, process: ProcessId): Promise<void> {

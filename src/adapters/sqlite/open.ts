@@ -12,6 +12,7 @@ import { type Driver, openDriver, text, whole, wholeOf } from './driver.js';
 import { faultOf, readFault } from './failure.js';
 import { assertFiles, ensureFile, makeDataDirectory } from './files.js';
 import { LocalStore } from './local-store.js';
+import { isAwaited } from './peer-rows.js';
 import { migrate } from './schema.js';
 
 export interface SqliteOptions {
@@ -91,7 +92,7 @@ function examine(driver: Driver, path: string, options: SqliteOptions, now: numb
     assertWal(driver, path);
     migrate(driver, path, now);
     const size = sizeOf(path) + sizeOf(`${path}-wal`);
-    const check = options.check ?? (size <= small ? 'full' : 'heads');
+    const check = options.check ?? (size <= small && !isAwaited(driver) ? 'full' : 'heads');
     const findings = inspect(driver, path, readAnchor(`${path}.anchor`), {
       check,
       accept: options.accept === 'loss',

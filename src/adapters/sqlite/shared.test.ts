@@ -11,7 +11,7 @@ import type { Store } from '../../journal/store.js';
 import { journalCases } from '../../testing/index.js';
 import { add, built, cleanUp, faultOf, freshFile, ownedElsewhere, triedElsewhere, values } from './fixtures/stage.mjs';
 import { openDriver, openSqlite, type SqliteStore } from './index.js';
-import { thisProcess } from './owner/process.js';
+import { type ProcessId, processOf, thisProcess } from './owner/process.js';
 import { writeOwner } from './owner/record.js';
 
 afterAll(cleanUp);
@@ -265,4 +265,21 @@ verifies('sqlite.silence', 'an owner that is busy for six seconds is announced, 
   expect(await store.journal.claim('x')).toMatchObject({ next: 0 });
   expect(heard).toHaveLength(1);
   expect(heard[0]).toContain(`Process ${owner.pid} owns ${file} and has not answered for 5 seconds. It is busy`);
+});
+
+verifies('sqlite.owner', 'who opens a store that living processes wait for does not read all of it first', async () => {
+  const checked = async (peer: ProcessId): Promise<string> => {
+    const file = freshFile();
+    await (await openSqlite(file)).close();
+    const raw = openDriver(file);
+    raw.prepare('INSERT INTO peers (id, pid, start) VALUES (?, ?, ?)').run('p', peer.pid, peer.start);
+    raw.close();
+    const store = await openSqlite(file);
+    await store.close();
+    return store.report.checked;
+  };
+  const living = processOf(process.ppid);
+  expect(await checked(living)).toBe('heads');
+  expect(await checked({ ...living, start: `${living.start}0` })).toBe('full');
+  expect(await checked(thisProcess())).toBe('full');
 });

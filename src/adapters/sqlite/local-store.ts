@@ -40,6 +40,12 @@ function checkName(session: string): void {
   throw new Fault('STORE_FAILED', message, { session: session.slice(0, 64) });
 }
 
+/**
+ * Failures of the chores at the end that lose nothing: there is no room for them, or a connection of this process that could not be closed
+ * before has the file too. All that was acknowledged is in the WAL.
+ */
+const harmless: ReadonlySet<string> = new Set(['STORE_FULL', 'STORE_OWNED']);
+
 export class LocalStore {
   readonly journal: Journal;
   readonly blobs: Blobs;
@@ -148,8 +154,7 @@ export class LocalStore {
     if (lost) return this.#leave();
     const chores = [() => failed || this.#anchor.compact(), () => this.#anchor.close(), () => disconnect(this.#driver)];
     const faults = chores.map((chore) => this.#attempt(chore));
-    // Without room for the chores, all that was acknowledged is still safe, in the WAL.
-    const fault = faults.find((found) => found !== undefined && found.code !== 'STORE_FULL');
+    const fault = faults.find((found) => found !== undefined && !harmless.has(found.code));
     if (fault !== undefined) throw fault;
   }
 

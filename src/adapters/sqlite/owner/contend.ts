@@ -28,7 +28,8 @@ const UNRECORDED_MS = 250;
 
 /**
  * True if the system does not tell whether an owner is there, and only its socket does: a process in another container, or
- * a thread of this process that may have ended. SQLite keeps the locks of the threads of one process apart, whatever drops those of the system.
+ * a thread of this process that may have ended. SQLite keeps the locks of the threads of one process apart, whatever drops those of the
+ * system.
  */
 export function isUncertain(owner: OwnerRecord): boolean {
   const state = stateOf(owner);

@@ -414,8 +414,8 @@ const guards: readonly Guard<Library>[] = [
     'kernel.fence',
     'a writer whose claim is gone from the table writes once more',
     'adapters/sqlite/writes.ts',
-    '? FROM sessions WHERE sid = ? AND fence = ? AND',
-    '? FROM sessions WHERE sid = ? AND ? > 0 AND',
+    'AS INTEGER) AND fence = ?8 AND',
+    'AS INTEGER) AND ?8 > 0 AND',
   ),
   guard(
     'kernel.options',

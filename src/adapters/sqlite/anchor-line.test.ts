@@ -2,7 +2,8 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { encodedLine, fieldsOf, lineOf } from './anchor-line.js';
+import { foldAnchor } from './anchor.js';
+import { encodedLine, LineReader, lineOf } from './anchor-line.js';
 
 const ascii = fc.string({ unit: 'grapheme-ascii', maxLength: 300 });
 const long = fc.tuple(ascii, fc.nat(2000)).map(([text, times]) => text.repeat(times).slice(0, 40_000));
@@ -16,21 +17,47 @@ verifies(
       fc.property(fields, (text) => {
         const line = `${crc32(text)} ${text}\n`;
         expect(lineOf(text)).toBe(line);
-        expect(encodedLine(text).equals(Buffer.from(line))).toBe(true);
+        const { bytes, from, to } = encodedLine(text);
+        expect(bytes.subarray(from, to).equals(Buffer.from(line))).toBe(true);
       }),
       { numRuns: 2000 },
     );
   },
 );
 
+function fieldsOf(line: string): string | undefined {
+  const reader = new LineReader(line);
+  if (!reader.advance() || !reader.check()) return undefined;
+  const found: string[] = [];
+  while (reader.hasMore) found.push(reader.rest());
+  return found.join('\t');
+}
+
+const field = fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 80 });
+
 verifies('sqlite.damage', 'a line of the anchor is read back, and with a character changed it is not', () => {
   fc.assert(
-    fc.property(ascii, fc.nat(), (text, place) => {
+    fc.property(fc.array(field, { minLength: 1 }), fc.nat(), (all, place) => {
+      const text = all.join('\t');
       const line = lineOf(text).slice(0, -1);
-      expect(fieldsOf(line)?.join('\t')).toBe(text);
+      expect(fieldsOf(line)).toBe(text);
       const at = place % line.length;
       const other = line[at] === 'x' ? 'y' : 'x';
       expect(fieldsOf(line.slice(0, at) + other + line.slice(at + 1))).toBeUndefined();
+      expect(fieldsOf(`0${line}`)).toBeUndefined();
+    }),
+  );
+});
+
+verifies('sqlite.damage', 'a text that is no anchor is read to its end, and found to have flaws', () => {
+  fc.assert(
+    fc.property(fc.array(fc.oneof(fc.string({ unit: 'binary' }), ascii.map(lineOf))), (lines) => {
+      const text = lines.join('\n');
+      const reader = new LineReader(text);
+      let count = 0;
+      while (reader.advance()) count += 1;
+      expect(count).toBe(text === '' ? 0 : text.replace(/\n$/, '').split('\n').length);
+      expect(foldAnchor(text).flaws).not.toEqual([]);
     }),
   );
 });

@@ -17,7 +17,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { encodedLine, fieldsOf, lineOf } from './anchor-line.js';
+import { encodedLine, LineReader, lineOf, type Span } from './anchor-line.js';
 import { openToAppend, writeNewFile } from './files.js';
 import type { Head } from './heads.js';
 
@@ -52,83 +52,69 @@ export function shortHash(hash: string): string {
   return hash.slice(0, 16);
 }
 
-/** A session inside a line: so many numbers and hashes, then its name to the end. */
-function itemOf(item: string, count: number): readonly string[] {
-  const parts: string[] = [];
-  let from = 0;
-  for (let i = 0; i < count; i++) {
-    const end = item.indexOf(' ', from);
-    parts.push(item.slice(from, end));
-    from = end + 1;
-  }
-  parts.push(item.slice(from));
-  return parts;
-}
-
-function takeCommit(fold: Fold, [, no, time, ...items]: readonly string[]): void {
-  const [commit, at] = [Number(no), Number(time)];
+function takeCommit(fold: Fold, line: LineReader): void {
+  const commit = line.number();
+  const at = line.number();
   if (fold.commit > 0 && commit !== fold.commit + 1) fold.flaws.push(`commit ${commit} follows commit ${fold.commit}`);
   fold.commit = Math.max(fold.commit, commit);
   fold.at = at;
-  for (const item of items) {
-    if (item.startsWith('- ')) {
-      fold.heads.delete(item.slice(2));
+  while (line.hasMore) {
+    if (line.skip('- ')) {
+      fold.heads.delete(line.rest());
       continue;
     }
-    const [sid = '', next = '', head = '', name = ''] = itemOf(item, 3);
-    fold.heads.set(name, { sid: Number(sid), next: Number(next), head, commit, at });
-    fold.sid = Math.max(fold.sid, Number(sid));
+    const sid = line.number();
+    const next = line.number();
+    const head = line.word();
+    fold.heads.set(line.rest(), { sid, next, head, commit, at });
+    fold.sid = Math.max(fold.sid, sid);
   }
 }
 
-function takeKept(fold: Fold, [, ...items]: readonly string[]): void {
-  for (const item of items) {
-    const [sid, next, head = '', commit, at, name = ''] = itemOf(item, 5);
-    fold.heads.set(name, { sid: Number(sid), next: Number(next), head, commit: Number(commit), at: Number(at) });
+/** Returns how many sessions the line has. */
+function takeKept(fold: Fold, line: LineReader): number {
+  let count = 0;
+  for (; line.hasMore; count++) {
+    const sid = line.number();
+    const next = line.number();
+    const head = line.word();
+    const commit = line.number();
+    const at = line.number();
+    fold.heads.set(line.rest(), { sid, next, head, commit, at });
   }
+  return count;
 }
 
-function take(fold: Fold, line: readonly string[]): void {
-  const [kind, commit = 0, at = 0, sid = 0] = line;
-  if (kind === 'keep') takeKept(fold, line);
-  else if (kind === 'commit') takeCommit(fold, line);
-  else Object.assign(fold, { commit: Number(commit), at: Number(at), sid: Number(sid) });
-}
-
-/** The lines of a text, one after the other; it may be as long as a string can be. */
-function* linesOf(content: string): Generator<string> {
-  for (let from = 0; from < content.length; ) {
-    const newline = content.indexOf('\n', from);
-    const end = newline === -1 ? content.length : newline;
-    yield content.slice(from, end);
-    from = end + 1;
-  }
+/** Takes the first line, and returns how many sessions it says were kept. */
+function takeHeader(fold: Fold, line: LineReader): number {
+  fold.commit = line.number();
+  fold.at = line.number();
+  fold.sid = line.number();
+  return line.number();
 }
 
 /** Folds the text of an anchor file; never throws. */
 export function foldAnchor(content: string): Fold {
   const fold: Fold = { heads: new Map(), commit: 0, at: 0, sid: 0, flaws: [] };
-  let header: readonly string[] | undefined;
+  const line = new LineReader(content);
+  let stated: number | undefined;
   let damaged: number[] = [];
   let kept = 0;
-  let number = 0;
-  for (const line of linesOf(content)) {
-    const fields = fieldsOf(line);
-    number += 1;
-    if (number === 1) header = fields;
-    if (fields === undefined) {
+  for (let number = 1; line.advance(); number++) {
+    if (!line.check()) {
       damaged.push(number);
       continue;
     }
     // What is damaged at the very end was torn, and nothing of it was acknowledged.
     for (const earlier of damaged) fold.flaws.push(`line ${earlier} is damaged`);
     damaged = [];
-    take(fold, fields);
-    if (fields[0] === 'keep') kept += fields.length - 1;
+    if (line.skip('commit\t')) takeCommit(fold, line);
+    else if (line.skip('keep\t')) kept += takeKept(fold, line);
+    else if (number === 1 && line.skip(`${format}\t`)) stated = takeHeader(fold, line);
+    else fold.flaws.push(`line ${number} is not one of an anchor`);
   }
-  if (header?.[0] !== format) fold.flaws.push('its first line is damaged');
-  const count = Number(header?.[4] ?? kept);
-  if (kept !== count) fold.flaws.push(`${count - kept} of ${count} sessions were cut off`);
+  if (stated === undefined) fold.flaws.push('its first line is damaged');
+  else if (kept !== stated) fold.flaws.push(`${stated - kept} of ${stated} sessions were cut off`);
   return fold;
 }
 
@@ -163,13 +149,18 @@ function replace(path: string, content: string): void {
   }
 }
 
+function joined(backlog: Buffer, { bytes, from, to }: Span): Span {
+  const all = Buffer.concat([backlog, bytes.subarray(from, to)]);
+  return { bytes: all, from: 0, to: all.length };
+}
+
 export class Anchor {
   readonly #path: string;
   #fd: number;
   #size: number;
   #limit: number;
   /** Lines that a full disk did not take; they go first once it does. */
-  #backlog = Buffer.alloc(0);
+  #backlog: Buffer | undefined;
 
   /** Replaces the file by what `fold` says and goes on from there. */
   constructor(path: string, fold: Fold) {
@@ -188,20 +179,20 @@ export class Anchor {
     for (const head of heads)
       if (head !== undefined) fields += `\t${head.sid} ${head.next} ${shortHash(head.hash)} ${head.name}`;
     const line = encodedLine(fields);
-    this.#write(this.#backlog.length === 0 ? line : Buffer.concat([this.#backlog, line]));
+    this.#write(this.#backlog === undefined ? line : joined(this.#backlog, line));
   }
 
-  #write(bytes: Buffer): void {
+  #write({ bytes, from, to }: Span): void {
     try {
-      for (let done = 0; done < bytes.length; ) done += writeSync(this.#fd, bytes, done);
+      for (let at = from; at < to; ) at += writeSync(this.#fd, bytes, at, to - at);
     } catch (error) {
-      this.#backlog = Buffer.from(bytes);
+      this.#backlog = Buffer.from(bytes.subarray(from, to));
       // Half a line would look like damage once more lines follow it.
       ftruncateSync(this.#fd, this.#size);
       throw error;
     }
-    this.#size += bytes.length;
-    if (this.#backlog.length > 0) this.#backlog = Buffer.alloc(0);
+    this.#size += to - from;
+    this.#backlog = undefined;
   }
 
   /** True when the file has outgrown what it says. */

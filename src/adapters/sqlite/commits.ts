@@ -52,9 +52,9 @@ export interface CommitsOptions {
 
 /**
  * WAL pages after which it is copied into the database. Few, because it is then written over from its beginning, and that syncs faster
- * than a file that grows; but those of several commits, because a page that each of them changed is copied once.
+ * than a file that grows; but those of many commits, because a page that each of them changed is copied once.
  */
-const checkpointPages = { least: 400, most: 2000, commits: 12 };
+const checkpointPages = { least: 400, most: 4000, commits: 24 };
 const stagedLimit = 64 << 20;
 
 /** Failures that say for sure that nothing was committed, so that the store can go on. */
@@ -80,7 +80,10 @@ export class Commits {
   #staged = new Map<string, Staged>();
   #stagedSize = 0;
   #scheduled = false;
+  /** Pages in the WAL that are not in the database. */
   #pages = 0;
+  /** Pages of a large commit; those of several processes alternate with smaller ones. */
+  #largest = 0;
   #commit: number;
   #stopped: Fault | undefined;
 
@@ -258,7 +261,8 @@ export class Commits {
     if (this.#stopped !== undefined) return;
     try {
       const { least, most, commits } = checkpointPages;
-      const due = Math.min(most, Math.max(least, commits * this.#writes.pages));
+      this.#largest = Math.max(this.#writes.pages, 0.9 * this.#largest);
+      const due = Math.min(most, Math.max(least, commits * this.#largest));
       if (this.#pages >= due || how !== undefined) {
         this.#pages = 0;
         this.#stats.checkpoints += 1;

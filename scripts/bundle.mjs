@@ -20,6 +20,7 @@ for (const entries of [names.filter((name) => !alone.includes(name)), ...alone.m
   await bundle.write({
     dir: 'lib',
     format: 'esm',
+    comments: false,
     entryFileNames: '[name].js',
     chunkFileNames: 'parts/[name]-[hash].js',
   });

@@ -143,6 +143,29 @@ verifies('sqlite.failure', 'a failed sync is tried again and then believed', asy
   await again.close();
 });
 
+for (const [why, code] of [
+  ['a full disk', 13],
+  ['another connection of its process', 5],
+] as const) {
+  verifies(
+    'sqlite.failure',
+    `a store is closed, and loses nothing, although ${why} keeps the WAL in place`,
+    async () => {
+      const file = freshFile();
+      const hook = new Meddling(openDriver);
+      const store = await openSqlite(file, { driver: hook.open });
+      const { fence } = await store.journal.claim('a');
+      await add(store, 'a', fence, 0, 'kept');
+      hook.fail = 'PRAGMA journal_mode=DELETE';
+      hook.code = code;
+      await store.close();
+      const again = await openSqlite(file);
+      expect([again.report.damage, await values(again, 'a')]).toEqual([[], ['kept']]);
+      await again.close();
+    },
+  );
+}
+
 verifies('sqlite.failure', 'a checkpoint that cannot sync goes unnoticed', async () => {
   const hook = new Meddling(openDriver);
   const store = await openSqlite(freshFile(), { driver: hook.open });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../../../spec/verifies.js';
 import { isBody } from './body.js';
+import { withBody } from './header.js';
 
 /** The same by parsing. */
 function isParsed(body: string, first: number, count: number): boolean {
@@ -71,3 +72,34 @@ verifies('sqlite.socket', 'a body of any depth or length is judged in time linea
   for (const part of ['[1,', '{"a":1,', '[[[1,2],', '1,', '"a":'])
     expect(isBody(withValue(part.repeat(500)), 0, 1)).toBe(false);
 });
+
+const header = fc.record({
+  i: fc.nat(),
+  op: fc.constantFrom('append', 'claim'),
+  session: fc.string({ unit: 'binary' }),
+  fence: fc.maxSafeNat(),
+  first: fc.oneof(fc.nat(), fc.integer(), fc.double()),
+  count: fc.nat(),
+});
+
+verifies(
+  'sqlite.socket',
+  'the document in front of a body is what parsing makes of it, whatever is changed in it',
+  () => {
+    fc.assert(
+      fc.property(header, fc.nat(), fc.option(piece), (document, place, other) => {
+        const text = JSON.stringify(document);
+        const at = place % text.length;
+        const changed = other === null ? text : text.slice(0, at) + other + text.slice(at + 1);
+        let parsed: object;
+        try {
+          parsed = JSON.parse(changed);
+        } catch {
+          return void expect(() => withBody(changed, '[]')).toThrow(SyntaxError);
+        }
+        expect(withBody(changed, '[]')).toEqual({ ...parsed, body: '[]' });
+      }),
+      { numRuns: 5000 },
+    );
+  },
+);

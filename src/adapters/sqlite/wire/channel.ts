@@ -3,10 +3,14 @@
  * in one write, so that a group commit of many sessions costs few system calls. A body that is JSON text already travels behind its
  * document, after a tab, which no JSON text contains: it is neither escaped nor read twice.
  */
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
+import { StringDecoder } from 'node:string_decoder';
+import { withBody } from './header.js';
 
 /** Longer than any append or value that the store accepts; JavaScript has no strings beyond it. */
 const MAX_LINE_CHARS = 500_000_000;
+/** What is read at a time. */
+const READ_BYTES = 64 * 1024;
 /** Lines are joined into one write up to this size. */
 const JOIN_CHARS = 1024 * 1024;
 /** A reader that lags by so much gets no more of what it can do without. */
@@ -38,6 +42,21 @@ export class Channel {
     socket.on('end', () => this.destroy());
   }
 
+  /** Connects to an address. What comes is read into one buffer: a stream would take a new one each time. */
+  static connect(path: string): Promise<Channel> {
+    return new Promise((resolve, reject) => {
+      const decoder = new StringDecoder('utf8');
+      const callback = (bytes: number, buffer: Uint8Array): boolean => {
+        channel.receive(decoder.write(Buffer.from(buffer.buffer, buffer.byteOffset, bytes)));
+        return true;
+      };
+      const socket = connect({ path, onread: { buffer: Buffer.allocUnsafeSlow(READ_BYTES), callback } });
+      const channel = new Channel(socket);
+      socket.once('error', reject);
+      socket.once('connect', () => resolve(channel));
+    });
+  }
+
   /** Sends a document; one that is droppable is left out for a reader that lags behind. False if it is too large or too deep. */
   send(message: object, droppable = false): boolean {
     if (this.closed || this.ending || (droppable && this.socket.writableLength > DROP_BYTES)) return true;
@@ -49,9 +68,9 @@ export class Channel {
     return this.closed || this.ending || this.enqueue(lineOf(message, body));
   }
 
-  /** Acknowledges a request: the answer that is sent most often. */
+  /** Acknowledges a request by its number alone: the answer that is sent most often. */
   acknowledge(i: number): void {
-    if (!this.closed && !this.ending) this.enqueue(`{"i":${i},"ok":null}\n`);
+    if (!this.closed && !this.ending) this.enqueue(`${i}\n`);
   }
 
   private enqueue(line: string | undefined): boolean {
@@ -121,9 +140,7 @@ export class Channel {
     try {
       if (line.length > this.maxLineChars) throw new RangeError('too long');
       const end = line.indexOf('\t');
-      const message = JSON.parse(end === -1 ? line : line.slice(0, end));
-      if (end !== -1) message.body = line.slice(end + 1);
-      this.onMessage(message);
+      this.onMessage(end === -1 ? JSON.parse(line) : withBody(line.slice(0, end), line.slice(end + 1)));
     } catch {
       // Whoever sends this does not speak our protocol: it is cut off, and nothing else is affected.
       this.destroy();

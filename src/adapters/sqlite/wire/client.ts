@@ -3,7 +3,6 @@
  * that this one works on. When it breaks, every request that waits is rejected with ConnectionLost; asking again is the caller's
  * decision, since only it knows that its request may be repeated.
  */
-import { connect, type Socket } from 'node:net';
 import { Fault } from '../../../journal/errors.js';
 import type { Draft } from '../../../journal/record.js';
 import type { Reply } from '../../../journal/store.js';
@@ -51,17 +50,6 @@ interface Waiting {
   passedOn?: boolean;
 }
 
-function opened(path: string): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ path });
-    socket.once('error', reject);
-    socket.once('connect', () => {
-      socket.off('error', reject);
-      resolve(socket);
-    });
-  });
-}
-
 export class Client {
   readonly owner: OwnerRecord;
   /** What the owner found when it opened the store. */
@@ -92,7 +80,7 @@ export class Client {
 
   /** Connects and proves itself; rejects if nobody listens there, or somebody else does. */
   static async open(options: ClientOptions): Promise<Client> {
-    const client = new Client(new Channel(await opened(options.owner.socket)), options);
+    const client = new Client(await Channel.connect(options.owner.socket), options);
     try {
       await client.prove();
       const { id, process, held } = options;
@@ -193,10 +181,11 @@ export class Client {
   }
 
   private receive(received: unknown): void {
+    this.isSilent = false;
+    if (typeof received === 'number') return void this.settle(received)?.resolve(null);
     const message = incomingOf(received);
     // Whoever sends this does not speak our protocol.
     if (message === undefined) return void this.channel.destroy();
-    this.isSilent = false;
     const { i, a } = message;
     if (a !== undefined) return void this.serve(a, message);
     if (i === undefined) return;

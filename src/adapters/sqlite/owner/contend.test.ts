@@ -29,10 +29,8 @@ verifies(
   'sqlite.owner',
   'a process that listens and takes no connection is not taken for gone, however many wait for it',
   async (context) => {
-    context.skip(
-      process.platform !== 'linux',
-      'elsewhere a full backlog refuses like a socket at which nobody listens',
-    );
+    // Elsewhere a full backlog refuses like a socket at which nobody listens.
+    context.skip(process.platform !== 'linux', 'needs Linux');
     const file = freshFile();
     const path = addressFor(file);
     const program = `require('node:net').createServer().listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => {

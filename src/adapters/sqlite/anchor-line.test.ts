@@ -49,6 +49,17 @@ verifies('sqlite.damage', 'a line of the anchor is read back, and with a charact
   );
 });
 
+verifies('sqlite.damage', 'a number in a line of the anchor is read back, whatever the clock that it came from', () => {
+  const number = fc.oneof(fc.maxSafeNat(), fc.maxSafeInteger(), fc.double({ noNaN: true }));
+  fc.assert(
+    fc.property(fc.array(number, { minLength: 1 }), fc.constantFrom(' ', '\t'), (all, blank) => {
+      const reader = new LineReader(lineOf(all.join(blank)));
+      expect([reader.advance(), reader.check()]).toEqual([true, true]);
+      expect(all.map(() => reader.number() + 0)).toEqual(all.map((value) => value + 0));
+    }),
+  );
+});
+
 verifies('sqlite.damage', 'a text that is no anchor is read to its end, and found to have flaws', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(fc.string({ unit: 'binary' }), ascii.map(lineOf))), (lines) => {

@@ -6,6 +6,7 @@ import { crc32 } from 'node:zlib';
 
 const POLYNOMIAL = 0xedb88320;
 const SPACE = 0x20;
+const TAB = 0x09;
 const NEWLINE = 0x0a;
 const ZERO = 0x30;
 const MAX_ASCII = 0x7f;
@@ -77,7 +78,7 @@ function writeSum(sum: number): number {
   scratch[at] = SPACE;
   scratch[--at] = ZERO + (sum % 10);
   // Without its last digit it is a small integer, which is divided faster.
-  for (let rest = Math.floor(sum / 10) | 0; rest > 0; rest = (rest / 10) | 0) scratch[--at] = ZERO + (rest % 10);
+  for (let rest = (sum / 10) | 0; rest > 0; rest = (rest / 10) | 0) scratch[--at] = ZERO + (rest % 10);
   return at;
 }
 
@@ -125,13 +126,22 @@ export class LineReader {
 
   /** The number up to the next blank or tab. */
   number(): number {
+    const from = this.#at;
     let value = 0;
+    let isWhole = true;
+    let end = this.#end;
     while (this.#at < this.#end) {
-      const digit = this.#text.charCodeAt(this.#at++) - ZERO;
-      if (digit < 0 || digit > 9) break;
+      const code = this.#text.charCodeAt(this.#at++);
+      if (code === SPACE || code === TAB) {
+        end = this.#at - 1;
+        break;
+      }
+      const digit = code - ZERO;
+      isWhole &&= digit >= 0 && digit <= 9;
       value = value * 10 + digit;
     }
-    return value;
+    // A time may have a sign or a fraction.
+    return isWhole ? value : Number(this.#text.slice(from, end));
   }
 
   /** The text up to the next blank. */

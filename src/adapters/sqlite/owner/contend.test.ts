@@ -13,6 +13,7 @@ import { contend } from './contend.js';
 afterAll(cleanUp);
 
 const NOBODY = 65534;
+const isLinux = process.platform === 'linux';
 const isRoot = process.getuid?.() === 0;
 
 /** Connects to an address; the code of the error, if it cannot. */
@@ -30,7 +31,7 @@ verifies(
   'a process that listens and takes no connection is not taken for gone, however many wait for it',
   async (context) => {
     // Elsewhere a full backlog refuses like a socket at which nobody listens.
-    context.skip(process.platform !== 'linux', 'needs Linux');
+    context.skip(!isLinux, 'needs Linux');
     const file = freshFile();
     const path = addressFor(file);
     const program = `require('node:net').createServer().listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => {

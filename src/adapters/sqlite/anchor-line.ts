@@ -140,8 +140,8 @@ export class LineReader {
       isWhole &&= digit >= 0 && digit <= 9;
       value = value * 10 + digit;
     }
-    // A time may have a sign or a fraction.
-    return isWhole ? value : Number(this.#text.slice(from, end));
+    // A time may have a sign, a fraction or more digits than a sum of them is exact for.
+    return isWhole && value <= Number.MAX_SAFE_INTEGER ? value : Number(this.#text.slice(from, end));
   }
 
   /** The text up to the next blank. */

@@ -10,13 +10,13 @@ import { BlobRows } from './blobs.js';
 import type { Findings, Report } from './check.js';
 import { Commits, final, type Stats } from './commits.js';
 import { abandon, disconnect } from './connection.js';
-import type { Driver, Row } from './driver.js';
+import type { Driver } from './driver.js';
 import { faultOf, readFault } from './failure.js';
-import { Heads, headOf, type Owned, ownedColumns, ownedOf } from './heads.js';
+import { Heads, headOf, ownedColumns, ownedOf } from './heads.js';
 import type { ProcessId } from './owner/process.js';
 import { peersIn } from './peer-rows.js';
 import { Presence } from './presence.js';
-import { readEntries } from './read.js';
+import { letTurn, readEntries, type Source } from './read.js';
 import { Records } from './records.js';
 import { SnapshotRows } from './snapshot.js';
 import { Writes } from './writes.js';
@@ -30,6 +30,9 @@ export interface StoreParts {
   /** Which owner of the database this process is, counted from the first. */
   readonly epoch: number;
 }
+
+/** Sessions that are listed before the event loop may turn. */
+const LISTED_AT_ONCE = 500;
 
 /** SQLite takes no text over 10^9 bytes; no character has more than three. */
 const longest = 3 * 10 ** 8;
@@ -187,11 +190,12 @@ export class LocalStore {
   }
 
   #journal(): Journal {
-    const source = {
+    const source: Source = {
       path: this.#path,
       heads: this.#heads,
       records: this.#records,
-      guard: (session: string): void => this.#readable(session),
+      guard: (session) => this.#readable(session),
+      turned: 0,
     };
     return {
       claim: async (session) => {
@@ -207,7 +211,7 @@ export class LocalStore {
         }
       },
       read: (session, from) => readEntries(source, session, from),
-      list: async () => this.#list(),
+      list: () => this.#list(source),
       remove: async (session) => this.#remove(session),
     };
   }
@@ -256,19 +260,28 @@ export class LocalStore {
   }
 
   /** A session that is refused is listed too: whoever takes up all sessions must meet its Fault. */
-  #list(): readonly Listed[] {
+  async #list(source: Source): Promise<readonly Listed[]> {
     this.#running();
     const { refusals } = this.#findings;
-    const sql = `SELECT ${ownedColumns} FROM sessions ORDER BY sessions.sid`;
-    const sound = (rows: readonly Row[]): Owned[] => rows.map(ownedOf).flatMap((row) => (row.sound ? [row.owned] : []));
-    return this.#reading(() => {
-      const used = sound(this.#driver.prepare(sql).all()).filter(({ name }) => !refusals.has(name));
-      const listed = used.map((owned) => ({
-        session: owned.name,
-        next: headOf(owned, this.#records.tail(owned.sid)).next,
-      }));
-      return [...listed, ...Array.from(refusals.keys(), (session) => ({ session, next: 0 }))];
-    });
+    const sql = `SELECT ${ownedColumns} FROM sessions WHERE sessions.sid > ? ORDER BY sessions.sid LIMIT ${LISTED_AT_ONCE}`;
+    const statement = this.#reading(() => this.#driver.prepare(sql));
+    const listed: Listed[] = [];
+    let after = 0;
+    for (let before = -1; after !== before; ) {
+      await letTurn(source);
+      this.#running();
+      before = after;
+      this.#reading(() => {
+        const rows = statement.all(before).map(ownedOf);
+        after = Math.max(before, ...rows.map(({ owned }) => owned.sid));
+        const tails = this.#records.tails(before, after);
+        for (const { owned, sound } of rows) {
+          const { sid, name } = owned;
+          if (sound && !refusals.has(name)) listed.push({ session: name, next: headOf(owned, tails.get(sid)).next });
+        }
+      });
+    }
+    return [...listed, ...Array.from(refusals.keys(), (session) => ({ session, next: 0 }))];
   }
 
   /** Removing is the one thing that may be done to a session that is refused. */

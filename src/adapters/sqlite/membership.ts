@@ -25,6 +25,11 @@ import { ListeningTime, REPORT_MS } from './wire/silence.js';
 /** How long an owner that cannot be reached is looked for. */
 const PATIENCE_MS = 8500;
 const RETRY_MS = 10;
+/**
+ * How long a process that has not shared the store yet leaves it to those that did when its owner was killed. They are waiting, know what
+ * they are waiting for, and need not read a small store as a whole first.
+ */
+const GIVE_WAY_MS = 250;
 /** An owner that closes so many connections in a row, each after so little time, is of no use. */
 const MAX_LOST = 20;
 const QUICK_MS = 1000;
@@ -173,12 +178,14 @@ export class Membership implements LeaseRoute {
     let reported = false;
     const time = new ListeningTime();
     time.start();
+    const begun = performance.now();
     try {
       for (;;) {
         const owner = livingOwner(this.database);
         let why = owner === undefined ? undefined : await this.connect(owner);
         if (owner !== undefined && why === undefined) return;
-        if (owner === undefined || isUncertain(owner)) why = await this.takeOver();
+        if (owner === undefined && this.givesWay(begun)) why = 'its owner has ended';
+        else if (owner === undefined || isUncertain(owner)) why = await this.takeOver();
         if (why === undefined) return;
         this.assertOpen();
         if (time.ms > PATIENCE_MS) throw this.unreached(owner, why);
@@ -191,6 +198,12 @@ export class Membership implements LeaseRoute {
     } finally {
       time.stop();
     }
+  }
+
+  /** True while others have the first chance to succeed an owner that ended without removing its record. */
+  private givesWay(begun: number): boolean {
+    const isNew = this.known === undefined && performance.now() - begun < GIVE_WAY_MS;
+    return isNew && readOwner(this.database) !== undefined;
   }
 
   private unreached(owner: OwnerRecord | undefined, why: string): Fault {

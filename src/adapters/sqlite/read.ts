@@ -17,6 +17,17 @@ export interface Source {
   readonly records: Records;
   /** Throws if the session may not be read (any more). */
   guard(session: string): void;
+  /** When reading last let the event loop turn. */
+  turned: number;
+}
+
+/** Reading keeps the loop from timers, commits and other processes no longer than this, however many sessions are read. */
+const SLICE_MS = 10;
+
+export async function letTurn(source: Pick<Source, 'turned'>): Promise<void> {
+  if (performance.now() - source.turned < SLICE_MS) return;
+  await setImmediate();
+  source.turned = performance.now();
 }
 
 /** The entries of a record from `from` on. */
@@ -57,6 +68,7 @@ function taken(head: Head, chain: Chain, page: readonly StoredRecord[], from: nu
 }
 
 export async function* readEntries(source: Source, session: string, from: number): AsyncGenerator<readonly Entry[]> {
+  await letTurn(source);
   const head = reading(source, session, () => source.heads.find(session));
   if (head === undefined) return;
   if (head.next === 0) {
@@ -73,8 +85,7 @@ export async function* readEntries(source: Source, session: string, from: number
     const entries = taken(head, chain, page, from);
     if (entries.length > 0) yield entries;
     if (chain.next >= head.next) return;
-    // A long session must not keep the loop from timers and commits.
-    await setImmediate();
+    await letTurn(source);
     page = reading(source, session, () => pageAt(source, head, chain.next));
   }
 }

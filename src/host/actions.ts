@@ -9,7 +9,7 @@ import type { Session } from '../kernel/session.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type { Archive } from './archive.js';
+import type { Archive, Known } from './archive.js';
 import type { Attendance } from './attendance.js';
 import { answeredAlike, answerOf, decide, NOBODY, turnOfApproval } from './decisions.js';
 import type { Lanes } from './lanes.js';
@@ -50,13 +50,13 @@ export class SessionActions {
     }
     const routed = await peers.route(sessionOf(turnId), { verb: 'cancel', turnId, reason });
     if (routed.answered) return routed.value === true;
-    const { turn } = await archive.require(turnId);
+    const known = await archive.require(turnId);
     // A cancel that was lost on its way may be what ended the turn.
-    if (turn.ended !== undefined) return routed.retried && turn.ended.error?.code === 'CANCELLED';
+    if (known.turn.ended !== undefined) return routed.retried && isCancelled(turnId, known);
     const asked = await this.inSession(turnId, (session) => session.cancel(turnId, reason));
     await this.parts.resume(turnId);
-    // It may have ended while the session was waited for; or another cancel came first, which is as good.
-    return asked || (await archive.require(turnId)).turn.ended?.error?.code === 'CANCELLED';
+    // This one was recorded before its answer was lost, or another one came first, which is as good; or the turn ended meanwhile.
+    return asked || isCancelled(turnId, await archive.require(turnId));
   }
 
   async answer(given: ApprovalAnswer): Promise<Approval> {
@@ -130,6 +130,12 @@ export class SessionActions {
       elsewhere: () => peers.attend({ verb: 'attend', sessionId, turnId, events: 0, live: false }, () => {}),
     });
   }
+}
+
+/** True if the turn was asked to end before it did, whoever asked. */
+function isCancelled(turnId: string, { turn, entries }: Known): boolean {
+  if (turn.ended?.error?.code === 'CANCELLED') return true;
+  return entries.some(({ type, key }) => type === 'cancel.requested' && key === turnId);
 }
 
 interface Decided {

@@ -107,6 +107,8 @@ export class Wire {
   async answer(i) {
     for (;;) {
       const message = await this.next();
+      // A number alone acknowledges an append.
+      if (message === i) return { i, ok: null };
       if (message === undefined || (message.i === i && ('ok' in message || 'error' in message))) return message;
     }
   }

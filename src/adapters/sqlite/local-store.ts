@@ -16,7 +16,7 @@ import { Heads, headOf, ownedColumns, ownedOf } from './heads.js';
 import type { ProcessId } from './owner/process.js';
 import { peersIn } from './peer-rows.js';
 import { Presence } from './presence.js';
-import { letTurn, readEntries, type Source } from './read.js';
+import { readEntries, type Source, yieldToLoop } from './read.js';
 import { Records } from './records.js';
 import { SnapshotRows } from './snapshot.js';
 import { Writes } from './writes.js';
@@ -31,7 +31,7 @@ export interface StoreParts {
   readonly epoch: number;
 }
 
-/** Sessions that are listed before the event loop may turn. */
+/** Sessions that are listed without a chance to yield to the event loop. */
 const LISTED_AT_ONCE = 500;
 
 /** SQLite takes no text over 10^9 bytes; no character has more than three. */
@@ -195,7 +195,7 @@ export class LocalStore {
       heads: this.#heads,
       records: this.#records,
       guard: (session) => this.#readable(session),
-      turned: 0,
+      yieldedAt: 0,
     };
     return {
       claim: async (session) => {
@@ -268,7 +268,7 @@ export class LocalStore {
     const listed: Listed[] = [];
     let after = 0;
     for (let before = -1; after !== before; ) {
-      await letTurn(source);
+      await yieldToLoop(source);
       this.#running();
       before = after;
       this.#reading(() => {

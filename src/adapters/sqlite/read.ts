@@ -17,17 +17,17 @@ export interface Source {
   readonly records: Records;
   /** Throws if the session may not be read (any more). */
   guard(session: string): void;
-  /** When reading last let the event loop turn. */
-  turned: number;
+  /** When a read last yielded to the event loop. */
+  yieldedAt: number;
 }
 
-/** Reading keeps the loop from timers, commits and other processes no longer than this, however many sessions are read. */
+/** Reads yield to the event loop this often, so that timers, commits and other processes are served however many sessions are read. */
 const SLICE_MS = 10;
 
-export async function letTurn(source: Pick<Source, 'turned'>): Promise<void> {
-  if (performance.now() - source.turned < SLICE_MS) return;
+export async function yieldToLoop(source: Pick<Source, 'yieldedAt'>): Promise<void> {
+  if (performance.now() - source.yieldedAt < SLICE_MS) return;
   await setImmediate();
-  source.turned = performance.now();
+  source.yieldedAt = performance.now();
 }
 
 /** The entries of a record from `from` on. */
@@ -68,7 +68,7 @@ function taken(head: Head, chain: Chain, page: readonly StoredRecord[], from: nu
 }
 
 export async function* readEntries(source: Source, session: string, from: number): AsyncGenerator<readonly Entry[]> {
-  await letTurn(source);
+  await yieldToLoop(source);
   const head = reading(source, session, () => source.heads.find(session));
   if (head === undefined) return;
   if (head.next === 0) {
@@ -85,7 +85,7 @@ export async function* readEntries(source: Source, session: string, from: number
     const entries = taken(head, chain, page, from);
     if (entries.length > 0) yield entries;
     if (chain.next >= head.next) return;
-    await letTurn(source);
+    await yieldToLoop(source);
     page = reading(source, session, () => pageAt(source, head, chain.next));
   }
 }

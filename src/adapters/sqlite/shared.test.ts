@@ -284,31 +284,39 @@ verifies('sqlite.owner', 'who opens a store that living processes wait for does 
   expect(await checked(thisProcess())).toBe('full');
 });
 
-verifies('sqlite.owner', 'who comes after the owner was killed gives those that wait the first chance', async () => {
-  const file = freshFile();
-  const owner = await ownerOf(file);
-  await owner.kill();
-  const begun = performance.now();
-  const store = await opened(file);
-  expect(performance.now() - begun).toBeGreaterThanOrEqual(250);
-  expect(store.owner.here).toBe(true);
-});
+verifies(
+  'sqlite.owner',
+  'a process that opens a store whose owner was killed leaves it to waiting processes first',
+  async () => {
+    const file = freshFile();
+    const owner = await ownerOf(file);
+    await owner.kill();
+    const begun = performance.now();
+    const store = await opened(file);
+    expect(performance.now() - begun).toBeGreaterThanOrEqual(250);
+    expect(store.owner.here).toBe(true);
+  },
+);
 
-verifies('sqlite.silence', 'who reads a store of many sessions lets the loop turn for the others', async () => {
-  const store = await opened(freshFile());
-  const names = Array.from({ length: 2000 }, (_, n) => `s${n}`);
-  const claims = await Promise.all(names.map((name) => store.journal.claim(name)));
-  await Promise.all(names.map((name, n) => add(store, name, claims[n]?.fence ?? 0, 0)));
-  let turns = 0;
-  const count = (): void => {
-    turns += 1;
-    immediate = setImmediate(count);
-  };
-  let immediate = setImmediate(count);
-  expect((await store.journal.list()).map(({ session, next }) => [session, next])).toEqual(
-    names.map((name) => [name, 1]),
-  );
-  for (const name of names) expect(await values(store, name)).toEqual(['x']);
-  clearImmediate(immediate);
-  expect(turns).toBeGreaterThanOrEqual(3);
-});
+verifies(
+  'sqlite.silence',
+  'reading many sessions yields to the event loop, so that other processes are served',
+  async () => {
+    const store = await opened(freshFile());
+    const names = Array.from({ length: 2000 }, (_, n) => `s${n}`);
+    const claims = await Promise.all(names.map((name) => store.journal.claim(name)));
+    await Promise.all(names.map((name, n) => add(store, name, claims[n]?.fence ?? 0, 0)));
+    let turns = 0;
+    const count = (): void => {
+      turns += 1;
+      immediate = setImmediate(count);
+    };
+    let immediate = setImmediate(count);
+    expect((await store.journal.list()).map(({ session, next }) => [session, next])).toEqual(
+      names.map((name) => [name, 1]),
+    );
+    for (const name of names) expect(await values(store, name)).toEqual(['x']);
+    clearImmediate(immediate);
+    expect(turns).toBeGreaterThanOrEqual(3);
+  },
+);

@@ -8,6 +8,7 @@ import { type Alert, Watches } from '../loops/agent/watch.js';
 import { Watchdog } from '../loops/agent/watchdog.js';
 import type { NamedModel, Occasion } from '../loops/bench.js';
 import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { ModelMessage } from '../protocol/model.js';
 import type { TraceEvent } from '../protocol/trace.js';
@@ -26,6 +27,12 @@ export interface Principals {
 }
 
 export const OPENED = 'rondo.turn.opened';
+
+/** Who a turn was begun by and for, as it is recorded; undefined if it is not told. */
+export function principalsOf({ principal, approvers }: Principals): { readonly [name: string]: Json } | undefined {
+  if (principal === undefined && approvers === undefined) return undefined;
+  return { ...(principal !== undefined && { principal }), ...(approvers !== undefined && { approvers }) };
+}
 
 /** A turn whose starter is not told. */
 const UNTOLD: Principals = {};

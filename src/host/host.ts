@@ -28,7 +28,7 @@ import type { StreamHandlers } from '../protocol/streaming.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
 import { type Decision, SessionActions } from './actions.js';
 import { Archive, type Known } from './archive.js';
-import { Attendance, OPENED, type Principals } from './attendance.js';
+import { Attendance, OPENED, principalsOf } from './attendance.js';
 import { expiry } from './decisions.js';
 import { follow } from './follow.js';
 import { FollowedTurn, servingPeers } from './followed-turn.js';
@@ -159,7 +159,7 @@ export class Host {
         this.governed.has(pinned) && request.sessionId !== undefined
           ? await this.archive.entries(identity.sessionId)
           : [];
-      return this.drive(identity, pinned, request, past, rest);
+      return await this.drive(identity, pinned, request, past, rest);
     };
     // A session that was just made up has a lane too: whoever hears of the turn may resume or decide it while it runs.
     if (request.key === undefined) return (await this.inLane(identity, options, fresh)) as TurnResult<O>;
@@ -342,7 +342,9 @@ export class Host {
     this.running.set(turnId, attended);
     try {
       await store.blobs.put(sessionId, loop.digest ?? '', text);
-      await this.prepare(attended, session, request);
+      const principals = principalsOf(request);
+      if (principals !== undefined) await session.note(OPENED, turnId, principals);
+      if (past.length > 0) await this.expireApprovals(attended, session);
       const outcome = await session.run(turnId, loop, request.input as Json);
       return resultOf(identity, outcome, attended.entries, clock.now());
     } catch (thrown) {
@@ -358,17 +360,9 @@ export class Host {
     }
   }
 
-  /** What must be known before a turn goes on: who answers for it, and that nobody answered in time. */
-  private async prepare(attended: Attendance, session: Session, { principal, approvers }: Principals): Promise<void> {
-    const { turnId, entries } = attended;
-    if (principal !== undefined || approvers !== undefined) {
-      const principals = {
-        ...(principal !== undefined && { principal }),
-        ...(approvers !== undefined && { approvers }),
-      };
-      await session.note(OPENED, turnId, principals);
-    }
-    if (!entries.some(({ type }) => type === REQUESTED)) return;
+  /** Approvals that nobody answered in time are over before the turn goes on. */
+  private async expireApprovals(attended: Attendance, session: Session): Promise<void> {
+    if (!attended.entries.some(({ type }) => type === REQUESTED)) return;
     const now = this.options.clock.now();
     for (const { id, expiresAt } of attended.governed.approvals.pending()) {
       if (now > Date.parse(expiresAt)) await session.signal(expiry(id, expiresAt, now));

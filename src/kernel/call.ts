@@ -6,7 +6,7 @@
 import { LoopError, outcomeOf } from '../journal/errors.js';
 import type { Trodden } from '../journal/past.js';
 import { copy, snapshot, weighed } from '../journal/value.js';
-import type { Fresh } from '../journal/writer.js';
+import { FreshEntry } from '../journal/writer.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { type Run, type Site, tooDeep } from './run.js';
@@ -91,7 +91,9 @@ function start(run: Run, scope: Scope, loop: Frame, input: unknown): unknown {
   } catch (error) {
     refusal = { error };
   }
-  const started: Fresh = { seq: 0, at: timed ? clock.now() : 0, type: 'call.started', key, name, value };
+  const started = new FreshEntry('call.started', key, timed ? clock.now() : 0);
+  started.name = name;
+  started.value = value;
   if (version !== undefined) started.version = version;
   if (digest !== undefined) started.digest = digest;
   if (timed && started.at > since) started.took = started.at - since;
@@ -112,7 +114,8 @@ function complete(run: Run, { key, life, depth }: Site, loop: Frame, output: unk
   const timed = loop.output !== undefined && (weight === undefined || weight > BRIEF);
   const since = timed ? run.parts.clock.now() : 0;
   const value = (loop.output === undefined ? own : loop.output(own)) as Json;
-  const fresh: Fresh = { seq: 0, at: timed ? run.parts.clock.now() : 0, type: 'call.completed', key, value };
+  const fresh = new FreshEntry('call.completed', key, timed ? run.parts.clock.now() : 0);
+  fresh.value = value;
   if (timed && fresh.at > since) fresh.took = fresh.at - since;
   const completed = run.push(life, fresh, weight);
   if (depth === 0) run.note(completed);

@@ -1,5 +1,5 @@
 /** Sessions end to end: pauses, layers, views, snapshots, large values, versions, and input meant to do harm. */
-import { expect } from 'vitest';
+import { expect, test } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { LoopError } from '../journal/errors.js';
@@ -329,4 +329,15 @@ verifies('kernel.parallel', 'ten thousand branches lose or mix up a result', asy
   const session = await open();
   await session.signal({ id: '1', name: 'go' });
   expect(await run(session, body)).toEqual({ status: 'ok', output: 10_000 });
+});
+
+test('entries are plain objects: they can be values, and compare equal to their own JSON', async () => {
+  const { open, entries } = fixture();
+  const session = await open();
+  await run(session, (scope) => scope.call({ name: 'child', body: () => 1 }, null));
+  await session.close();
+  for (const entry of await entries()) {
+    expect(Object.getPrototypeOf(entry)).toBe(Object.prototype);
+    expect(entry).toEqual(JSON.parse(JSON.stringify(entry)));
+  }
 });

@@ -20,24 +20,31 @@ interface Ring {
 
 const table: Readonly<Record<string, Ring>> = {
   protocol: { rings: [], packages: 'none', builtins: [] },
-  journal: { rings: ['protocol'], packages: 'none', builtins: ['crypto'] },
-  kernel: { rings: ['journal', 'protocol'], packages: 'none', builtins: [] },
-  views: { rings: ['journal', 'protocol'], packages: 'none', builtins: ['crypto'] },
-  loops: { rings: ['kernel', 'journal', 'views', 'protocol'], packages: 'declared', builtins: 'inward' },
-  layers: { rings: ['kernel', 'journal', 'views', 'protocol'], packages: 'declared', builtins: 'inward' },
+  // Of net it uses what only computes: reading an address, and lists of subnets.
+  base: { rings: ['protocol'], packages: 'none', builtins: ['crypto', 'net'] },
+  journal: { rings: ['base', 'protocol'], packages: 'none', builtins: ['crypto'] },
+  kernel: { rings: ['journal', 'base', 'protocol'], packages: 'none', builtins: [] },
+  views: { rings: ['journal', 'base', 'protocol'], packages: 'none', builtins: ['crypto'] },
+  loops: { rings: ['kernel', 'journal', 'views', 'base', 'protocol'], packages: 'declared', builtins: 'inward' },
+  layers: { rings: ['kernel', 'journal', 'views', 'base', 'protocol'], packages: 'declared', builtins: 'inward' },
   host: {
-    rings: ['kernel', 'journal', 'loops', 'layers', 'views', 'protocol'],
+    rings: ['kernel', 'journal', 'loops', 'layers', 'views', 'base', 'protocol'],
     packages: 'declared',
     builtins: 'inward',
   },
-  adapters: { rings: ['journal', 'protocol'], typesFrom: ['loops', 'host'], packages: 'declared', builtins: 'all' },
+  adapters: {
+    rings: ['journal', 'base', 'protocol'],
+    typesFrom: ['loops', 'host'],
+    packages: 'declared',
+    builtins: 'all',
+  },
   surfaces: {
-    rings: ['journal', 'host', 'loops', 'views', 'protocol', 'testing'],
+    rings: ['journal', 'host', 'loops', 'views', 'base', 'protocol', 'testing'],
     packages: 'declared',
     builtins: 'all',
   },
   testing: {
-    rings: ['protocol', 'journal', 'kernel', 'views', 'loops', 'layers', 'host'],
+    rings: ['protocol', 'base', 'journal', 'kernel', 'views', 'loops', 'layers', 'host'],
     packages: 'declared',
     builtins: 'all',
   },

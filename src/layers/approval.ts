@@ -3,6 +3,8 @@
  * takes and whatever becomes of the process. The approval is bound to this very call, and held against it once more
  * before anything runs.
  */
+
+import { shown } from '../base/shown.js';
 import { canonical } from '../journal/canonical.js';
 import type { Clock } from '../journal/clock.js';
 import { LoopError } from '../journal/errors.js';
@@ -13,7 +15,6 @@ import type { Layer } from '../kernel/layer.js';
 import type { Scope } from '../kernel/scope.js';
 import type { Json } from '../protocol/json.js';
 import type { ApprovalPolicy } from '../protocol/loop.js';
-import { shown } from '../views/shown.js';
 
 /** An effect that can be asked about. */
 export interface AskableEffect extends Effect {

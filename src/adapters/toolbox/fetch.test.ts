@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { isPublic } from './address.js';
+import { isPublic } from '../../base/address.js';
 import { cleanUp, failure, SECRET, stage, use } from './fixtures/stage.mjs';
 import { type FetchOptions, toolbox } from './index.js';
 import { plainText } from './page.js';

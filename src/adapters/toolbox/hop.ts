@@ -6,7 +6,7 @@ import { lookup } from 'node:dns/promises';
 import { type IncomingMessage, request } from 'node:http';
 import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { connect as tlsConnect } from 'node:tls';
-import { isPublic } from './address.js';
+import { isPublic } from '../../base/address.js';
 import type { FetchOptions } from './options.js';
 import { refusal } from './refusal.js';
 import { cut } from './text.js';

@@ -2,7 +2,7 @@
  * What models and tools wrote, on a terminal: with everything that cannot be seen written out, and behind a bar in rows
  * that never reach the edge. Whatever stands behind a bar is theirs; what does not is ours.
  */
-import { shown } from '../../views/shown.js';
+import { shown } from '../../base/shown.js';
 import { broken, drawn, type Paint, plain, type Span, type Style } from './paint.js';
 
 export const BAR = '│ ';

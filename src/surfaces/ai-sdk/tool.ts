@@ -6,6 +6,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { compositeId } from '../../base/identity.js';
+import type { Ids } from '../../journal/clock.js';
 import { LoopError } from '../../journal/errors.js';
 import type { DefinedLoop } from '../../loops/defined.js';
 import type { Registered } from '../../loops/registry.js';
@@ -45,6 +46,11 @@ export interface AISDKToolOptions {
   readonly sessionId?: string | ((call: AISDKCall) => string);
   /** On whose behalf, or how to find that out for a call: one tool object may serve several users. */
   readonly principal?: string | ((call: AISDKCall) => string);
+  /**
+   * Names conversations that have no session.
+   * @default random UUIDs
+   */
+  readonly ids?: Ids;
 }
 
 /** What the SDK says of a call. */
@@ -82,7 +88,7 @@ export interface AISDKTool<I, O> {
   readonly execute: (input: I, call: AISDKCall) => Promise<O>;
 }
 
-const OPTIONS: ReadonlySet<string> = new Set(['host', 'version', 'sessionId', 'principal']);
+const OPTIONS: ReadonlySet<string> = new Set(['host', 'version', 'sessionId', 'principal', 'ids']);
 
 /**
  * Makes a tool of a loop. The same call of the same conversation and principal is the same turn, so a call that is repeated does
@@ -98,7 +104,7 @@ export function toAISDKTool<I = unknown, O = unknown>(
     throw new TypeError(`toAISDKTool has no option "${unknown}"; it has ${[...OPTIONS].join(', ')}.`);
   const { definition, input } = foundOf(loop, options);
   const { id, name, description = name } = definition;
-  const bound: Bound = { ...options, loop: loop as DefinedLoop, id, conversations: new Conversations() };
+  const bound: Bound = { ...options, loop: loop as DefinedLoop, id, conversations: new Conversations(options.ids) };
   return {
     description,
     inputSchema: schemaOf<I>(input),
@@ -114,12 +120,18 @@ interface Bound extends AISDKToolOptions {
 
 /** Names for conversations that have no session: each list of messages is one, and so are all calls without a list. */
 class Conversations {
-  private readonly unlisted = randomUUID();
+  private readonly ids: Ids;
+  private readonly unlisted: string;
   private readonly names = new WeakMap<object, string>();
+
+  constructor(ids: Ids = { id: randomUUID }) {
+    this.ids = ids;
+    this.unlisted = ids.id();
+  }
 
   of({ messages }: AISDKCall): string {
     if (messages === undefined) return this.unlisted;
-    const name = this.names.get(messages) ?? randomUUID();
+    const name = this.names.get(messages) ?? this.ids.id();
     this.names.set(messages, name);
     return name;
   }

@@ -50,7 +50,7 @@ export interface AISDKToolOptions {
    * Names conversations that have no session.
    * @default random UUIDs
    */
-  readonly ids?: Ids;
+  readonly ids?: Pick<Ids, 'id'>;
 }
 
 /** What the SDK says of a call. */
@@ -120,11 +120,11 @@ interface Bound extends AISDKToolOptions {
 
 /** Names for conversations that have no session: each list of messages is one, and so are all calls without a list. */
 class Conversations {
-  private readonly ids: Ids;
+  private readonly ids: Pick<Ids, 'id'>;
   private readonly unlisted: string;
   private readonly names = new WeakMap<object, string>();
 
-  constructor(ids: Ids = { id: randomUUID }) {
+  constructor(ids: Pick<Ids, 'id'> = { id: randomUUID }) {
     this.ids = ids;
     this.unlisted = ids.id();
   }

@@ -10,6 +10,8 @@ export const requirements = {
   'house.hygiene': 'No postponed work, no switched-off checks, no evaluated code, no inexact versions.',
   'house.assertions': 'Every test can fail and always runs.',
   'house.snippets': 'The code in the documents runs.',
+  'docs.output': 'The output that the documents promise is the output that their code and commands print.',
+  'docs.format': 'The code in the documents has at most one statement on a line.',
   'kernel.once': "A keyed entry is written to the session's journal once; asking again returns what was written.",
   'kernel.ack': 'Nothing is reported before all that led to it is durable.',
   'kernel.intent':
@@ -135,6 +137,8 @@ export const requirements = {
   'policy.approval': 'A policy that asks for an approval that cannot be given refuses.',
   'policy.replay': 'What layers decided is recorded, and a replay decides the same.',
   'turn.key': 'The same key is the same turn; the same key with other content is refused.',
+  'identity.injective': 'An id that is composed of parts tells every list of parts from every other one.',
+  'identity.principal': 'A key belongs to its principal: the same key of another principal is another turn.',
   'turn.resume': 'A turn whose process died is resumed by another, by its id alone.',
   'turn.replay': 'A replay performs nothing and tells whether the code still does what was recorded.',
   'turn.status': 'Of every turn it can be told how it stands.',
@@ -215,6 +219,9 @@ export const requirements = {
   'toolbox.store': 'Toolbox, http: and sandboxed tools cannot open the files of a store.',
   'toolbox.ask': 'Tools that change something ask by default.',
   'aisdk.chat': 'An agent serves useChat, and nothing that the client says of the past is believed.',
+  'aisdk.identity': 'A chat or a tool call never reaches the turn, the stream or the session of another user.',
+  'aisdk.origin':
+    'A chat is served only to JSON requests of its own origin, or of one that the operator names, at a host that is its own.',
   'aisdk.tool': 'A loop can be handed to the AI SDK as a tool, gate included.',
   'cli.chat': 'A chat in a terminal streams, shows tools and diffs, and asks for approvals.',
   'cli.decide': 'Approvals are listed and answered from the command line.',

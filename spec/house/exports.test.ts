@@ -29,7 +29,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'systemClock',
     'systemIds',
   ],
-  './ai-sdk': ['UiChunks', 'chatHandler', 'nodeListener', 'toAISDKTool', 'toolKinds', 'uiMessages'],
+  './ai-sdk': ['UiChunks', 'chatHandler', 'chatSession', 'nodeListener', 'toAISDKTool', 'toolKinds', 'uiMessages'],
   './events': ['EVENT_TYPES'],
   './protocol': ['ApprovalRequiredError', 'EVENT_TYPES', 'loopsTool'],
   './sqlite': ['openDriver', 'openSqlite'],

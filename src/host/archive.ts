@@ -138,6 +138,14 @@ export class Archive {
     return entries;
   }
 
+  /** True if the store holds a turn of this id. */
+  async has(turnId: string): Promise<boolean> {
+    for await (const batch of this.store.journal.read(sessionOf(turnId), 0)) {
+      if (batch.some(({ key, type }) => key === turnId && type === 'call.started')) return true;
+    }
+    return false;
+  }
+
   async known(turnId: string): Promise<Known | undefined> {
     const sessionId = sessionOf(turnId);
     if (sessionId === '') return undefined;

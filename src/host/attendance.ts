@@ -18,6 +18,7 @@ import { Conversation } from '../views/conversation.js';
 import { History } from '../views/history.js';
 import { Mailbox } from '../views/mailbox.js';
 import { Tracing } from '../views/trace.js';
+import { isOfTurn, OPENED } from '../views/turns.js';
 import { type Live, unharmed } from './live.js';
 
 /** Who starts a turn, and who may answer for it. */
@@ -25,8 +26,6 @@ export interface Principals {
   readonly principal?: string;
   readonly approvers?: readonly string[];
 }
-
-export const OPENED = 'rondo.turn.opened';
 
 /** Who a turn was begun by and for, as it is recorded; undefined if it is not told. */
 export function principalsOf({ principal, approvers }: Principals): { readonly [name: string]: Json } | undefined {
@@ -77,7 +76,7 @@ export class Attendance implements Occasion {
   hear(entry: Entry): void {
     this.entries.push(entry);
     this.tracing?.apply(entry);
-    if (!this.shared || entry.key.startsWith(this.turnId)) this.answers.apply(entry);
+    if (!this.shared || isOfTurn(entry.key, this.turnId)) this.answers.apply(entry);
     this.own?.hear(entry);
     if (this.listeners !== undefined) for (const listener of this.listeners) listener(entry);
   }
@@ -194,7 +193,7 @@ export class Governed {
     else if (type === 'call.completed' || type === 'call.errored') this.watches.end(key);
     else if (type === 'signal.received' || type === 'wait.settled') this.mailbox.apply(entry);
     else if (type === OPENED && key === `#${turnId}`) this.principals = (entry.value ?? {}) as Principals;
-    else if (!key.startsWith(turnId)) this.earlier.apply(entry);
+    else if (!isOfTurn(key, turnId)) this.earlier.apply(entry);
   }
 
   /** Tells those who watch; what came before the first of them is known to them. */

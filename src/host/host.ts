@@ -26,9 +26,10 @@ import type { Json } from '../protocol/json.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { StreamHandlers } from '../protocol/streaming.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
+import { OPENED } from '../views/turns.js';
 import { type Decision, SessionActions } from './actions.js';
 import { Archive, type Known } from './archive.js';
-import { Attendance, OPENED, principalsOf } from './attendance.js';
+import { Attendance, principalsOf } from './attendance.js';
 import { expiry } from './decisions.js';
 import { follow } from './follow.js';
 import { FollowedTurn, servingPeers } from './followed-turn.js';
@@ -38,7 +39,15 @@ import { isWatched, Live, type Watcher, watched } from './live.js';
 import { PeerHosts } from './peers.js';
 import { type Changed, changedSince, type Pinned, pin, unpin } from './pin.js';
 import { type Replay, replayTurn } from './replay.js';
-import { assertRequest, conflict, identityOf, type Message, notFound, type TurnRequest } from './request.js';
+import {
+  assertRequest,
+  conflict,
+  identityOf,
+  keptIdentity,
+  type Message,
+  notFound,
+  type TurnRequest,
+} from './request.js';
 import { type Identity, mismatch, resultOf, sessionOf, withTurn } from './result.js';
 
 export type { Decision } from './actions.js';
@@ -150,8 +159,9 @@ export class Host {
   async run<I, O>(request: TurnRequest<I, O>, options: TurnOptions = {}): Promise<TurnResult<O>> {
     assertRequest(request);
     const registered = this.resolve(request);
-    const identity = identityOf(request, registered, this.options.ids.id());
-    if (registered === undefined) return this.refused(identity, notFound(request)) as TurnResult<O>;
+    const own = identityOf(request, registered, this.options.ids.id());
+    if (registered === undefined) return this.refused(own, notFound(request)) as TurnResult<O>;
+    const identity = request.key === undefined ? own : await keptIdentity(this.archive, request, own);
     const fresh = async (rest: TurnOptions): Promise<TurnResult> => {
       const pinned = pin(linkedIn(this.registry, registered));
       // A session that is made up here has no past.

@@ -1,11 +1,12 @@
 /** What is asked of a host: a turn of a loop, or a message to one that runs; and why it cannot be. */
+import { compositeId, isWellFormed } from '../base/identity.js';
 import { LoopError } from '../journal/errors.js';
 import { digest } from '../journal/record.js';
 import { same, snapshot } from '../journal/value.js';
 import type { DefinedLoop } from '../loops/defined.js';
 import type { Registered } from '../loops/registry.js';
 import type { MailName } from '../views/mailbox.js';
-import type { Known } from './archive.js';
+import type { Archive, Known } from './archive.js';
 import type { Identity } from './result.js';
 
 /** What is to be run: a loop by id or as it was defined, and its input. */
@@ -13,10 +14,11 @@ export interface TurnRequest<I = unknown, O = unknown> {
   readonly loop: string | DefinedLoop<I, O>;
   readonly version?: string;
   readonly input?: I;
+  /** The session that the turn belongs to; whoever may name it shares its history. Made up unless told. */
   readonly sessionId?: string;
-  /** The same key attaches to the same turn. */
+  /** The same key of the same principal attaches to the same turn; within `sessionId`, if one is given. */
   readonly key?: string;
-  /** On whose behalf the turn runs. */
+  /** On whose behalf the turn runs: part of the identity of a turn with a key. */
   readonly principal?: string;
   /** Who alone may answer its approvals; anybody but its agents unless told. */
   readonly approvers?: readonly string[];
@@ -35,24 +37,55 @@ export interface Message {
 const NAME = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
 const REQUEST: ReadonlySet<string> = new Set('loop version input sessionId key principal approvers'.split(' '));
 
-/** Which turn a request is for: the one of its key, or a new one with this id. */
+/** Which turn a request is for: the one of its key and principal, or a new one with this id. */
 export function identityOf(request: TurnRequest, found: Registered | undefined, id: string): Identity {
-  const { loop, version = '', key, sessionId } = request;
+  const { loop, version = '', key, principal, sessionId } = request;
   const own = id.slice(0, 4) + id.slice(-12);
-  const named = key === undefined ? undefined : digest(key).slice(0, 16);
-  const session = sessionId ?? (named === undefined ? `s-${own}` : `k-${named}`);
-  const suffix = named === undefined ? (sessionId === undefined ? '1' : own) : `k-${named}`;
+  const named = key === undefined ? undefined : nameOf(key, principal);
+  const session = sessionId ?? named ?? `s-${own}`;
+  const suffix = named ?? (sessionId === undefined ? '1' : own);
   const loopId = found?.definition.id ?? (typeof loop === 'string' ? loop : loop.name);
   const loopVersion = found?.definition.version ?? version;
   return { sessionId: session, turnId: `${session}.${suffix}`, loopId, loopVersion };
 }
 
-/** The same key with another question belongs to somebody else. */
-export function conflict({ turn }: Known, { input, key }: TurnRequest, { loopId }: Identity): LoopError | undefined {
+/** The name of a key in ids. The two kinds have prefixes of their own: no key is taken for another one with its principal. */
+function nameOf(key: string, principal: string | undefined): string {
+  if (principal === undefined) return `k-${digest(key).slice(0, 16)}`;
+  return `p-${digest(compositeId(principal, key)).slice(0, 22)}`;
+}
+
+/**
+ * The identity under which a turn with a key is kept. Principals were not always part of it: a turn of this principal that
+ * was recorded under the key alone keeps that identity.
+ */
+export async function keptIdentity(archive: Archive, request: TurnRequest, identity: Identity): Promise<Identity> {
+  const { key, principal, sessionId } = request;
+  if (key === undefined || principal === undefined) return identity;
+  const named = nameOf(key, undefined);
+  const session = sessionId ?? named;
+  const turnId = `${session}.${named}`;
+  if (!(await archive.has(turnId))) return identity;
+  const known = await archive.known(turnId);
+  return known?.turn.principal === principal ? { ...identity, sessionId: session, turnId } : identity;
+}
+
+/** Why a request may not attach to the turn of its key: that one belongs to another principal, loop or input. */
+export function conflict(
+  { turn }: Known,
+  { input, key, principal }: TurnRequest,
+  { loopId }: Identity,
+): LoopError | undefined {
   const { name, value } = turn.started;
-  if (name === loopId && same(value, snapshot(input, 'the input'))) return undefined;
-  const message = `The key "${key}" belongs to a turn of "${name}" with ${name === loopId ? 'another input' : 'another loop'}.`;
-  return new LoopError('KEY_CONFLICT', message, { key: key ?? '' });
+  // Nothing is told of what another principal runs.
+  if (turn.principal !== principal) return keyConflict(key, 'belongs to a turn of another principal; use another key');
+  if (name !== loopId) return keyConflict(key, `belongs to a turn of "${name}" with another loop`);
+  if (same(value, snapshot(input, 'the input'))) return undefined;
+  return keyConflict(key, `belongs to a turn of "${name}" with another input`);
+}
+
+function keyConflict(key = '', why: string): LoopError {
+  return new LoopError('KEY_CONFLICT', `The key "${key}" ${why}.`, { key });
 }
 
 export function idle(sessionId: string): LoopError {
@@ -74,10 +107,14 @@ export function assertRequest(request: TurnRequest): void {
   if (sessionId !== undefined && !NAME.test(sessionId))
     throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - ; not ${JSON.stringify(sessionId)}.`);
   if (sessionId?.startsWith('rondo:')) throw new TypeError('Session ids that begin with "rondo:" are our own.');
-  if (key !== undefined && (key === '' || key.length > 1000))
-    throw new TypeError('A key is text of 1 to 1,000 characters.');
+  if (key !== undefined && (key === '' || key.length > 1000 || !isWellFormed(key)))
+    throw new TypeError('A key is text of 1 to 1,000 characters, without lone surrogates.');
   const { principal = 'somebody', approvers = ['somebody'] } = request;
   const people: readonly unknown[] = [principal, ...(Array.isArray(approvers) ? approvers : [undefined])];
-  if (people.length < 2 || people.some((who) => typeof who !== 'string' || who.trim() === '' || who.length > 200))
+  if (people.length < 2 || !people.every(isPrincipal))
     throw new TypeError('A principal is text of 1 to 200 characters, and approvers a list of at least one of them.');
+}
+
+function isPrincipal(who: unknown): boolean {
+  return typeof who === 'string' && who.trim() !== '' && who.length <= 200 && isWellFormed(who);
 }

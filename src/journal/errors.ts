@@ -44,7 +44,7 @@ export const codes = {
   BUDGET_EXHAUSTED: outcome(402, false, 'A limit on what the turn may use was reached.'),
   CONTENT_REFUSED: outcome(422, false, 'A content filter refused what was sent or answered.'),
   TIMEOUT: outcome(504, true, 'It took longer than its policy allows.'),
-  KEY_CONFLICT: outcome(409, false, 'This key already belongs to a turn with another loop or input.'),
+  KEY_CONFLICT: outcome(409, false, 'This key already belongs to a turn with another loop, input or principal.'),
   DECISION_REFUSED: outcome(409, false, 'A decision or an answer does not fit anything that waits for one.'),
   REPLAY_MISMATCH: fault(409, false, 'The code asked for something other than what the journal holds.'),
   RECORD_ENDS: fault(409, false, 'A run that is only looked at came to something that was not recorded.'),

@@ -91,6 +91,8 @@ export interface TurnStatus {
   readonly loopVersion: string;
   /** `running`: in a live process; `interrupted`: begun, not ended, and nobody is at it. */
   readonly status: 'ok' | 'error' | 'stopped' | 'paused' | 'running' | 'interrupted';
+  /** On whose behalf it runs. */
+  readonly principal?: string;
   readonly startedAt: string;
   readonly endedAt?: string;
   readonly durationMs?: number;

@@ -1,4 +1,5 @@
 /** How many answers of each model a turn has recorded: where a scripted model goes on after a restart. */
+import { compositeId } from '../base/identity.js';
 import type { Entry } from '../protocol/entry.js';
 
 export class Answers {
@@ -12,12 +13,12 @@ export class Answers {
   }
 
   count(backendId: string, model: string): number {
-    return this.counts?.get(nameOf(backendId, model)) ?? 0;
+    return this.counts?.get(compositeId(backendId, model)) ?? 0;
   }
 
   private ask(key: string, { name = '', value }: Entry): void {
     this.asked ??= new Map();
-    this.asked.set(key, nameOf(name, (value as { readonly model?: string } | undefined)?.model ?? ''));
+    this.asked.set(key, compositeId(name, (value as { readonly model?: string } | undefined)?.model ?? ''));
   }
 
   private answer(key: string): void {
@@ -27,8 +28,4 @@ export class Answers {
     this.counts ??= new Map();
     this.counts.set(model, (this.counts.get(model) ?? 0) + 1);
   }
-}
-
-function nameOf(backendId: string, model: string): string {
-  return `${backendId}\n${model}`;
 }

@@ -9,6 +9,8 @@ export interface Turn {
   readonly ended: Entry | undefined;
   /** Why somebody asked it to stop. */
   readonly cancelled: string | undefined;
+  /** On whose behalf it runs; undefined if that was not recorded, or its record is read without its value. */
+  readonly principal: string | undefined;
   readonly pending: readonly PendingItem[];
 }
 
@@ -16,7 +18,16 @@ interface Standing {
   started: Entry;
   ended: Entry | undefined;
   cancelled: string | undefined;
+  readonly principal: string | undefined;
   readonly pending: Map<string, PendingItem>;
+}
+
+/** Records, under `#` and the id of a turn, on whose behalf it runs and who may answer for it. */
+export const OPENED = 'rondo.turn.opened';
+
+/** True for the key of a turn and for the keys below it; the id of one turn may begin with the id of another. */
+export function isOfTurn(key: string, turnId: string): boolean {
+  return key.startsWith(turnId) && (key.length === turnId.length || key[turnId.length] === '/');
 }
 
 /** What stands before the id of an approval in the name of the signal that answers it. */
@@ -25,6 +36,7 @@ const APPROVAL = 'approval ';
 /** Folds the entries of a session into its turns. */
 export class Turns {
   private readonly turns = new Map<string, Standing>();
+  private readonly principals = new Map<string, string>();
 
   apply(entry: Entry): void {
     const { key, type } = entry;
@@ -36,7 +48,8 @@ export class Turns {
       return;
     }
     if (turn === undefined) {
-      if (type === 'call.started' && slash === -1) this.turns.set(root, opened(entry));
+      if (type === 'call.started' && slash === -1) this.turns.set(root, opened(entry, this.principals.get(root)));
+      else if (type === OPENED && key.startsWith('#')) this.opened(entry);
       return;
     }
     if (slash !== -1) wait(turn.pending, entry);
@@ -51,6 +64,12 @@ export class Turns {
       for (const { key, id } of pending.values()) if (id === name.slice(APPROVAL.length)) pending.delete(key);
   }
 
+  /** A turn is opened before it starts. */
+  private opened({ key, value }: Entry): void {
+    const { principal } = (value ?? {}) as { readonly principal?: unknown };
+    if (typeof principal === 'string') this.principals.set(key.slice(1), principal);
+  }
+
   get(root: string): Turn | undefined {
     const turn = this.turns.get(root);
     return turn && { ...turn, pending: [...turn.pending.values()] };
@@ -61,8 +80,8 @@ export class Turns {
   }
 }
 
-function opened(started: Entry): Standing {
-  return { started, ended: undefined, cancelled: undefined, pending: new Map() };
+function opened(started: Entry, principal: string | undefined): Standing {
+  return { started, ended: undefined, cancelled: undefined, principal, pending: new Map() };
 }
 
 /** What an entry adds to, or takes from, what a turn waits for. */
@@ -107,7 +126,7 @@ export function statusOf(
   turn: Turn,
   runner: { readonly pid?: number } | undefined,
 ): TurnStatus {
-  const { started, ended, pending } = turn;
+  const { started, ended, principal, pending } = turn;
   const begun = started.at - (started.took ?? 0);
   const status = ended === undefined ? openStatus(pending, runner !== undefined) : endStatus(ended);
   const reason = status === 'stopped' && ended?.error !== undefined ? stopOf(ended.error) : undefined;
@@ -118,6 +137,7 @@ export function statusOf(
     loopId: started.name ?? '',
     loopVersion: started.version ?? '',
     status,
+    ...(principal !== undefined && { principal }),
     startedAt: iso(begun),
     ...(ended !== undefined && { endedAt: iso(ended.at), durationMs: ended.at - begun }),
     ...(code !== undefined && {

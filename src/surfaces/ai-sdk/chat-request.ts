@@ -50,7 +50,7 @@ const REASON_LENGTH = 2000;
 const MOST_ANSWERS = 100;
 const INVALID = 'INPUT_VALIDATION_FAILED';
 
-/** The id of a chat, which is the id of its session. */
+/** The id of a chat, as its client names it. */
 export function chatIdOf(value: unknown): string {
   if (typeof value === 'string' && CHAT.test(value)) return value;
   throw new Problem(
@@ -164,7 +164,7 @@ function parsed(text: string): object {
 
 /** The body, read only as far as it is allowed to be long. */
 async function textOf(request: Request, maxBytes: number): Promise<string> {
-  const decoder = new TextDecoder();
+  const decoder = new TextDecoder('utf-8', { fatal: true });
   let text = '';
   let length = 0;
   for await (const bytes of (request.body ?? []) as AsyncIterable<Uint8Array>) {
@@ -173,7 +173,16 @@ async function textOf(request: Request, maxBytes: number): Promise<string> {
       const advice = 'send only the last message (prepareSendMessagesRequest of the transport)';
       throw new Problem(413, INVALID, `A request has at most ${maxBytes} bytes; ${advice}.`);
     }
-    text += decoder.decode(bytes, { stream: true });
+    text += decodedBy(decoder, bytes);
   }
-  return text + decoder.decode();
+  return text + decodedBy(decoder);
+}
+
+/** Text of bytes. What is no UTF-8 is refused: read as replacement characters, different ids would become one. */
+function decodedBy(decoder: InstanceType<typeof TextDecoder>, bytes?: Uint8Array): string {
+  try {
+    return decoder.decode(bytes, { stream: bytes !== undefined });
+  } catch {
+    throw new Problem(400, INVALID, 'The body is not UTF-8.');
+  }
 }

@@ -3,34 +3,34 @@
  * answered approval resumes one, and both are durable: a client that goes away stops nothing. The client's messages are
  * read as chat-request.ts says; everything it is told comes from the journal.
  *
- * Mount it behind your own authentication: `principal` says who asks, and `authorise` whether that person may use the
- * chat. A chat id is a session id, so without `authorise` whoever reaches the handler reaches every session of the host.
+ * Mount it behind your own authentication: `principal` names the user, and each user has chats of their own (chat-session.ts).
  */
+import { compositeId, isWellFormed } from '../../base/identity.js';
 import type { Clock } from '../../journal/clock.js';
 import { LoopError } from '../../journal/errors.js';
 import type { DefinedLoop } from '../../loops/defined.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { TurnResult } from '../../protocol/trace.js';
-import { type Answers, chatIdOf, type Prompt, readChatRequest, type Stop } from './chat-request.js';
+import { type Answers, chatIdOf, type Prompt, readChatRequest } from './chat-request.js';
+import { type ChatAccess, chatSession } from './chat-session.js';
 import type { UiChunk } from './chunk.js';
 import type { Known, Reading } from './chunk-log.js';
 import { Problem, problemResponse } from './problem.js';
+import { provenanceOf } from './provenance.js';
 import { type ChatHost, type Driven, Telling } from './telling.js';
 import type { ErrorText, KindOf } from './tool-calls.js';
-
-/** Who asks for what. */
-export interface ChatAccess {
-  readonly chatId: string;
-  readonly principal: string | undefined;
-}
 
 export interface ChatOptions {
   readonly host: ChatHost;
   /** The loop that answers, usually an agent: it gets `{prompt}`. */
   readonly agent: string | DefinedLoop;
-  /** Who asks, as your server knows it: the turn runs in this name, and answers are given in it. */
+  /**
+   * The user who sends a request, as your server has authenticated them: chats belong to this principal, turns run and
+   * answers are given on their behalf. A request for which it returns nothing is refused. Without it, everybody who reaches
+   * the handler shares all chats, and only requests to a loopback host are served (see `hosts`): for local use.
+   */
   readonly principal?: (request: Request) => string | undefined | Promise<string | undefined>;
-  /** Whether the one who asks may use this chat. */
+  /** Whether this user may use this chat, beyond chats being their own. */
   readonly authorise?: (request: Request, access: ChatAccess) => boolean | Promise<boolean>;
   /** What users are shown of an error; what its code means, unless told. */
   readonly errorText?: ErrorText;
@@ -38,8 +38,18 @@ export interface ChatOptions {
   readonly onError?: (thrown: unknown) => void;
   /** Whether a turn is cancelled when the last client that reads it goes away; it goes on unless told. */
   readonly abortOnDisconnect?: boolean;
-  /** How long a request may be; 1 MiB unless told. */
+  /**
+   * The largest request body, in bytes.
+   * @default 1048576
+   */
   readonly maxBytes?: number;
+  /** Origins whose pages may send requests, beside pages of the handler's own host; CORS headers are your server's. */
+  readonly origins?: readonly string[];
+  /**
+   * The hosts that are served, as `app.example` or `localhost:3000`.
+   * @default any host with `principal`, loopback hosts without
+   */
+  readonly hosts?: readonly string[];
   /** With it, a stream that is quiet for long is kept open with comments. */
   readonly clock?: Clock;
 }
@@ -48,10 +58,11 @@ export interface ChatOptions {
 export type ChatHandler = (request: Request) => Promise<Response>;
 
 const OPTIONS: ReadonlySet<string> = new Set(
-  'host agent principal authorise errorText onError abortOnDisconnect maxBytes clock'.split(' '),
+  'host agent principal authorise errorText onError abortOnDisconnect maxBytes origins hosts clock'.split(' '),
 );
 const MAX_BYTES = 1024 * 1024;
 const SOMEBODY = 'chat user';
+const MAX_PRINCIPAL_CHARS = 200;
 
 /**
  * Makes the handler. `POST` takes a message or answers and streams what follows; `POST {id, abort: true}` stops what
@@ -61,6 +72,9 @@ export function chatHandler(options: ChatOptions): ChatHandler {
   const unknown = Object.keys(options).find((key) => !OPTIONS.has(key));
   if (unknown !== undefined)
     throw new TypeError(`chatHandler has no option "${unknown}"; it has ${[...OPTIONS].join(', ')}.`);
+  const { maxBytes = MAX_BYTES } = options;
+  if (!(Number.isSafeInteger(maxBytes) && maxBytes > 0))
+    throw new TypeError(`"maxBytes" is a whole number of bytes above zero, not ${String(maxBytes)}.`);
   const chats = new Chats(options);
   return async (request) => {
     try {
@@ -83,64 +97,78 @@ export function toolKinds(host: Pick<ChatHost, 'registry'>, agent: string | Defi
   };
 }
 
+/** A chat that a request was admitted to. */
+interface Admitted {
+  readonly sessionId: string;
+  readonly principal: string | undefined;
+}
+
 class Chats {
   private readonly options: ChatOptions;
-  /** What is being told, by what began it: the key of a message, or the turn that goes on. */
+  private readonly assertServed: (request: Request) => void;
+  /** What is being told, by what began it: a message of a session, or the turn that goes on. */
   private readonly tellings = new Map<string, Telling>();
 
   constructor(options: ChatOptions) {
     this.options = options;
+    this.assertServed = provenanceOf(options, options.principal === undefined);
   }
 
   async serve(request: Request): Promise<Response> {
-    if (request.method === 'GET') return this.reconnect(request);
-    if (request.method !== 'POST') throw new Problem(405, 'METHOD_NOT_ALLOWED', 'There is POST, and GET of a stream.');
+    this.assertServed(request);
+    const principal = await this.authenticate(request);
+    if (request.method === 'GET') return this.reconnect(request, principal);
     const asked = await readChatRequest(request, this.options.maxBytes ?? MAX_BYTES);
-    const principal = await this.admit(request, asked.chatId);
-    if (asked.kind === 'stop') return this.stop(asked);
-    return asked.kind === 'prompt' ? this.prompt(asked, principal) : this.answers(asked, principal);
+    const admitted = await this.admit(request, { chatId: asked.chatId, principal });
+    if (asked.kind === 'stop') return this.stop(admitted);
+    return asked.kind === 'prompt' ? this.prompt(asked, admitted) : this.answers(asked, admitted);
   }
 
-  private async admit(request: Request, chatId: string): Promise<string | undefined> {
-    const { principal, authorise } = this.options;
-    const who = await principal?.(request);
-    if (authorise === undefined || (await authorise(request, { chatId, principal: who })) === true) return who;
-    throw new Problem(403, 'NOT_AUTHORISED', 'This chat is not yours to use.');
+  /** The user who asks; undefined only if the handler knows no users. */
+  private async authenticate(request: Request): Promise<string | undefined> {
+    const { principal } = this.options;
+    if (principal === undefined) return undefined;
+    const who: unknown = await principal(request);
+    if (typeof who === 'string' && who.trim() !== '' && who.length <= MAX_PRINCIPAL_CHARS && isWellFormed(who))
+      return who;
+    throw new Problem(403, 'NOT_AUTHORISED', 'The server does not know who asks; sign in first.');
+  }
+
+  private async admit(request: Request, access: ChatAccess): Promise<Admitted> {
+    const { authorise, host } = this.options;
+    if (authorise !== undefined && (await authorise(request, access)) !== true)
+      throw new Problem(403, 'NOT_AUTHORISED', 'This chat is not yours to use.');
+    return { sessionId: await chatSession(host, access), principal: access.principal };
   }
 
   /** A message that was sent before is the turn that it began. */
-  private async prompt({ chatId, messageId, text, again }: Prompt, principal: string | undefined): Promise<Response> {
+  private async prompt(asked: Prompt, { sessionId, principal }: Admitted): Promise<Response> {
     const { host, agent: loop } = this.options;
-    const key = `${chatId}:${messageId}${again ? await this.attempt(chatId) : ''}`;
-    const turn = {
-      loop,
-      input: { prompt: text },
-      sessionId: chatId,
-      key,
-      ...(principal !== undefined && { principal }),
-    };
-    return this.respond(this.told(chatId, key, (driven) => host.run(turn, driven)));
+    const { chatId, messageId, text: prompt, again } = asked;
+    const key = compositeId(chatId, messageId, ...(again ? await this.attempt(sessionId) : []));
+    const turn = { loop, input: { prompt }, sessionId, key, ...(principal !== undefined && { principal }) };
+    return this.respond(this.told(sessionId, ['message', sessionId, key], (driven) => host.run(turn, driven)));
   }
 
   /** Tells one wish for another answer from the next: it is the same as long as nothing has ended. */
-  private async attempt(chatId: string): Promise<string> {
-    const turns = await this.options.host.archive.turns(chatId);
-    return `:again:${turns.filter(({ endedAt }) => endedAt !== undefined).length}`;
+  private async attempt(sessionId: string): Promise<readonly string[]> {
+    const turns = await this.options.host.archive.turns(sessionId);
+    return ['again', String(turns.filter(({ endedAt }) => endedAt !== undefined).length)];
   }
 
   /** Gives the answers to the host, which alone knows what was asked, and goes on with the turn. */
-  private async answers(asked: Answers, principal = SOMEBODY): Promise<Response> {
+  private async answers(asked: Answers, { sessionId, principal = SOMEBODY }: Admitted): Promise<Response> {
     const { host } = this.options;
-    const { chatId, answers } = asked;
-    const before = await host.archive.approvals(chatId);
+    const { answers } = asked;
+    const before = await host.archive.approvals(sessionId);
     const refused = new Set<string>();
     for (const { approvalId: id, approved, reason } of answers) {
       const said = reason === undefined ? {} : { reason };
-      const taken = await accepted(host.answer({ id, approved, by: principal, sessionId: chatId, ...said }));
+      const taken = await accepted(host.answer({ id, approved, by: principal, sessionId, ...said }));
       if (!taken) refused.add(id);
     }
-    const turnId = await this.turnOf(asked, before);
-    const pending = refused.size === 0 ? [] : await host.archive.approvals(chatId);
+    const turnId = await this.turnOf(asked, sessionId, before);
+    const pending = refused.size === 0 ? [] : await host.archive.approvals(sessionId);
     const known = knownOf(asked, new Set(pending.map(({ id }) => id)));
     const first = [...refused].map((approvalId): UiChunk => {
       return { type: 'data-rondo-refused', data: { approvalId }, transient: true };
@@ -149,48 +177,57 @@ class Chats {
     const news = answers.flatMap(({ approvalId }) => (refused.has(approvalId) ? [] : [approvalId]));
     const watched = [...this.tellings.values()].find((telling) => telling.turnId === turnId);
     const resume = (): Telling =>
-      this.told(chatId, [turnId, ...news].join(' '), (driven) => host.resume(turnId, driven), turnId);
+      this.told(sessionId, ['turn', turnId, ...news], (driven) => host.resume(turnId, driven), turnId);
     return this.respond(news.length > 0 ? resume() : (watched ?? resume()), { known, first });
   }
 
-  private async turnOf({ chatId, messageId, answers }: Answers, pending: readonly Approval[]): Promise<string> {
+  private async turnOf(
+    { messageId, answers }: Answers,
+    sessionId: string,
+    pending: readonly Approval[],
+  ): Promise<string> {
     const about = pending.find(({ id }) => answers.some(({ approvalId }) => approvalId === id));
     if (about !== undefined) return about.turnId;
-    const turns = await this.options.host.archive.turns(chatId);
+    const turns = await this.options.host.archive.turns(sessionId);
     if (turns.some(({ turnId }) => turnId === messageId)) return messageId;
     throw new Problem(404, 'TURN_NOT_FOUND', 'The answers are about nothing that this chat has asked.');
   }
 
-  private async reconnect(request: Request): Promise<Response> {
+  private async reconnect(request: Request, principal: string | undefined): Promise<Response> {
     const [, named] = /\/([^/]+)\/stream\/?$/.exec(new URL(request.url).pathname) ?? [];
     if (named === undefined) throw new Problem(404, 'TURN_NOT_FOUND', 'There is only GET …/CHAT/stream.');
-    const chatId = chatIdOf(decoded(named));
-    await this.admit(request, chatId);
+    const { sessionId } = await this.admit(request, { chatId: chatIdOf(decoded(named)), principal });
     const { host } = this.options;
-    const telling = [...this.tellings.values()].find((one) => one.chatId === chatId);
+    const telling = [...this.tellings.values()].find((one) => one.sessionId === sessionId);
     if (telling !== undefined) return this.respond(telling);
     // Somebody else in this process drives it: it is watched, and how it ended is known once it has.
-    const running = (await host.archive.turns(chatId)).find(({ status }) => status === 'running');
+    const running = (await host.archive.turns(sessionId)).find(({ status }) => status === 'running');
     if (running === undefined) return new Response(null, { status: 204 });
     const { turnId } = running;
-    return this.respond(this.told(chatId, turnId, (driven) => host.resume(turnId, driven), turnId));
+    return this.respond(this.told(sessionId, ['turn', turnId], (driven) => host.resume(turnId, driven), turnId));
   }
 
-  private async stop({ chatId }: Stop): Promise<Response> {
+  private async stop({ sessionId }: Admitted): Promise<Response> {
     const { host } = this.options;
-    for (const { turnId, status } of await host.archive.turns(chatId)) {
+    for (const { turnId, status } of await host.archive.turns(sessionId)) {
       if (status === 'running') await host.cancel(turnId, 'The user stopped it.');
     }
     return new Response(null, { status: 204 });
   }
 
   /** Drives a turn and tells it; the same one only once at a time. */
-  private told(chatId: string, key: string, drive: (driven: Driven) => Promise<TurnResult>, turnId?: string): Telling {
+  private told(
+    sessionId: string,
+    began: readonly [kind: 'message' | 'turn', ...string[]],
+    drive: (driven: Driven) => Promise<TurnResult>,
+    turnId?: string,
+  ): Telling {
+    const key = compositeId(...began);
     const known = this.tellings.get(key);
     if (known !== undefined) return known;
     const { host, agent, errorText, onError } = this.options;
     const shown = { kindOf: toolKinds(host, agent), ...(errorText !== undefined && { errorText }) };
-    const telling = new Telling(chatId, host, shown, (thrown) => onError?.(thrown));
+    const telling = new Telling(sessionId, host, shown, (thrown) => onError?.(thrown));
     this.tellings.set(key, telling);
     const forget = (): void => void this.tellings.delete(key);
     telling.tell(drive, turnId).then(forget, forget);

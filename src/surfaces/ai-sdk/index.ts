@@ -1,5 +1,6 @@
 /** The AI SDK both ways: an agent as the back end of `useChat`, the history of a session as its messages, a loop as a tool. */
-export { type ChatAccess, type ChatHandler, type ChatOptions, chatHandler, toolKinds } from './chat.js';
+export { type ChatHandler, type ChatOptions, chatHandler, toolKinds } from './chat.js';
+export { type ChatAccess, chatSession, type SessionHost } from './chat-session.js';
 export type { AgentData, CallData, DataChunk, RondoData, UiChunk } from './chunk.js';
 export { type UiMessage, type UiPart, type UiToolPart, uiMessages } from './message.js';
 export { nodeListener } from './node.js';

@@ -1,9 +1,10 @@
 /** A fetch-style handler on node's own HTTP server: requests in, responses out, as fast as the other side reads them. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Readable } from 'node:stream';
-import { problemResponse } from './problem.js';
+import { PassThrough, Readable } from 'node:stream';
+import { Problem, problemResponse } from './problem.js';
 
 const BASE = 'http://localhost';
+const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
 
 /** What `createServer` of `node:http` takes, for a handler that takes a `Request`. */
 export function nodeListener(
@@ -31,8 +32,19 @@ async function serve(
     if (!outgoing.write(read.value)) await room(outgoing);
   }
   outgoing.end();
-  // What was not read of a request must not be taken for the next one.
-  if (!incoming.complete) outgoing.once('finish', () => incoming.destroy());
+  if (!incoming.complete) drain(incoming);
+}
+
+/** Drops the rest of a request: a client that still sends would not see the response, and its next request must not begin in it. */
+function drain(incoming: IncomingMessage): void {
+  let left = MAX_DRAINED_BYTES;
+  incoming
+    .on('error', () => {})
+    .on('data', (bytes: Buffer) => {
+      left -= bytes.length;
+      if (left < 0) incoming.destroy();
+    });
+  incoming.resume();
 }
 
 /** Resolves when more can be written, or nobody is there to read it. */
@@ -60,13 +72,25 @@ async function answered(
 
 function requestOf(incoming: IncomingMessage): Request {
   const { method = 'GET', url = '/', headers } = incoming;
+  // A method that no Request can have.
+  if (method === 'TRACE' || method === 'TRACK') {
+    throw new Problem(405, 'METHOD_NOT_ALLOWED', `There is no ${method}.`, { allow: 'GET, POST' });
+  }
   const own = new Headers();
   for (const [name, value] of Object.entries(headers)) {
     for (const one of Array.isArray(value) ? value : [value ?? '']) own.append(name, one);
   }
-  // Only the path counts: what a client says its host is, is for the server before us to judge.
+  // Of the address only the path counts: the host that the client names stays a header, for the handler to judge.
   const address = URL.canParse(url, BASE) ? new URL(url, BASE) : BASE;
   const bare = method === 'GET' || method === 'HEAD';
-  const body = bare ? {} : { body: Readable.toWeb(incoming) as ReadableStream<Uint8Array>, duplex: 'half' as const };
-  return new Request(address, { method, headers: own, ...body });
+  return new Request(address, { method, headers: own, ...(bare ? {} : { body: bodyOf(incoming), duplex: 'half' }) });
+}
+
+/** The body as a stream of its own: a handler that does not read it to its end leaves the connection as it is. */
+function bodyOf(incoming: IncomingMessage): ReadableStream<Uint8Array> {
+  const body = new PassThrough();
+  incoming.once('close', () => {
+    if (!incoming.complete) body.destroy(new Error('The client went away in the middle of its request.'));
+  });
+  return Readable.toWeb(incoming.pipe(body)) as ReadableStream<Uint8Array>;
 }

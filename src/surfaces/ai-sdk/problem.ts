@@ -5,11 +5,14 @@ export class Problem extends Error {
   override readonly name = 'Problem';
   readonly status: number;
   readonly code: string;
+  /** Headers that the status asks for. */
+  readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, code: string, detail: string) {
+  constructor(status: number, code: string, detail: string, headers: Readonly<Record<string, string>> = {}) {
     super(detail);
     this.status = status;
     this.code = code;
+    this.headers = headers;
   }
 }
 
@@ -26,9 +29,9 @@ const TITLES: ReadonlyMap<number, string> = new Map([
 
 /** The document of a problem. Of anything else that was thrown nothing is told: it is the server's own business. */
 export function problemResponse(thrown: unknown): Response {
-  const known = thrown instanceof Problem ? thrown : undefined;
-  const { status, code, message: detail } = known ?? new Problem(500, 'INTERNAL', 'The server could not do this.');
+  const known = thrown instanceof Problem ? thrown : new Problem(500, 'INTERNAL', 'The server could not do this.');
+  const { status, code, message: detail } = known;
   const title = TITLES.get(status) ?? 'Internal server error';
-  const headers = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
+  const headers = { ...known.headers, 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
   return new Response(JSON.stringify({ title, status, detail, code }), { status, headers });
 }

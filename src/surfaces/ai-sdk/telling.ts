@@ -44,7 +44,7 @@ export interface ChatHost {
 }
 
 export class Telling {
-  readonly chatId: string;
+  readonly sessionId: string;
   readonly log = new ChunkLog();
   private readonly host: ChatHost;
   private readonly chunks: UiChunks;
@@ -56,8 +56,8 @@ export class Telling {
   private unwanted = false;
 
   /** `broke` hears what only the operator may know. */
-  constructor(chatId: string, host: ChatHost, options: UiChunksOptions, broke: (thrown: unknown) => void) {
-    this.chatId = chatId;
+  constructor(sessionId: string, host: ChatHost, options: UiChunksOptions, broke: (thrown: unknown) => void) {
+    this.sessionId = sessionId;
     this.host = host;
     this.broke = broke;
     this.chunks = new UiChunks((chunk, step) => this.log.add(chunk, step), options);
@@ -71,7 +71,7 @@ export class Telling {
   async tell(drive: (driven: Driven) => Promise<TurnResult>, turnId?: string): Promise<void> {
     let leave = (): void => {};
     try {
-      leave = await this.host.follow(this.chatId, {
+      leave = await this.host.follow(this.sessionId, {
         envelope: (envelope) => this.envelope(envelope),
         delta: (delta) => {
           if (turnOf(delta.generationId) === this.turn) this.chunks.delta(delta);

@@ -199,3 +199,68 @@ verifies('aisdk.tool', 'a tool is made of nothing, or with an option that does n
   expect(() => toAISDKTool('pay', { host, version: '9.0.0' })).toThrow(/pay@9.0.0/);
   expect(() => toAISDKTool('pay', { host, session: 'x' } as never)).toThrow(/no option "session"/);
 });
+
+verifies('aisdk.identity', 'calls of different principals with the same id are different turns', async () => {
+  for (const place of [{}, { sessionId: 'shop' }]) {
+    const { host, paid } = payStage();
+    const call = { toolCallId: 'call_0' };
+    for (const principal of ['ada', 'eve']) {
+      const pay = toAISDKTool('pay', { host, principal, ...place });
+      await Promise.all([0, 1].map(() => pay.execute({ amount: 5 }, call)));
+    }
+    await toAISDKTool('pay', { host, ...place }).execute({ amount: 5 }, call);
+    expect(paid).toEqual([5, 5, 5]);
+    const turns = await host.archive.turns();
+    expect(new Set(turns.map(({ principal }) => principal))).toEqual(new Set(['ada', 'eve', undefined]));
+  }
+});
+
+verifies(
+  'aisdk.identity',
+  'one tool object serves many users and conversations that number their calls alike',
+  async () => {
+    const { host, paid } = payStage();
+    const context = ({ experimental_context }: { readonly experimental_context?: unknown }) =>
+      experimental_context as { readonly user: string; readonly chat: string };
+    const pay = toAISDKTool('pay', {
+      host,
+      principal: (call) => context(call).user,
+      sessionId: (call) => context(call).chat,
+    });
+    const buy = async (experimental_context: unknown) => {
+      const model = sdkModel([call(5, 'call_0'), { text: 'Paid.' }]);
+      const options = { model, tools: { pay }, stopWhen: stepCountIs(2), maxRetries: 0 };
+      const { steps } = await generateText({ ...options, prompt: 'pay', experimental_context });
+      return steps[0]?.content.some(({ type }) => type === 'tool-error') === false;
+    };
+    const bought = [
+      await buy({ user: 'ada', chat: 'one' }),
+      await buy({ user: 'ada', chat: 'one' }),
+      await buy({ user: 'ada', chat: 'two' }),
+      await buy({ user: 'eve', chat: 'one' }),
+      await buy({ chat: 'one' }),
+    ];
+    expect(bought).toEqual([true, true, true, true, false]);
+    expect(paid).toEqual([5, 5, 5]);
+  },
+);
+
+verifies('aisdk.identity', 'without a session, a call is never taken for one of another conversation', async () => {
+  const { host, paid } = payStage();
+  const pay = toAISDKTool('pay', { host });
+  const buy = () => {
+    const model = sdkModel([call(5, 'call_0'), { text: 'Paid.' }]);
+    return generateText({ model, tools: { pay }, prompt: 'pay', stopWhen: stepCountIs(2), maxRetries: 0 });
+  };
+  await buy();
+  await buy();
+  expect(paid).toEqual([5, 5]);
+  const messages = [{ role: 'user', content: 'pay' }];
+  const repeated = { toolCallId: 'call_0', messages };
+  await pay.execute({ amount: 7 }, repeated);
+  await pay.execute({ amount: 7 }, repeated);
+  await pay.execute({ amount: 7 }, { toolCallId: 'call_0', messages: [...messages] });
+  await toAISDKTool('pay', { host }).execute({ amount: 9 }, { toolCallId: 'call_0' });
+  await toAISDKTool('pay', { host }).execute({ amount: 9 }, { toolCallId: 'call_0' });
+  expect(paid).toEqual([5, 5, 7, 7, 9, 9]);
+});

@@ -1,7 +1,12 @@
 /**
  * A loop as a tool of the AI SDK. A call of it is a turn of our host, so gate, journal and durability hold whoever calls:
  * the SDK checks the input with our validator before it calls, and the host checks it again.
+ *
+ * Providers number calls anew in every conversation (`call_0`), so a call is identified by its principal, conversation, loop and id.
  */
+import { randomUUID } from 'node:crypto';
+import { compositeId } from '../../base/identity.js';
+import type { Ids } from '../../journal/clock.js';
 import { LoopError } from '../../journal/errors.js';
 import type { DefinedLoop } from '../../loops/defined.js';
 import type { Registered } from '../../loops/registry.js';
@@ -33,16 +38,29 @@ export interface AISDKToolOptions {
   readonly host: ToolHost;
   /** Of a loop that is named by its id. */
   readonly version?: string;
-  /** Where the turns are kept; a session for each call, unless told. Ids of calls are unique within it. */
-  readonly sessionId?: string;
-  /** On whose behalf. */
-  readonly principal?: string;
+  /**
+   * The conversation: the session that the turns are kept in, or how to find it for a call. The same call id in it is the same
+   * turn, in any process. Without it each call has a session of its own, and a call is repeated only where the SDK repeats it:
+   * with the same list of messages, by the same tool object.
+   */
+  readonly sessionId?: string | ((call: AISDKCall) => string);
+  /** On whose behalf, or how to find that out for a call: one tool object may serve several users. */
+  readonly principal?: string | ((call: AISDKCall) => string);
+  /**
+   * Names conversations that have no session.
+   * @default random UUIDs
+   */
+  readonly ids?: Pick<Ids, 'id'>;
 }
 
 /** What the SDK says of a call. */
 export interface AISDKCall {
   readonly toolCallId: string;
   readonly abortSignal?: AbortSignal | undefined;
+  /** What was said before it: another list is another conversation. */
+  readonly messages?: readonly unknown[] | undefined;
+  /** What `generateText` and `streamText` were given under this name. */
+  readonly experimental_context?: unknown;
 }
 
 type Judged<I> =
@@ -70,11 +88,12 @@ export interface AISDKTool<I, O> {
   readonly execute: (input: I, call: AISDKCall) => Promise<O>;
 }
 
-const OPTIONS: ReadonlySet<string> = new Set(['host', 'version', 'sessionId', 'principal']);
+const OPTIONS: ReadonlySet<string> = new Set(['host', 'version', 'sessionId', 'principal', 'ids']);
 
 /**
- * Makes a tool of a loop. The same call id is the same turn, so a call that is repeated does nothing twice; a turn that
- * waits for an approval throws `ApprovalRequiredError`, and the call can be repeated once that was answered.
+ * Makes a tool of a loop. The same call of the same conversation and principal is the same turn, so a call that is repeated does
+ * nothing twice; a turn that waits for an approval throws `ApprovalRequiredError`, and the call can be repeated once that was
+ * answered.
  */
 export function toAISDKTool<I = unknown, O = unknown>(
   loop: string | DefinedLoop<I, O>,
@@ -85,16 +104,37 @@ export function toAISDKTool<I = unknown, O = unknown>(
     throw new TypeError(`toAISDKTool has no option "${unknown}"; it has ${[...OPTIONS].join(', ')}.`);
   const { definition, input } = foundOf(loop, options);
   const { id, name, description = name } = definition;
+  const bound: Bound = { ...options, loop: loop as DefinedLoop, id, conversations: new Conversations(options.ids) };
   return {
     description,
     inputSchema: schemaOf<I>(input),
-    execute: async (given, call) => (await turnOf({ ...options, loop: loop as DefinedLoop, id }, given, call)) as O,
+    execute: async (given, call) => (await turnOf(bound, given, call)) as O,
   };
 }
 
 interface Bound extends AISDKToolOptions {
   readonly loop: string | DefinedLoop;
   readonly id: string;
+  readonly conversations: Conversations;
+}
+
+/** Names for conversations that have no session: each list of messages is one, and so are all calls without a list. */
+class Conversations {
+  private readonly ids: Pick<Ids, 'id'>;
+  private readonly unlisted: string;
+  private readonly names = new WeakMap<object, string>();
+
+  constructor(ids: Pick<Ids, 'id'> = { id: randomUUID }) {
+    this.ids = ids;
+    this.unlisted = ids.id();
+  }
+
+  of({ messages }: AISDKCall): string {
+    if (messages === undefined) return this.unlisted;
+    const name = this.names.get(messages) ?? this.ids.id();
+    this.names.set(messages, name);
+    return name;
+  }
 }
 
 function foundOf(
@@ -110,8 +150,35 @@ function foundOf(
   });
 }
 
-async function turnOf(bound: Bound, input: unknown, { toolCallId, abortSignal }: AISDKCall): Promise<unknown> {
-  const { host, loop, id, version, sessionId, principal } = bound;
+/** The turn that a call is. The host makes the principal and the session part of its identity. */
+function requestOf(bound: Bound, input: unknown, call: AISDKCall): ToolTurn {
+  const { loop, id, version, conversations } = bound;
+  const [sessionId, principal] = [
+    foundFor(bound.sessionId, call, 'sessionId'),
+    foundFor(bound.principal, call, 'principal'),
+  ];
+  const conversation = sessionId === undefined ? [conversations.of(call)] : [];
+  return {
+    loop,
+    input,
+    key: compositeId('tool', id, call.toolCallId, ...conversation),
+    ...(version !== undefined && { version }),
+    ...(sessionId !== undefined && { sessionId }),
+    ...(principal !== undefined && { principal }),
+  };
+}
+
+/** An option that is given, or found for a call. One that finds nothing is an error: the call must not become nobody's. */
+function foundFor(option: AISDKToolOptions['principal'], call: AISDKCall, name: string): string | undefined {
+  if (typeof option !== 'function') return option;
+  const found: unknown = option(call);
+  if (typeof found === 'string') return found;
+  throw new TypeError(`The option "${name}" found nothing for the call ${call.toolCallId}; it must return text.`);
+}
+
+async function turnOf(bound: Bound, input: unknown, call: AISDKCall): Promise<unknown> {
+  const { host } = bound;
+  const { toolCallId, abortSignal } = call;
   abortSignal?.throwIfAborted();
   let turnId: string | undefined;
   const cancel = (): void => {
@@ -123,14 +190,7 @@ async function turnOf(bound: Bound, input: unknown, { toolCallId, abortSignal }:
     turnId = callId;
     if (abortSignal?.aborted === true) cancel();
   };
-  const turn: ToolTurn = {
-    loop,
-    input,
-    key: `tool:${id}:${toolCallId}`,
-    ...(version !== undefined && { version }),
-    ...(sessionId !== undefined && { sessionId }),
-    ...(principal !== undefined && { principal }),
-  };
+  const turn = requestOf(bound, input, call);
   abortSignal?.addEventListener('abort', cancel);
   try {
     return await outputOf(host, await host.run(turn, { onEvent }), toolCallId);

@@ -79,7 +79,7 @@ function placeOf(details: unknown): readonly string[] {
 function adviceOf({ loopId, turnId, trace }: TurnResult, code: string): readonly string[] {
   if (code === 'LOOP_NOT_FOUND' && trace.length === 0) return ['Next: rondo list'];
   if (code === 'INPUT_VALIDATION_FAILED') return [`Next: rondo show ${loopId}`];
-  if (code === 'KEY_CONFLICT') return ['Next: choose another --key, or give the same input again.'];
+  if (code === 'KEY_CONFLICT') return ['Next: choose another --key, or give the same input and --as again.'];
   if (code === 'REPLAY_MISMATCH') {
     return ['The code is not what it was. The turn stands where it stood; bring the old code back, then resume it.'];
   }

@@ -1,0 +1,167 @@
+// What the guards of identities and origins prevent, as checks that hold on the library as it is and fail with the guard broken.
+
+import { deepStrictEqual, notStrictEqual, strictEqual } from 'node:assert';
+import type { Host, TurnRequest } from '../../src/host/host.js';
+import type { DefinedLoop } from '../../src/loops/defined.js';
+import type { Json } from '../../src/protocol/index.js';
+import type { ChatOptions } from '../../src/surfaces/ai-sdk/index.js';
+import type { Shelf } from './library.js';
+
+/** All that a chat passes through. */
+export const chatting: Shelf = {
+  rings:
+    /^(?:(?:protocol|base|journal|kernel|adapters[/]memory|testing|surfaces[/]ai-sdk)[/][^/]*|(?:loops|layers|host|views)[/].*)$/,
+  parts: [
+    'kernel/session.js',
+    'journal/record.js',
+    'adapters/memory/index.js',
+    'testing/manual-clock.js',
+    'testing/seeded-ids.js',
+    'host/host.js',
+    'loops/define.js',
+    'loops/registry.js',
+    'surfaces/ai-sdk/index.js',
+  ],
+};
+
+export type Chatting = typeof import('../../src/kernel/session.js') &
+  typeof import('../../src/journal/record.js') &
+  typeof import('../../src/adapters/memory/index.js') &
+  typeof import('../../src/testing/manual-clock.js') &
+  typeof import('../../src/testing/seeded-ids.js') &
+  typeof import('../../src/host/host.js') &
+  typeof import('../../src/loops/define.js') &
+  typeof import('../../src/loops/registry.js') &
+  typeof import('../../src/surfaces/ai-sdk/index.js');
+
+const ANY = { input: true, output: true } as const;
+const JSON_TYPE = { 'content-type': 'application/json' };
+const CHAT = 'http://localhost/api/chat';
+
+/** A host with a loop that counts its runs, and a handler for chats with it. */
+function sceneOf(library: Chatting, options: Partial<ChatOptions> = {}) {
+  const store = library.memoryStore();
+  const clock = new library.ManualClock(1_000_000);
+  const registry = new library.Registry(new Map());
+  let runs = 0;
+  const tool = (): Json => ++runs;
+  const loop = library.defineLoop({ ...ANY, id: 'count', safety: 'idempotent', tool }) as DefinedLoop;
+  registry.add(loop);
+  const host: Host = new library.Host({ store, clock, ids: library.seededIds(1), registry });
+  const handler = library.chatHandler({ host, agent: loop, ...options });
+  const run = (more: Partial<TurnRequest>) => host.run({ loop, input: {}, key: 'order-7', ...more });
+  return { store, clock, host, handler, loop, run, runs: () => runs };
+}
+
+function post(chatId: string, messageId: string, headers: Record<string, string> = {}): Request {
+  const message = { id: messageId, role: 'user', parts: [{ type: 'text', text: 'hi' }] };
+  const body = JSON.stringify({ id: chatId, messages: [message] });
+  return new Request(CHAT, { method: 'POST', body, headers: { ...JSON_TYPE, ...headers } });
+}
+
+/** The turn that a stream is of. */
+async function turnIn(response: Response): Promise<string | undefined> {
+  return /"type":"start","messageId":"([^"]+)"/.exec(await response.text())?.[1];
+}
+
+/** Records a turn of ada as versions did that kept a key apart from its principal. */
+async function recordBefore(library: Chatting, { store, clock }: ReturnType<typeof sceneOf>): Promise<string> {
+  const name = `k-${library.digest('order-7').slice(0, 16)}`;
+  const turnId = `${name}.${name}`;
+  const session = await library.Session.open(name, { store, clock, ids: library.seededIds(2) });
+  await session.note('rondo.turn.opened', turnId, { principal: 'ada' });
+  await session.run(turnId, { name: 'count', version: '1.0.0', body: async () => 'as before' }, {});
+  await session.close();
+  return turnId;
+}
+
+const byHeader = (request: Request): string | undefined => request.headers.get('x-user') ?? undefined;
+
+export const identityChecks = {
+  'a chat gets the stream of another chat whose ids read alike when joined': async (library: Chatting) => {
+    const { handler } = sceneOf(library);
+    const responses = await Promise.all([handler(post('a:b', 'c')), handler(post('a', 'b:c'))]);
+    const [one, other] = await Promise.all(responses.map(turnIn));
+    notStrictEqual(one, undefined);
+    notStrictEqual(other, one);
+  },
+  'a key attaches to the turn of another principal, or keeps another principal from using it': async (
+    library: Chatting,
+  ) => {
+    const { run, runs } = sceneOf(library);
+    const results = [await run({ principal: 'ada' }), await run({ principal: 'eve' }), await run({})];
+    deepStrictEqual(
+      results.map(({ status }) => status),
+      ['ok', 'ok', 'ok'],
+    );
+    strictEqual(new Set(results.map(({ turnId }) => turnId)).size, 3);
+    strictEqual(runs(), 3);
+  },
+  'a principal and a key that read like those of somebody else when joined lead to their turn': async (
+    library: Chatting,
+  ) => {
+    const { run, runs, host } = sceneOf(library);
+    await run({ principal: 'ada:order', key: '7' });
+    await run({ principal: 'ada', key: 'order:7' });
+    strictEqual(runs(), 2);
+    const chats = [
+      await library.chatSession(host, { principal: 'ada:a', chatId: 'b' }),
+      await library.chatSession(host, { principal: 'ada', chatId: 'a:b' }),
+    ];
+    strictEqual(new Set(chats).size, 2);
+  },
+  'a turn that was recorded under its key alone is handed to somebody else': async (library: Chatting) => {
+    const scene = sceneOf(library);
+    await recordBefore(library, scene);
+    strictEqual((await scene.run({})).error?.code, 'KEY_CONFLICT');
+    strictEqual((await scene.run({ principal: 'eve' })).output, 1);
+  },
+  'a turn that was recorded under its key alone runs again for its principal': async (library: Chatting) => {
+    const scene = sceneOf(library);
+    const turnId = await recordBefore(library, scene);
+    strictEqual((await scene.run({ principal: 'ada' })).turnId, turnId);
+    strictEqual(scene.runs(), 0);
+  },
+  'a chat id leads into the chat of another user': async (library: Chatting) => {
+    const { host, handler } = sceneOf(library, { principal: byHeader });
+    const [ada, eve] = [
+      await turnIn(await handler(post('chat', 'm1', { 'x-user': 'ada' }))),
+      await turnIn(await handler(post('chat', 'm1', { 'x-user': 'eve' }))),
+    ];
+    notStrictEqual(ada, undefined);
+    const sessions = (await host.archive.turns()).map(({ sessionId }) => sessionId);
+    strictEqual(new Set(sessions).size, 2);
+    notStrictEqual(ada, eve);
+  },
+  'a request whose user is unknown is served': async (library: Chatting) => {
+    const { handler, runs } = sceneOf(library, { principal: byHeader });
+    strictEqual((await handler(post('chat', 'm1'))).status, 403);
+    strictEqual(runs(), 0);
+  },
+  'a call gets the result of a call of another conversation that has its number': async (library: Chatting) => {
+    const { host, loop, runs } = sceneOf(library);
+    const tool = library.toAISDKTool(loop, { host });
+    await tool.execute({}, { toolCallId: 'call_0', messages: [] });
+    await tool.execute({}, { toolCallId: 'call_0', messages: [] });
+    strictEqual(runs(), 2);
+  },
+  'a form or a page sends a message that the browser asked nobody about': async (library: Chatting) => {
+    const { handler, runs } = sceneOf(library);
+    const response = await handler(post('chat', 'm1', { 'content-type': 'text/plain' }));
+    strictEqual(response.status, 415);
+    strictEqual(runs(), 0);
+  },
+  'a page of another origin sends a message': async (library: Chatting) => {
+    const { handler, runs } = sceneOf(library);
+    for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }]) {
+      strictEqual((await handler(post('chat', 'm1', headers as Record<string, string>))).status, 403);
+    }
+    strictEqual(runs(), 0);
+  },
+  'a page whose name was pointed at this machine sends a message': async (library: Chatting) => {
+    const { handler, runs } = sceneOf(library);
+    const headers = { host: 'evil.example', origin: 'http://evil.example', 'sec-fetch-site': 'same-origin' };
+    strictEqual((await handler(post('chat', 'm1', headers))).status, 403);
+    strictEqual(runs(), 0);
+  },
+} as const satisfies Record<string, (library: Chatting) => Promise<void>>;

@@ -1,0 +1,110 @@
+// What the code in the documents promises to print: a comment behind a console.log, and the comment lines directly below it, are
+// its output, all of it. White space is not compared; "…" stands for any text.
+
+import ts from 'typescript';
+import { lineOf, nodes, tokens } from './syntax.js';
+
+/** The output that the console.log on a line promises. */
+export interface Promised {
+  readonly line: number;
+  readonly text: string;
+}
+
+/** What a console.log on a line has printed, once for each call. */
+export interface Printed {
+  readonly line: number;
+  readonly text: string;
+}
+
+interface Comment {
+  readonly text: string;
+  /** True if nothing stands before it on its line. */
+  readonly alone: boolean;
+}
+
+function parsed(code: string): ts.SourceFile {
+  return ts.createSourceFile('snippet.mjs', code, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS);
+}
+
+/** The comments that begin with two slashes, by line. */
+function commentsIn(source: ts.SourceFile): Map<number, Comment> {
+  const found = new Map<number, Comment>();
+  for (const token of tokens(source, source)) {
+    const start = token.getFullStart();
+    const between = source.text.slice(start, token.getStart(source)).split('\n');
+    for (const [index, piece] of between.entries()) {
+      const text = piece.trim();
+      if (!text.startsWith('//')) continue;
+      const alone = index > 0 || start === 0;
+      found.set(lineOf(source, start) + index, { text: text.slice('//'.length).trim(), alone });
+    }
+  }
+  return found;
+}
+
+function isPrint(node: ts.Node): node is ts.CallExpression {
+  return ts.isCallExpression(node) && node.expression.getText() === 'console.log';
+}
+
+/** The outputs that the comments of a snippet promise. */
+export function promisesIn(code: string): Promised[] {
+  const source = parsed(code);
+  const comments = commentsIn(source);
+  return [...nodes(source)].filter(isPrint).flatMap((call) => {
+    const last = lineOf(source, call.getEnd());
+    const texts: string[] = [];
+    const beside = comments.get(last);
+    if (beside?.alone === false) texts.push(beside.text);
+    for (let line = last + 1, below = comments.get(line); below?.alone; below = comments.get(++line))
+      texts.push(below.text);
+    const line = lineOf(source, call.expression.getEnd());
+    return texts.length === 0 ? [] : [{ line, text: texts.join('\n') }];
+  });
+}
+
+/** True if an output is what was promised. */
+export function isAsPromised(promised: string, printed: string): boolean {
+  return patternOf(promised, '^', '$').test(normalised(printed));
+}
+
+/** True if an output contains what was promised. */
+export function holdsPromised(promised: string, printed: string): boolean {
+  return patternOf(promised, '', '').test(normalised(printed));
+}
+
+function patternOf(promised: string, before: string, after: string): RegExp {
+  const parts = normalised(promised).split(/ ?… ?/);
+  return new RegExp(
+    before + parts.map((part) => part.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('.*?') + after,
+    's',
+  );
+}
+
+function normalised(text: string): string {
+  return text.replace(/\s+/g, ' ').trim();
+}
+
+/** What is wrong with the comments of a snippet that printed this. */
+export function outputFaults(code: string, printed: readonly Printed[]): string[] {
+  return promisesIn(code).flatMap(({ line, text }) => {
+    const seen = printed.filter((one) => one.line === line).map((one) => one.text);
+    if (seen.length === 0) return [`line ${line} promises ${JSON.stringify(text)} and prints nothing`];
+    const all = seen.join('\n');
+    if (isAsPromised(text, all)) return [];
+    return [`line ${line} promises ${JSON.stringify(text)} and prints ${JSON.stringify(all)}`];
+  });
+}
+
+/** Statements that begin on a line on which another one ends. */
+export function fusedStatements(code: string): string[] {
+  const source = parsed(code);
+  return [...nodes(source)].flatMap((node) => {
+    if (!ts.isSourceFile(node) && !ts.isBlock(node) && !ts.isCaseOrDefaultClause(node)) return [];
+    return node.statements.slice(1).flatMap((statement, index) => {
+      const before = node.statements[index];
+      const line = lineOf(source, statement.getStart());
+      if (before === undefined || line !== lineOf(source, before.getEnd())) return [];
+      return [`line ${line} has two statements: ${source.text.split('\n')[line - 1]}`];
+    });
+  });
+}

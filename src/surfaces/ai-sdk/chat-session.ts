@@ -1,0 +1,44 @@
+/**
+ * The session of a chat. A chat id comes from the browser, so it names a chat of the user who sends it and of nobody else: the
+ * session is derived from both. A handler that knows no users has one namespace for everybody, in which a chat id is a session id.
+ */
+import { compositeId } from '../../base/identity.js';
+import { digest } from '../../journal/record.js';
+import type { TurnStatus } from '../../protocol/trace.js';
+import { chatIdOf } from './chat-request.js';
+import { Problem } from './problem.js';
+
+/** Which chat, and whose. */
+export interface ChatAccess {
+  readonly chatId: string;
+  /** Undefined for a handler without the option `principal`. */
+  readonly principal: string | undefined;
+}
+
+/** What finding a session needs of a host. */
+export interface SessionHost {
+  readonly archive: { turns(sessionId: string): Promise<readonly TurnStatus[]> };
+}
+
+/** Sessions that are derived here, and those of the host itself: no chat id reaches one. */
+const RESERVED = /^(?:rondo:|u-[\w-]{32}$)/;
+
+/**
+ * The id of the session that holds a chat: to show its history when a page loads, or to look at it from the command line.
+ *
+ * @example uiMessages(await host.archive.events(await chatSession(host, { chatId: '1', principal: 'ada' })))
+ */
+export async function chatSession(host: SessionHost, { chatId, principal }: ChatAccess): Promise<string> {
+  const id = chatIdOf(chatId);
+  if (principal === undefined) return plainSession(id);
+  const own = `u-${digest(compositeId('chat', principal, id)).slice(0, 32)}`;
+  if (RESERVED.test(id) || (await host.archive.turns(own)).length > 0) return own;
+  // Chats were once kept under their id alone: one that belongs to this principal in all its turns stays where it is.
+  const earlier = await host.archive.turns(id);
+  return earlier.length > 0 && earlier.every((turn) => turn.principal === principal) ? id : own;
+}
+
+function plainSession(id: string): string {
+  if (!RESERVED.test(id)) return id;
+  throw new Problem(422, 'INPUT_VALIDATION_FAILED', `The chat id "${id}" is reserved; choose another one.`);
+}

@@ -3,6 +3,7 @@
  * until somebody types; from then on, what the agent says comes in whole rows above it.
  */
 import { clearScreenDown, createInterface, cursorTo, type Interface, type Key, moveCursor } from 'node:readline';
+import type { Output } from '../output.js';
 
 /** What came of asking for a line: the line, Ctrl-C, or Ctrl-D. */
 export type Reading = { readonly line: string } | 'interrupted' | 'ended';
@@ -16,7 +17,7 @@ export interface Working {
 
 export interface ScreenParts {
   readonly input: NodeJS.ReadStream;
-  readonly output: NodeJS.WriteStream;
+  readonly output: Output;
   /** Ends the row that is being written, so that a line of ours can follow. */
   rest(): string;
   /** What stands before a line that is typed while the agent works. */

@@ -136,7 +136,7 @@ verifies(
         ['> /dev/full', code === 0 ? 70 : code],
         ['> /dev/full 2>&1', code === 0 ? 70 : code],
         ['>&- 2>&-', code],
-        ['| true; (exit ${PIPESTATUS[0]})', code],
+        [`| true; (exit \${PIPESTATUS[1]})`, code],
       ];
       for (const [how, wanted] of ends) {
         const { code: ended } = await shell(project, `echo Hello | $RONDO ${line} --json ${how}; echo $?`);
@@ -197,7 +197,7 @@ verifies('cli.output', 'a large document reaches a slow reader whole', async () 
   project.write('big.json', JSON.stringify({ text: 'x'.repeat(3_000_000) }));
   const { stdout } = await shell(
     project,
-    '$RONDO run echo --input @big.json --json | (sleep 1; wc -c); echo "${PIPESTATUS[0]}"',
+    `$RONDO run echo --input @big.json --json | (sleep 1; wc -c); echo "\${PIPESTATUS[0]}"`,
   );
   const [bytes, code] = stdout.trim().split('\n').map(Number);
   expect(bytes).toBeGreaterThan(3_000_000);

@@ -4,12 +4,14 @@
  * middle, with its exact amount; the brackets around that amount are escaped in the text, so no text can imitate it.
  */
 
-/** Controls; marks of direction; what has no width; what is no character. */
-const UNSEEN =
-  /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{Cn}\u00a0\u115f\u1160\u2800\u3164\uffa0]|\p{Default_Ignorable_Code_Point}/gu;
+/** A character that is not seen: controls; marks of direction; what has no width; blanks that are none; what is no character. */
+export const UNSEEN_CHARACTER: string =
+  '[\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u00a0\\u115f\\u1160\\u2800\\u3164\\uffa0]';
+
+const UNSEEN = new RegExp(UNSEEN_CHARACTER, 'gu');
 
 /** What is escaped in text: line feed and tab may stay. */
-const ESCAPED = new RegExp(`(?![\\n\\t])(?:${UNSEEN.source}|[⟪⟫])`, 'gu');
+const ESCAPED = new RegExp(`(?![\\n\\t])(?:${UNSEEN_CHARACTER}|[⟪⟫])`, 'gu');
 const ORDINARY = /^[\n\t -~]*$/;
 
 /** The part of a text that is shown, escaped, and how many characters (code points) are not. */
@@ -18,6 +20,7 @@ export interface Excerpt {
   /** Empty if nothing is hidden. */
   readonly tail: string;
   readonly hidden: number;
+  /** How many characters there are; 0 if none is hidden. */
   readonly total: number;
 }
 
@@ -46,13 +49,13 @@ export function splitAtMark(text: string): Excerpt | undefined {
 /** The parts of a text to show: all of it, or two thirds of `most` from its beginning and one third from its end. */
 export function excerptOf(text: string, most: number): Excerpt {
   const whole = text.length > most ? undefined : escaped(text);
-  if (whole !== undefined && whole.length <= most)
-    return { head: whole, tail: '', hidden: 0, total: charactersIn(text) };
+  if (whole !== undefined && whole.length <= most) return { head: whole, tail: '', hidden: 0, total: 0 };
   const room = Math.floor(most / 3);
   const start = lengthFromStart(text, most - room);
   const end = Math.max(start, text.length - lengthFromEnd(text, room));
   const [head, middle, tail] = [text.slice(0, start), text.slice(start, end), text.slice(end)];
-  return { head: escaped(head), tail: escaped(tail), hidden: charactersIn(middle), total: charactersIn(text) };
+  const hidden = charactersIn(middle);
+  return { head: escaped(head), tail: escaped(tail), hidden, total: charactersIn(head) + hidden + charactersIn(tail) };
 }
 
 /** JSON text with everything that cannot be seen as \u escapes: it stays valid, and its value the same. */
@@ -74,8 +77,11 @@ function hex(code: number, digits: number): string {
   return code.toString(16).padStart(digits, '0');
 }
 
+/** Code points: a pair of surrogates is one character. */
 function charactersIn(text: string): number {
-  return text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0);
+  let count = 0;
+  for (let at = 0; at < text.length; count++) at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
+  return count;
 }
 
 /** How much of the beginning takes at most `room` characters once it is escaped. */

@@ -2,6 +2,7 @@
 import type { PendingItem, TraceEvent, TurnResult } from '../../protocol/trace.js';
 import { duration, plain } from './paint.js';
 import { exitOfCode } from './report.js';
+import { messageOf } from './untrusted.js';
 import { exit } from './verb.js';
 
 export function exitOf({ status, error }: Pick<TurnResult, 'status' | 'error'>): number {
@@ -39,7 +40,7 @@ export function toldOf(result: TurnResult): readonly string[] {
   if (status === 'stopped') return [`Stopped: ${plain(reason ?? 'no reason was given')}`];
   if (error === undefined) return [];
   return [
-    `${plain(error.code)}: ${plain(error.message, { lines: true, max: 4000 })}`,
+    `${plain(error.code)}: ${messageOf(error.message)}`,
     ...placeOf(error.details),
     ...adviceOf(result, error.code),
   ];

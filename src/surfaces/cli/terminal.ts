@@ -5,7 +5,7 @@
 import { escapeJson } from '../../base/shown.js';
 import type { Environment } from '../settings.js';
 import type { Output } from './output.js';
-import { printable, wantsColor } from './paint.js';
+import { cut, printable, wantsColor } from './paint.js';
 import { exit } from './verb.js';
 
 export interface Streams {
@@ -17,6 +17,8 @@ export interface Streams {
 }
 
 type StreamName = 'stdout' | 'stderr';
+
+const ERASE_LINE = '\u001b[2K';
 
 /** The reader has closed its end: it has read what it wanted. */
 const READER_GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET']);
@@ -67,6 +69,17 @@ export class Terminal {
   say(line: string): void {
     const { stderr } = this.streams;
     stderr.write(printable(`${line}\n`, this.look(stderr).color));
+  }
+
+  /** Shows how far something is: in place on a terminal, else as a line. Undefined takes the display away. */
+  progress(text: string | undefined): void {
+    const { stderr } = this.streams;
+    if (stderr.isTTY !== true) {
+      if (text !== undefined) this.say(text);
+      return;
+    }
+    const line = text === undefined ? '' : cut(printable(text, false), this.width(stderr) - 1);
+    stderr.write(`\r${ERASE_LINE}${line}`);
   }
 
   /** Lets everything that was written get out. */

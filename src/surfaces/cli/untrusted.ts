@@ -2,7 +2,7 @@
  * What models and tools wrote, on a terminal: with everything that cannot be seen written out, and behind a bar in rows
  * that never reach the edge. Whatever stands behind a bar is theirs; what does not is ours.
  */
-import { shown } from '../../base/shown.js';
+import { hiddenMark, shown } from '../../base/shown.js';
 import { broken, drawn, type Paint, plain, type Span, type Style, widthOf } from './paint.js';
 
 export const BAR = '│ ';
@@ -18,10 +18,19 @@ export function inLine(text: string, most = Number.POSITIVE_INFINITY): string {
   return plain(shown(text, most), { max: Number.POSITIVE_INFINITY });
 }
 
+/** A message that may hold the words of others: lines after its first stand behind a bar. */
+export function messageOf(text: string): string {
+  return plain(text, { lines: true, max: 4000 }).trimEnd().replaceAll('\n', `\n${BAR}`);
+}
+
 /** The same in at most so many columns, as far as the count of what is hidden leaves room for any of it. */
 export function fittedLine(text: string, width: number): string {
-  for (let room = width; ; room = Math.floor(room * 0.8)) {
-    const line = inLine(text, room);
+  if (text.length <= width) {
+    const whole = inLine(text);
+    if (widthOf(whole) <= width) return whole;
+  }
+  for (let room = width - hiddenMark(text.length, text.length).length; ; room = Math.floor(room * 0.8)) {
+    const line = inLine(text, Math.max(0, room));
     if (room < 4 || widthOf(line) <= width) return line;
   }
 }

@@ -58,6 +58,10 @@ export const requirements = {
   'sqlite.failure': 'A full, read-only or failing disk acknowledges nothing and loses nothing that was acknowledged.',
   'sqlite.damage': 'No damaged record is read as if it were whole, and none is missing without being named.',
   'sqlite.anchor': 'A cut tail is noticed as far back as the last anchored head, and says which and since when.',
+  'sqlite.record':
+    'Damage that was found is recorded in the database until it is accepted by name or its session removed.',
+  'sqlite.verify':
+    'A store of any size is verified in steps, by its owner or through it, and every affected session is named.',
   'sqlite.schema': 'The schema only moves forward; a database of a newer program is refused.',
   'sqlite.retention': 'A removed session leaves nothing that a later one of its name could read.',
   'store.processes': 'Several processes on one store finish every turn with every effect once, whatever is killed.',
@@ -148,6 +152,11 @@ export const requirements = {
   'cli.tree': 'The tree of a run shows nesting, durations, tokens and cost, in colour only on a terminal.',
   'cli.owner': 'Verbs of several processes share one store, and a verb for a turn reaches the process that runs it.',
   'cli.start': 'A verb loads only what it needs.',
+  'cli.output':
+    'The exit code is that of the turn, whatever becomes of the output; a success whose output is lost is not reported as one.',
+  'cli.escape': 'Nothing that a verb writes can control a terminal, and JSON stays the same value.',
+  'cli.damage':
+    'Damage stays on record until somebody accepts it by name; a store of any size is verified, and a session removed on record.',
   'cli.input': 'Bad input is a typed error with its place, and nothing is half written.',
   'example.runs': 'Every example runs without a key and verifies itself.',
   'docs.errors': 'The page of errors is made from the table of codes.',
@@ -210,6 +219,8 @@ export const requirements = {
   'approval.gate': 'Every way in which a tool can start passes the same gate.',
   'approval.standing': 'A standing grant holds only where its written predicate does.',
   'approval.display': 'What a person is shown is escaped and bounded.',
+  'approval.hidden':
+    'An approval states exactly how much of it is hidden, shows the end of what is cut, and all of it is one command away.',
   'approval.kill': 'A kill anywhere around an approval performs its tool at most once.',
   'toolbox.files': 'Files are listed, viewed and searched in bounds.',
   'toolbox.edit': 'Files are written and edited whole, with a diff that was shown.',

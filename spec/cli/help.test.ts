@@ -6,7 +6,7 @@ import { verifies } from '../verifies.js';
 import { Project } from './stage.js';
 
 const contract =
-  'run chat list show check runs status trace events resume cancel approvals approve deny resolve replay diff conformance doctor demo';
+  'run chat list show check runs status trace events resume cancel approvals approve deny resolve replay diff conformance doctor remove demo';
 
 verifies('cli.help', 'a verb of the surface is missing', async () => {
   expect(verbs.map(({ name }) => name).sort()).toEqual(contract.split(' ').sort());

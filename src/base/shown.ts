@@ -1,17 +1,111 @@
 /**
  * Text from a model or a tool as a person may be shown it: nothing that moves the cursor, turns the reading direction,
- * hides or pretends to be something else gets through unseen, and it ends somewhere.
+ * hides or pretends to be something else gets through unseen, and it ends somewhere. What is left out is left out of the
+ * middle, with its exact amount; the brackets around that amount are escaped in the text, so no text can imitate it.
  */
 
-/** Controls but for line feed and tab; marks of direction; what has no width; what is no character. */
-const UNSEEN =
-  /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{Cn}\u00a0\u115f\u1160\u2800\u3164\uffa0]|\p{Default_Ignorable_Code_Point}/gu;
+/** A character that is not seen: controls; marks of direction; what has no width; blanks that are none; what is no character. */
+export const UNSEEN_CHARACTER: string =
+  '[\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u00a0\\u115f\\u1160\\u2800\\u3164\\uffa0]';
 
-/** The text with all that cannot be seen written out, cut to `most` characters with how many there were. */
+const UNSEEN = new RegExp(UNSEEN_CHARACTER, 'gu');
+
+/** What is escaped in text: line feed and tab may stay. */
+const ESCAPED = new RegExp(`(?![\\n\\t])(?:${UNSEEN_CHARACTER}|[⟪⟫])`, 'gu');
+const ORDINARY = /^[\n\t -~]*$/;
+
+/** The part of a text that is shown, escaped, and how many characters (code points) are not. */
+export interface Excerpt {
+  readonly head: string;
+  /** Empty if nothing is hidden. */
+  readonly tail: string;
+  readonly hidden: number;
+  /** How many characters there are; 0 if none is hidden. */
+  readonly total: number;
+}
+
+/** The text with all that cannot be seen written out; if that has more than `most` characters, head and tail with the count between. */
 export function shown(text: string, most: number): string {
-  const cut = text.length > most ? text.slice(0, most) : text;
-  const seen = cut.replace(UNSEEN, (character) =>
-    character === '\n' || character === '\t' ? character : `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
-  );
-  return text.length > most ? `${seen}… (${text.length} characters in all)` : seen;
+  const { head, tail, hidden, total } = excerptOf(text, most);
+  return hidden === 0 ? head : `${head}${hiddenMark(hidden, total)}${tail}`;
+}
+
+/** How an omission is stated. */
+export function hiddenMark(hidden: number, total: number): string {
+  return `⟪${hidden} of ${total} characters hidden⟫`;
+}
+
+const MARK = /⟪(\d{1,16}) of (\d{1,16}) characters hidden⟫/g;
+
+/** The parts of a text that `shown` made; undefined if it hides nothing. Text that did not pass `shown` can hold several marks. */
+export function splitAtMark(text: string): Excerpt | undefined {
+  const [mark, another] = text.matchAll(MARK);
+  if (mark === undefined || another !== undefined) return undefined;
+  const [whole, hidden, total] = mark;
+  const tail = text.slice(mark.index + whole.length);
+  return { head: text.slice(0, mark.index), tail, hidden: Number(hidden), total: Number(total) };
+}
+
+/** The parts of a text to show: all of it, or two thirds of `most` from its beginning and one third from its end. */
+export function excerptOf(text: string, most: number): Excerpt {
+  const whole = text.length > most ? undefined : escaped(text);
+  if (whole !== undefined && whole.length <= most) return { head: whole, tail: '', hidden: 0, total: 0 };
+  const room = Math.floor(most / 3);
+  const start = lengthFromStart(text, most - room);
+  const end = Math.max(start, text.length - lengthFromEnd(text, room));
+  const [head, middle, tail] = [text.slice(0, start), text.slice(start, end), text.slice(end)];
+  const hidden = charactersIn(middle);
+  return { head: escaped(head), tail: escaped(tail), hidden, total: charactersIn(head) + hidden + charactersIn(tail) };
+}
+
+/** JSON text with everything that cannot be seen as \u escapes: it stays valid, and its value the same. */
+export function escapeJson(json: string): string {
+  if (ORDINARY.test(json)) return json;
+  return json.replace(UNSEEN, (character) => {
+    // Line feeds of an indented document stand between its tokens; in a string they are escaped already.
+    if (character === '\n') return character;
+    return Array.from({ length: character.length }, (_, unit) => `\\u${hex(character.charCodeAt(unit), 4)}`).join('');
+  });
+}
+
+function escaped(text: string): string {
+  if (ORDINARY.test(text)) return text;
+  return text.replace(ESCAPED, (character) => `\\u{${hex(character.codePointAt(0) ?? 0, 1)}}`);
+}
+
+function hex(code: number, digits: number): string {
+  return code.toString(16).padStart(digits, '0');
+}
+
+/** Code points: a pair of surrogates is one character. */
+function charactersIn(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; count++) at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
+  return count;
+}
+
+/** How much of the beginning takes at most `room` characters once it is escaped. */
+function lengthFromStart(text: string, room: number): number {
+  let length = 0;
+  for (let left = room; length < text.length; ) {
+    const character = String.fromCodePoint(text.codePointAt(length) ?? 0);
+    left -= escaped(character).length;
+    if (left < 0) break;
+    length += character.length;
+  }
+  return length;
+}
+
+/** The same for the end. */
+function lengthFromEnd(text: string, room: number): number {
+  let length = 0;
+  for (let left = room; length < text.length; ) {
+    const last = text.length - length;
+    const isPair = /^[\ud800-\udbff][\udc00-\udfff]$/.test(text.slice(Math.max(0, last - 2), last));
+    const size = isPair ? 2 : 1;
+    left -= escaped(text.slice(last - size, last)).length;
+    if (left < 0) break;
+    length += size;
+  }
+  return length;
 }

@@ -6,6 +6,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import type { BadFile, Config, Found } from '../adapters/files/index.js';
+import type { Maintenance } from '../adapters/sqlite/index.js';
 import type { Host, HostOptions } from '../host/host.js';
 import { LoopError } from '../journal/errors.js';
 import type { Implementation } from '../loops/implementation.js';
@@ -15,6 +16,7 @@ import type { ToolSpec } from '../protocol/loop.js';
 import { type Asked, configNamed, type Settings, settle, UsageError } from './settings.js';
 
 export type { BadFile, Config } from '../adapters/files/index.js';
+export type { Damage, Incident, Maintenance, StoreRecord, VerifyCursor } from '../adapters/sqlite/index.js';
 
 export type ProjectSettings = Settings<Config>;
 
@@ -35,6 +37,8 @@ export interface Composed {
   readonly store: HostOptions['store'];
   /** Whether the store outlives the process. */
   readonly durable: boolean;
+  /** The maintenance of a store that outlives the process. */
+  readonly maintenance: Maintenance | undefined;
   close(): Promise<void>;
 }
 
@@ -203,13 +207,15 @@ async function openStore(
   { store }: Settings,
   { make = true, notify }: Pick<Parts, 'make' | 'notify'>,
   now: () => number,
-): Promise<Pick<Composed, 'store' | 'durable'>> {
+): Promise<Pick<Composed, 'store' | 'durable' | 'maintenance'>> {
   const left = (path: string): boolean => [path, `${path}.anchor`, `${path}-wal`].some((file) => existsSync(file));
   if (store.kind === 'memory' || !(make || left(store.path))) {
-    return { store: (await import('../adapters/memory/index.js')).memoryStore(), durable: false };
+    const { memoryStore } = await import('../adapters/memory/index.js');
+    return { store: memoryStore(), durable: false, maintenance: undefined };
   }
   const { openSqlite } = await import('../adapters/sqlite/index.js');
-  return { store: await openSqlite(store.path, { now, ...(notify && { notify }) }), durable: true };
+  const opened = await openSqlite(store.path, { now, ...(notify && { notify }) });
+  return { store: opened, durable: true, maintenance: opened.maintenance };
 }
 
 async function clockOf({ now }: Settings): Promise<HostOptions['clock']> {
@@ -253,13 +259,13 @@ export async function compose(settings: ProjectSettings, parts: Parts = {}): Pro
     tools(settings),
     clockOf(settings),
   ]);
-  const { store, durable } = await openStore(settings, parts, clock.now);
+  const { store, durable, maintenance } = await openStore(settings, parts, clock.now);
   try {
     const { registry, bad } = definitions;
     const ids = await idsOf(settings, store);
     const trusts = trustOf(settings);
     const host = new Host({ store, clock, ids, registry, backends: models, implementations, trusts });
-    return { host, registry, bad, config: settings.config, store, durable, close: () => store.close() };
+    return { host, registry, bad, config: settings.config, store, durable, maintenance, close: () => store.close() };
   } catch (thrown) {
     await store.close();
     throw thrown;

@@ -162,13 +162,14 @@ export class Anchor {
   /** Lines that a full disk did not take; they go first once it does. */
   #backlog: Buffer | undefined;
 
-  /** Replaces the file by what `fold` says and goes on from there. */
-  constructor(path: string, fold: Fold) {
+  /** Replaces the file by what `fold` says and goes on from there; "keep" leaves a file that is there as it is, as evidence. */
+  constructor(path: string, fold: Fold, how: 'replace' | 'keep' = 'replace') {
     this.#path = path;
+    const kept = how === 'keep' ? statSync(path, { throwIfNoEntry: false })?.size : undefined;
     const content = whole(fold);
-    replace(path, content);
+    if (kept === undefined) replace(path, content);
     this.#fd = openToAppend(path);
-    this.#size = Buffer.byteLength(content);
+    this.#size = kept ?? Buffer.byteLength(content);
     this.#limit = Math.max(slack, 4 * this.#size);
   }
 

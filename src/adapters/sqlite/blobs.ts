@@ -10,9 +10,11 @@ const stride = 16;
 export class BlobRows {
   readonly #select: Statement;
   readonly #page: Statement;
+  readonly #has: Statement;
 
   constructor(driver: Driver) {
     this.#select = driver.prepare(`SELECT ${textOf('body')} FROM blobs WHERE sid = ? AND digest = ?`);
+    this.#has = driver.prepare('SELECT 1 AS n FROM blobs WHERE sid = ? AND digest = ?');
     this.#page = driver.prepare(
       `SELECT ${textOf('digest')}, ${textOf('body')} FROM blobs WHERE sid = ? AND blobs.digest > ? ORDER BY blobs.digest LIMIT ${stride}`,
     );
@@ -25,6 +27,24 @@ export class BlobRows {
     if (digest(body) === name) return body;
     const message = `Session "${session}" is damaged: the value ${name} is not what was written. Restore the store from a backup.`;
     throw new Fault('STORE_DAMAGED', message, { session, digest: name });
+  }
+
+  has(sid: number, name: string): boolean {
+    return this.#has.all(sid, name).length > 0;
+  }
+
+  /** Checks the values behind one: which are bad, and the last that was looked at unless there are no more. */
+  checkPage(sid: number, after: string): { readonly bad: readonly string[]; readonly last?: string } {
+    const rows = this.#page.all(sid, after);
+    const bad: string[] = [];
+    let last = after;
+    for (const row of rows) {
+      const [name, body] = [text(row.digest), text(row.body)];
+      if (name > last) last = name;
+      const isGood = digest(body) === name && partsIn(body).every((part) => this.has(sid, part));
+      if (!isGood) bad.push(name);
+    }
+    return rows.length < stride || last === after ? { bad } : { bad, last };
   }
 
   /** The digests of a session's values, apart by whether the value still fits. */

@@ -9,7 +9,7 @@ export class Chain {
   #prev: string;
   #next: number;
 
-  constructor(head: Head, start?: StoredRecord) {
+  constructor(head: Head, start?: Pick<StoredRecord, 'first' | 'prev'>) {
     this.#head = head;
     const first = start?.first ?? 0;
     this.#next = first;
@@ -19,6 +19,11 @@ export class Chain {
   /** The entry that the next record must start with. */
   get next(): number {
     return this.#next;
+  }
+
+  /** Hash of the last record that was taken. */
+  get prev(): string {
+    return this.#prev;
   }
 
   /** Goes on to a record, or tells why it cannot be the next one. */

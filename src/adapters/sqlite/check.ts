@@ -9,28 +9,11 @@ import { type Anchored, type Fold, shortHash } from './anchor.js';
 import { type Driver, whole, wholeOf } from './driver.js';
 import { readFault } from './failure.js';
 import { type Head, headOf, type Owned, ownedColumns, ownedOf } from './heads.js';
+import type { Damage, Recorded } from './incidents.js';
 import { lastSid, Records, type Tail } from './records.js';
 import { fileFlaws, Walk } from './walk.js';
 
 export type Check = 'heads' | 'full';
-
-export interface Damage {
-  /**
-   * "lost tail": entries from `seq` on are gone. "missing": the whole session is. "damaged": entry `seq` is not what
-   * was written. "resurrected": a removed session is back. "orphan": records without a session. "anchor": what the
-   * anchor cannot vouch for. "file": SQLite's own structure is broken, nothing can be written.
-   */
-  readonly kind: 'lost tail' | 'missing' | 'damaged' | 'resurrected' | 'orphan' | 'anchor' | 'file';
-  readonly session?: string;
-  /** The first entry that is lost or damaged. */
-  readonly seq?: number;
-  /** How many entries there were, and are. */
-  readonly had?: number;
-  readonly have?: number;
-  /** When the last good record before it was committed. */
-  readonly since?: number;
-  readonly note: string;
-}
 
 export interface Report {
   readonly checked: Check;
@@ -47,7 +30,9 @@ export interface Findings {
   readonly report: Report;
   readonly refusals: Map<string, Refusal>;
   /** Why nothing at all may be written, if so. */
-  readonly unwritable: Fault | undefined;
+  unwritable: Fault | undefined;
+  /** Damage on record that nobody has accepted, and what was accepted and abandoned. */
+  record: readonly Recorded[];
   /** What the anchor says from now on; its `commit` and `sid` are the highest ever used. */
   readonly fold: Fold;
 }
@@ -62,10 +47,16 @@ const way: Partial<Record<Damage['kind'], (damage: Damage) => string>> = {
   damaged: () => 'restore the store from a backup, or remove the session',
 };
 
-function refusalOf(damage: Damage, sids: readonly number[]): Refusal {
+/** The refusal of a session for its damage. */
+export function refusalOf(damage: Damage, sids: readonly number[]): Refusal {
   const { kind, session = '', seq = 0, note } = damage;
-  const message = `Session "${session}" is refused from entry ${seq} on (${kind}): ${note}; ${way[kind]?.(damage) ?? ''}.`;
+  const message = `Session "${session}" is refused from entry ${seq} on (${kind}): ${note}; ${way[kind]?.(damage) ?? ''}. See: rondo doctor`;
   return { fault: new Fault('STORE_DAMAGED', message, { ...damage }), sids };
+}
+
+/** True if a session with damage of this kind may not be used. */
+export function isRefused({ kind, session }: Damage): boolean {
+  return session !== undefined && way[kind] !== undefined;
 }
 
 class Inspection {
@@ -295,5 +286,5 @@ export function inspect(
   if (flaws.length > 0) damage.unshift({ kind: 'file', note: flaws.join('; ') });
   const message = `${path} has a broken structure and can only be read: ${flaws[0]}. Restore it from a backup, or copy its sessions to a new store.`;
   const unwritable = flaws.length === 0 ? undefined : new Fault('STORE_DAMAGED', message, { path });
-  return { report: { checked: options.check, damage }, refusals, unwritable, fold };
+  return { report: { checked: options.check, damage }, refusals, unwritable, record: [], fold };
 }

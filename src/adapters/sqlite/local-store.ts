@@ -13,6 +13,7 @@ import { abandon, disconnect } from './connection.js';
 import type { Driver } from './driver.js';
 import { faultOf, readFault } from './failure.js';
 import { Heads, headOf, ownedColumns, ownedOf } from './heads.js';
+import { LocalMaintenance } from './local-maintenance.js';
 import type { ProcessId } from './owner/process.js';
 import { peersIn } from './peer-rows.js';
 import { Presence } from './presence.js';
@@ -53,6 +54,7 @@ export class LocalStore {
   readonly journal: Journal;
   readonly blobs: Blobs;
   readonly snapshots: Snapshots;
+  readonly maintenance: LocalMaintenance;
   /** What opening the store found. */
   readonly report: Report;
   /** Called when the file is found not to be this process's any more. */
@@ -85,6 +87,14 @@ export class LocalStore {
     const lost = (): void => this.onLost();
     const acknowledged = (): void => this.onAcknowledged();
     this.#commits = new Commits({ driver, path, writes, anchor, now, commit, presence, lost, acknowledged });
+    this.maintenance = new LocalMaintenance({
+      driver,
+      path,
+      commits: this.#commits,
+      writes,
+      heads: this.#heads,
+      findings,
+    });
     this.journal = this.#journal();
     this.blobs = this.#blobs(new BlobRows(driver));
     this.snapshots = this.#snapshots(new SnapshotRows(driver));
@@ -195,6 +205,7 @@ export class LocalStore {
       heads: this.#heads,
       records: this.#records,
       guard: (session) => this.#readable(session),
+      failed: (error) => this.maintenance.noteFault(error),
       yieldedAt: 0,
     };
     return {
@@ -212,7 +223,7 @@ export class LocalStore {
       },
       read: (session, from) => readEntries(source, session, from),
       list: () => this.#list(source),
-      remove: async (session) => this.#remove(session),
+      remove: async (session) => void (await this.maintenance.remove(session)),
     };
   }
 
@@ -284,15 +295,6 @@ export class LocalStore {
     return [...listed, ...Array.from(refusals.keys(), (session) => ({ session, next: 0 }))];
   }
 
-  /** Removing is the one thing that may be done to a session that is refused. */
-  async #remove(session: string): Promise<void> {
-    this.#running();
-    this.#unbroken();
-    const sids = this.#findings.refusals.get(session)?.sids;
-    await this.#commits.push(() => this.#writes.remove(session, sids), false);
-    this.#findings.refusals.delete(session);
-  }
-
   #running(): void {
     if (this.#commits.stopped !== undefined) throw this.#commits.stopped;
   }
@@ -316,7 +318,9 @@ export class LocalStore {
     try {
       return read();
     } catch (error) {
-      throw readFault(error, this.#path);
+      const fault = readFault(error, this.#path);
+      this.maintenance.noteFault(fault);
+      throw fault;
     }
   }
 }

@@ -148,7 +148,7 @@ verifies('sqlite.damage', 'a changed entry is read back as if it had been writte
   raw.exec(`UPDATE records SET body = replace(body, 'a2', 'a9') WHERE body LIKE '%"a2"%'`);
   raw.close();
   for (const options of [{ check: 'full' }, { check: 'heads' }] satisfies SqliteOptions[]) {
-    const again = await openSqlite(file, options);
+    const again = await openSqlite(copied(file), options);
     const told = again.report.damage.map(({ kind, session, seq }) => [kind, session, seq]);
     expect(told).toEqual(options.check === 'full' ? [['damaged', 'a', 2]] : []);
     expect(await faultOf(values(again, 'a'))).toMatchObject({ code: 'STORE_DAMAGED', data: { session: 'a', seq: 2 } });

@@ -1,5 +1,5 @@
 /**
- * Opening the database as its owner: bring its schema up to date, check it against its anchor, start a fresh anchor.
+ * Opening the database as its owner: bring its schema up to date, check it against its anchor, record the damage, start a fresh anchor.
  * Nothing is written to a file whose structure is known to be broken, beyond what SQLite does to open and close it.
  */
 import { realpathSync, statSync } from 'node:fs';
@@ -8,12 +8,14 @@ import { Fault } from '../../journal/errors.js';
 import { Anchor, readAnchor } from './anchor.js';
 import { type Check, type Findings, inspect } from './check.js';
 import { assertWal, connectTo, type Durability, disconnect } from './connection.js';
+import { recordFindings } from './damage-record.js';
 import { type Driver, openDriver, text, whole, wholeOf } from './driver.js';
 import { faultOf, readFault } from './failure.js';
 import { assertFiles, ensureFile, makeDataDirectory } from './files.js';
 import { LocalStore } from './local-store.js';
 import { isAwaited } from './peer-rows.js';
 import { migrate } from './schema.js';
+import { isMarkedBroken, markBroken } from './walk.js';
 
 export interface SqliteOptions {
   /** What an acknowledged write survives; "fsync" unless told. */
@@ -92,12 +94,16 @@ function examine(driver: Driver, path: string, options: SqliteOptions, now: numb
     assertWal(driver, path);
     migrate(driver, path, now);
     const size = sizeOf(path) + sizeOf(`${path}-wal`);
-    const check = options.check ?? (size <= small && !isAwaited(driver) ? 'full' : 'heads');
+    const wasBroken = isMarkedBroken(driver);
+    const usual = size <= small && !isAwaited(driver) ? 'full' : 'heads';
+    const check = wasBroken ? 'full' : (options.check ?? usual);
     const findings = inspect(driver, path, readAnchor(`${path}.anchor`), {
       check,
       accept: options.accept === 'loss',
       now,
     });
+    const isBroken = findings.unwritable !== undefined;
+    if (isBroken !== wasBroken && check === 'full') markBroken(driver, isBroken);
     // From here on the WAL holds nothing that the fresh anchor could fail to miss.
     if (findings.unwritable === undefined) driver.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     return findings;
@@ -132,10 +138,13 @@ export function openLocal(database: string, options: SqliteOptions): LocalStore 
   ensureFile(database);
   const driver = connectTo(database, durability, open);
   try {
-    const findings = examine(driver, database, options, now());
+    const found = examine(driver, database, options, now());
+    const epoch = found.unwritable === undefined ? nextEpoch(driver, now()) : 0;
+    // Before the fresh anchor, which knows nothing of what the last one could not vouch for.
+    const accept = options.accept === 'loss';
+    const findings = recordFindings(driver, found, { path: database, accept, now: now() });
     const writable = findings.unwritable === undefined;
-    const epoch = writable ? nextEpoch(driver, now()) : 0;
-    const anchor = new Anchor(`${database}.anchor`, findings.fold);
+    const anchor = new Anchor(`${database}.anchor`, findings.fold, writable ? 'replace' : 'keep');
     if (writable) driver.exec('DELETE FROM removals');
     return new LocalStore({ driver, path: database, anchor, findings, now, epoch });
   } catch (error) {

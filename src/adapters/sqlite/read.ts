@@ -17,6 +17,8 @@ export interface Source {
   readonly records: Records;
   /** Throws if the session may not be read (any more). */
   guard(session: string): void;
+  /** Takes note of what a reading ended with. */
+  failed(error: unknown): void;
   /** When a read last yielded to the event loop. */
   yieldedAt: number;
 }
@@ -68,24 +70,29 @@ function taken(head: Head, chain: Chain, page: readonly StoredRecord[], from: nu
 }
 
 export async function* readEntries(source: Source, session: string, from: number): AsyncGenerator<readonly Entry[]> {
-  await yieldToLoop(source);
-  const head = reading(source, session, () => source.heads.find(session));
-  if (head === undefined) return;
-  if (head.next === 0) {
-    const flaw = new Chain(head).rest();
-    if (flaw !== undefined) throw damagedAt(session, 0, flaw);
-    return;
-  }
-  // Even when nothing is wanted the last record is read, to tell that it is the one the head names.
-  const wanted = Math.max(0, Math.min(from, head.next - 1));
-  const first = reading(source, session, () => source.records.before(head.sid, wanted)?.first ?? 0);
-  let page = reading(source, session, () => pageAt(source, head, first));
-  const chain = new Chain(head, page[0]);
-  for (;;) {
-    const entries = taken(head, chain, page, from);
-    if (entries.length > 0) yield entries;
-    if (chain.next >= head.next) return;
+  try {
     await yieldToLoop(source);
-    page = reading(source, session, () => pageAt(source, head, chain.next));
+    const head = reading(source, session, () => source.heads.find(session));
+    if (head === undefined) return;
+    if (head.next === 0) {
+      const flaw = new Chain(head).rest();
+      if (flaw !== undefined) throw damagedAt(session, 0, flaw);
+      return;
+    }
+    // Even when nothing is wanted the last record is read, to tell that it is the one the head names.
+    const wanted = Math.max(0, Math.min(from, head.next - 1));
+    const first = reading(source, session, () => source.records.before(head.sid, wanted)?.first ?? 0);
+    let page = reading(source, session, () => pageAt(source, head, first));
+    const chain = new Chain(head, page[0]);
+    for (;;) {
+      const entries = taken(head, chain, page, from);
+      if (entries.length > 0) yield entries;
+      if (chain.next >= head.next) return;
+      await yieldToLoop(source);
+      page = reading(source, session, () => pageAt(source, head, chain.next));
+    }
+  } catch (error) {
+    source.failed(error);
+    throw error;
   }
 }

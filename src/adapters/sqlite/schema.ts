@@ -17,6 +17,7 @@ export interface Migration {
  * Where a session ends is told by its last record and by nothing else, so an append touches one page.
  * `blobs` keeps its rowid: with bodies of some kilobytes that took half the time of a clustered table.
  * `removals` tells a session that was removed just before the process ended from one that was lost.
+ * `incidents` is the record of damage: open while `closed_as` is empty; `tombstones` that of removed sessions. Neither is ever emptied.
  * `ownership.epoch` counts the owners: a commit of an earlier one is refused. `peers` are the processes with leases.
  */
 export const migrations: readonly Migration[] = [
@@ -40,6 +41,17 @@ CREATE TABLE removals (sid INTEGER PRIMARY KEY, commit_no INTEGER NOT NULL);`,
 CREATE TABLE ownership (id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL);
 INSERT INTO ownership (id, epoch) VALUES (1, 0);
 CREATE TABLE peers (id TEXT PRIMARY KEY, pid INTEGER NOT NULL, start TEXT NOT NULL);`,
+  },
+  {
+    name: 'incidents',
+    sql: `
+CREATE TABLE incidents (
+  id INTEGER PRIMARY KEY, damage TEXT NOT NULL, sids TEXT NOT NULL, found_at INTEGER NOT NULL,
+  closed_as TEXT NOT NULL, closed_at INTEGER NOT NULL, closed_by TEXT NOT NULL, reason TEXT NOT NULL);
+CREATE TABLE tombstones (
+  id INTEGER PRIMARY KEY, session TEXT NOT NULL, entries INTEGER NOT NULL, head TEXT NOT NULL,
+  removed_at INTEGER NOT NULL, removed_by TEXT NOT NULL, reason TEXT NOT NULL);
+CREATE INDEX tombstones_session ON tombstones (session);`,
   },
 ];
 

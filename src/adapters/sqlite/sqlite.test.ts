@@ -8,6 +8,7 @@ import { digest } from '../../journal/record.js';
 import { journalCases } from '../../testing/index.js';
 import { add, beside, built, cleanUp, faultOf, freshFile, Meddling, root, values } from './fixtures/stage.mjs';
 import { openDriver, openSqlite, type SqliteOptions } from './index.js';
+import { migrations } from './schema.js';
 
 afterAll(cleanUp);
 
@@ -21,11 +22,11 @@ verifies('sqlite.schema', 'an older version opens a newer file and damages it', 
   const file = freshFile();
   await (await openSqlite(file)).close();
   const raw = openDriver(file);
-  raw.exec("INSERT INTO migrations (id, name, check_sum, at) VALUES (3, 'later', 'x', 1)");
+  raw.exec(`INSERT INTO migrations (id, name, check_sum, at) VALUES (${migrations.length + 1}, 'later', 'x', 1)`);
   raw.close();
   const fault = await faultOf(openSqlite(file));
   expect(fault.code).toBe('ENTRY_FROM_THE_FUTURE');
-  expect(fault.message).toContain('migration 3; this version knows 2');
+  expect(fault.message).toContain(`migration ${migrations.length + 1}; this version knows ${migrations.length}`);
 });
 
 verifies('sqlite.schema', 'a file with another past, or of somebody else, is taken for ours', async () => {

@@ -10,10 +10,13 @@ import { protectStore } from '../../journal/store-files.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { Report } from './check.js';
 import type { Stats } from './commits.js';
+import type { Incident, Removal } from './incidents.js';
 import type { LocalStore } from './local-store.js';
+import type { Maintenance, StoreRecord } from './maintenance.js';
 import { Membership } from './membership.js';
 import { checkOptions, locate, type SqliteOptions } from './open.js';
 import { PendingBlobs } from './pending-blobs.js';
+import type { VerifyStep } from './verify.js';
 import { ConnectionLost } from './wire/errors.js';
 
 /** The process that owns a store. */
@@ -28,6 +31,7 @@ export interface SqliteStore extends Store {
   /** What the owner found when it opened the file. */
   readonly report: Report;
   readonly owner: Owner;
+  readonly maintenance: Maintenance;
   /** Counts since this process became the owner; all zero in a client. */
   stats(): Stats;
 }
@@ -59,6 +63,7 @@ class SharedStore implements SqliteStore {
   readonly blobs: Store['blobs'];
   readonly snapshots: Store['snapshots'];
   readonly leases: Leases;
+  readonly maintenance: Maintenance;
   readonly #path: string;
   readonly #members: Membership;
   readonly #pending = new PendingBlobs();
@@ -71,6 +76,7 @@ class SharedStore implements SqliteStore {
     this.journal = this.#journal();
     this.blobs = this.#blobs();
     this.snapshots = this.#snapshots();
+    this.maintenance = this.#maintenance();
   }
 
   /** Becomes the owner or a client of it. */
@@ -182,6 +188,32 @@ class SharedStore implements SqliteStore {
           (store) => store.blobs.get(session, digest),
           async (client) => ((await client.request('get', { session, digest })) as string | null) ?? undefined,
         )),
+    };
+  }
+
+  #maintenance(): Maintenance {
+    const members = this.#members;
+    return {
+      record: () =>
+        members.perform(
+          (store) => store.maintenance.record(),
+          async (client) => (await client.request('record', {})) as StoreRecord,
+        ),
+      verify: (cursor) =>
+        members.perform(
+          (store) => store.maintenance.verify(cursor),
+          async (client) => (await client.request('verify', { cursor })) as VerifyStep,
+        ),
+      accept: (ids, word) =>
+        members.perform(
+          (store) => store.maintenance.accept(ids, word),
+          async (client) => (await client.request('accept', { ids, word })) as readonly Incident[],
+        ),
+      remove: (session, word) =>
+        members.perform(
+          (store) => store.maintenance.remove(session, word),
+          async (client) => ((await client.request('erase', { session, word })) as Removal | null) ?? undefined,
+        ),
     };
   }
 

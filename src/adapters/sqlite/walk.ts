@@ -5,7 +5,7 @@
 import type { Entry } from '../../protocol/entry.js';
 import { BlobRows } from './blobs.js';
 import { Chain } from './chain.js';
-import { type Driver, text } from './driver.js';
+import { type Driver, text, whole } from './driver.js';
 import { readFault } from './failure.js';
 import type { Head } from './heads.js';
 import { Records, span } from './records.js';
@@ -29,6 +29,24 @@ export function fileFlaws(driver: Driver): readonly string[] {
     return notes.length === 1 && notes[0] === 'ok' ? [] : notes;
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)];
+  }
+}
+
+/**
+ * A broken structure is marked in a field of the header that nothing else uses: a table may be out of reach. A file that is marked is
+ * checked as a whole at each opening, until the check passes.
+ */
+export function isMarkedBroken(driver: Driver): boolean {
+  const [row] = driver.prepare('PRAGMA user_version').all();
+  return whole(row?.user_version) === 1;
+}
+
+/** Marks the file, or takes the mark away; one that cannot be written is found broken again where it matters. */
+export function markBroken(driver: Driver, isBroken: boolean): void {
+  try {
+    driver.exec(`PRAGMA user_version = ${isBroken ? 1 : 0}`);
+  } catch {
+    // Nothing else is written to it either.
   }
 }
 

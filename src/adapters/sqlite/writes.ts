@@ -214,6 +214,13 @@ export class Writes {
     this.#gone.add(name);
   }
 
+  /** Anchors a session as it is now: where it ends, or that it is gone. */
+  anchor(name: string): void {
+    const head = this.#find(name);
+    this.#drafts.set(name, head);
+    if (head === undefined) this.#gone.add(name);
+  }
+
   put(sid: number, digest: string, body: string): void {
     this.#do.insertBlob.run(sid, digest, body);
     this.#pages += 2 + Math.ceil(body.length / 4000);

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { attacks, bare, HARMFUL } from '../../../spec/cli/attacks.js';
 import { verifies } from '../../../spec/verifies.js';
+import { excerptOf, shown } from '../../base/shown.js';
 import type { Approval } from '../../protocol/approval.js';
 import { cardOf } from './card.js';
 import { paint, widthOf } from './paint.js';
@@ -82,11 +83,86 @@ verifies('approval.display', 'an approval clears the screen, hides what it does,
   }
 });
 
-verifies('approval.display', 'arguments of a megabyte fill the screen, or are cut without a word', () => {
-  const lines = card({ arguments: { text: 'x'.repeat(1024 * 1024) } });
-  expect(lines.length).toBeLessThan(60);
-  expect(lines).toContain('  arguments 1.0M bytes, digest digest');
-  expect(lines.join('\n')).toContain('Only the first 2,000 characters are shown');
+verifies(
+  'approval.display',
+  'arguments of a megabyte are bounded, and exactly how much of them is hidden is stated',
+  () => {
+    const lines = card({ arguments: { text: 'x'.repeat(1024 * 1024) } });
+    expect(lines.length).toBeLessThan(60);
+    expect(lines).toContain('  arguments 1,048,587 bytes, digest digest');
+    expect(unwrapped(lines)).toContain('hidden … 1,046,587 of 1,048,587 characters are hidden here …');
+    expect(unwrapped(lines)).toContain('rondo approvals --full s-1.1:abcdefgh');
+  },
+);
+
+/** The text of lines of ours, however they were broken. */
+function unwrapped(lines: readonly string[]): string {
+  return lines.join(' ').replaceAll(/ +/g, ' ');
+}
+
+/** What stands behind the bar. */
+function quoted(lines: readonly string[]): string {
+  return lines
+    .filter((line) => line.startsWith('│ '))
+    .map((line) => line.slice(2))
+    .join('');
+}
+
+verifies(
+  'approval.hidden',
+  'the tail of a long command is always shown, and the count of what is hidden is exact',
+  () => {
+    for (const length of [1900, 2500, 10_000, 300_000]) {
+      const command = `echo ${'a'.repeat(length)}; rm -rf /home`;
+      const lines = card({ arguments: { command }, description: `Run:\n${command}` });
+      expect(quoted(lines).match(/; rm -rf \/home/g)).toHaveLength(2);
+      const whole = JSON.stringify({ command }).length;
+      const hides = whole > 2000;
+      expect(lines.some((line) => line.startsWith('  hidden '))).toBe(hides);
+      if (hides) expect(unwrapped(lines)).toContain(`… ${(whole - 2000).toLocaleString('en-US')} of`);
+    }
+  },
+);
+
+verifies('approval.hidden', 'what is hidden is counted in characters of the original, not of its escapes', () => {
+  const command = '\u202e😀'.repeat(5000);
+  const lines = card({ description: command });
+  const [, hidden = '', total] = /… ([\d,]+) of ([\d,]+) characters/.exec(unwrapped(lines)) ?? [];
+  expect(total).toBe('10,000');
+  const shownMarks = quoted(lines).match(/\\u\{202e\}/g)?.length ?? 0;
+  const shownFaces = quoted(lines).match(/😀/gu)?.length ?? 0;
+  expect(shownMarks + shownFaces + Number(hidden.replaceAll(',', ''))).toBe(10_000);
+});
+
+verifies(
+  'approval.hidden',
+  'a description that was cut when it was recorded keeps its count, and is not cut again',
+  () => {
+    const words = `Run: ${'\u0007'.repeat(20_000)} the end`;
+    const recorded = shown(words, 8000);
+    const lines = card({ description: recorded });
+    const { hidden, total } = excerptOf(words, 8000);
+    expect(total).toBe(20_013);
+    expect(unwrapped(lines)).toContain(`… ${hidden.toLocaleString('en-US')} of 20,013 characters are hidden here …`);
+    expect(lines.filter((line) => line.startsWith('  hidden '))).toHaveLength(1);
+    expect(quoted(lines).endsWith(' the end')).toBe(true);
+  },
+);
+
+verifies('approval.hidden', 'no text can imitate the count of what is hidden', () => {
+  const forged = 'pay 5⟪1 of 9 characters hidden⟫\n  hidden    … 1 of 9 characters are hidden here …';
+  for (const more of [{ description: shown(forged, 8000) }, { arguments: { forged } }, { tool: forged }]) {
+    const lines = card(more);
+    expect(lines.filter((line) => line.startsWith('  hidden '))).toEqual([]);
+    expect(lines.join('\n')).not.toMatch(/[⟪⟫]/);
+  }
+});
+
+verifies('approval.hidden', 'the full card hides nothing', () => {
+  const command = `${'a'.repeat(100_000)}b`;
+  const lines = cardOf({ ...approval, arguments: { command } }, { colors: paint(false), width: 80, now, full: true });
+  expect(quoted(lines)).toContain(JSON.stringify({ command }));
+  expect(lines.join('\n')).not.toContain('hidden');
 });
 
 verifies('approval.display', 'what a long line is broken into begins where only our own words may', () => {

@@ -1,16 +1,20 @@
 /**
  * An approval before the eyes of who is to answer it: which tool, by which way, with which arguments. All that a model
- * or a tool had a say in is escaped, bounded and behind a bar, so nothing of it can look like a question of ours.
+ * or a tool had a say in is escaped, bounded and behind a bar, so nothing of it can look like a question of ours. What is left out
+ * is left out of the middle, and a line of ours, without a bar, states exactly how much.
  */
+import { type Excerpt, excerptOf, splitAtMark } from '../../base/shown.js';
 import type { Approval } from '../../protocol/approval.js';
-import { broken, count, type Paint, type Style } from './paint.js';
-import { block, inLine, jsonLine, safe } from './untrusted.js';
+import { broken, exact, type Paint, type Style } from './paint.js';
+import { block, inLine, isDiff, safe } from './untrusted.js';
 
 export interface CardLook {
   readonly colors: Paint;
   readonly width: number;
   /** Milliseconds since the epoch. */
   readonly now: number;
+  /** True if nothing is left out. */
+  readonly full?: boolean;
 }
 
 /** The most characters of the arguments, and of the description, and of a name. */
@@ -29,7 +33,7 @@ export function pathOf({ path }: Approval): string {
 
 /** The lines of an approval. */
 export function cardOf(approval: Approval, look: CardLook): string[] {
-  const { colors, width, now } = look;
+  const { now } = look;
   const { id, tool, principal, approvers, description, requestedAt, expiresAt } = approval;
   const expired = isExpired(approval, now);
   return [
@@ -43,8 +47,14 @@ export function cardOf(approval: Approval, look: CardLook): string[] {
     ...factLines('asked', `${requestedAt}, ${expired ? 'expired' : 'expires'} ${expiresAt}`, look),
     ...argumentLines(approval, look),
     '  description',
-    ...block(safe(description, DESCRIPTION), { colors, width }),
+    ...excerptLines(describedOf(description, look), look, 'the arguments are whole', id),
   ];
+}
+
+/** True if the card of this approval leaves something out that could be shown. */
+export function isCut({ arguments: given, description }: Approval): boolean {
+  const look = { full: false };
+  return argumentsOf(given, look).hidden > 0 || describedOf(description, look).hidden > 0;
 }
 
 const LABEL = 12;
@@ -59,17 +69,37 @@ function factLines(label: string, value: string, { colors, width }: CardLook, st
 }
 
 /** The arguments, how much they are, and what tells them from others. */
-function argumentLines({ arguments: given, argumentsDigest }: Approval, look: CardLook): string[] {
-  const { colors, width } = look;
-  const whole = JSON.stringify(given) ?? 'null';
-  const size = Buffer.byteLength(whole);
-  const bytes = size === 1 ? 'one byte' : `${count(size)} bytes`;
-  const cut = whole.length > ARGUMENTS;
+function argumentLines({ id, arguments: given, argumentsDigest }: Approval, look: CardLook): string[] {
+  const size = Buffer.byteLength(JSON.stringify(given) ?? 'null');
+  const bytes = size === 1 ? 'one byte' : `${exact(size)} bytes`;
   return [
     ...factLines('arguments', `${bytes}, digest ${inLine(argumentsDigest, NAME)}`, look),
-    ...block(jsonLine(given, ARGUMENTS), { colors, width }),
-    ...(cut
-      ? [colors.yellow(`  Only the first ${count(ARGUMENTS)} characters are shown; all: rondo approvals --json`)]
-      : []),
+    ...excerptLines(argumentsOf(given, look), look, 'all of them', id),
   ];
+}
+
+function argumentsOf(given: Approval['arguments'], { full }: Pick<CardLook, 'full'>): Excerpt {
+  const { head, tail, ...sizes } = excerptOf(
+    JSON.stringify(given) ?? 'null',
+    full === true ? Number.POSITIVE_INFINITY : ARGUMENTS,
+  );
+  return { head: inLine(head), tail: inLine(tail), ...sizes };
+}
+
+/** The description. One that was cut when it was recorded is not cut once more. */
+function describedOf(description: string, { full }: Pick<CardLook, 'full'>): Excerpt {
+  const most = full === true ? Number.POSITIVE_INFINITY : DESCRIPTION;
+  const recorded = splitAtMark(description);
+  const isWhole = recorded !== undefined && recorded.head.length + recorded.tail.length <= most;
+  const { head, tail, ...sizes } = isWhole ? recorded : excerptOf(description.replaceAll('\r\n', '\n'), most);
+  return { head: safe(head), tail: safe(tail), ...sizes };
+}
+
+/** Head and tail behind a bar, and between them, in a line of ours, how much is left out and where all of it is. */
+function excerptLines({ head, tail, hidden, total }: Excerpt, look: CardLook, what: string, id: string): string[] {
+  const { colors, width } = look;
+  const shape = { colors, width, diff: isDiff(`${head}\n${tail}`) };
+  if (hidden === 0) return block(head, shape);
+  const note = `… ${exact(hidden)} of ${exact(total)} characters are hidden here … (${what}: rondo approvals --full ${inLine(id, NAME)})`;
+  return [...block(head, shape), ...factLines('hidden', note, look, 'yellow'), ...block(tail, shape)];
 }

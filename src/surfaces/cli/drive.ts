@@ -49,7 +49,7 @@ export function interruption(turn: string | undefined): string {
 /** Prints how a turn ended: the output to stdout, the rest to the person. */
 export async function printResult(result: TurnResult, terminal: Terminal, json: boolean): Promise<number> {
   if (json) await terminal.json(result);
-  else if (result.status === 'ok') await terminal.print(`${JSON.stringify(result.output, null, 2)}\n`);
+  else if (result.status === 'ok') await terminal.pretty(result.output);
   for (const line of toldOf(result)) terminal.say(line);
   terminal.say(summaryOf(result));
   return exitOf(result);

@@ -1,16 +1,14 @@
 #!/usr/bin/env node
 /** The process around the command line: its streams, its signals, its end. */
+import { outputOf } from './output.js';
 import { main } from './program.js';
 import { report } from './report.js';
 import { Terminal } from './terminal.js';
 import { exit } from './verb.js';
 
-const { stdin, stdout, stderr, env } = process;
+const { stdin, env } = process;
+const [stdout, stderr] = [outputOf(process.stdout), outputOf(process.stderr)];
 const terminal = new Terminal({ stdin, stdout, stderr, env, cwd: process.cwd() });
-
-// Whoever reads has had enough: that is no failure.
-stdout.on('error', () => process.exit(exit.ok));
-stderr.on('error', () => undefined);
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
@@ -20,11 +18,12 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 }
 
 const fail = (thrown: unknown): void => {
-  void report(thrown, terminal, false).then(() => process.exit(exit.fault));
+  void report(thrown, terminal, false)
+    .then(() => terminal.flush())
+    .then(() => process.exit(exit.fault));
 };
 process.on('uncaughtException', fail);
 process.on('unhandledRejection', fail);
 
 const code = await main(process.argv.slice(2), terminal);
-await terminal.flush();
-process.exit(code);
+process.exit(await terminal.end(code));

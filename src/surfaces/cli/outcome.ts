@@ -2,6 +2,7 @@
 import type { PendingItem, TraceEvent, TurnResult } from '../../protocol/trace.js';
 import { duration, plain } from './paint.js';
 import { exitOfCode } from './report.js';
+import { messageOf } from './untrusted.js';
 import { exit } from './verb.js';
 
 export function exitOf({ status, error }: Pick<TurnResult, 'status' | 'error'>): number {
@@ -15,7 +16,7 @@ export function summaryOf({ status, durationMs, turnId, trace }: TurnResult): st
   const tokens = tokensOf(trace);
   const used = tokens === undefined ? '' : `, ${tokens.input} tokens in, ${tokens.output} out`;
   // What was refused before it began has left no turn to look at.
-  const which = trace.length === 0 && status === 'error' ? '' : `, turn ${turnId}`;
+  const which = trace.length === 0 && status === 'error' ? '' : `, turn ${plain(turnId)}`;
   return `${status} after ${duration(durationMs)}${which}${used}`;
 }
 
@@ -39,7 +40,7 @@ export function toldOf(result: TurnResult): readonly string[] {
   if (status === 'stopped') return [`Stopped: ${plain(reason ?? 'no reason was given')}`];
   if (error === undefined) return [];
   return [
-    `${error.code}: ${plain(error.message, { lines: true, max: 4000 })}`,
+    `${plain(error.code)}: ${messageOf(error.message)}`,
     ...placeOf(error.details),
     ...adviceOf(result, error.code),
   ];
@@ -48,7 +49,7 @@ export function toldOf(result: TurnResult): readonly string[] {
 /** An answer to an approval goes on with the turn by itself; whatever else there is does not. */
 function nextOf(pending: readonly PendingItem[], turnId: string): readonly string[] {
   const others = pending.length === 0 || pending.some(({ kind }) => kind !== 'approval');
-  return others ? [`Then: rondo resume ${turnId}`] : ['What they are about: rondo approvals'];
+  return others ? [`Then: rondo resume ${plain(turnId)}`] : ['What they are about: rondo approvals'];
 }
 
 /** How an approval is answered. */
@@ -57,7 +58,8 @@ export function answersOf(id: string): readonly string[] {
 }
 
 /** What a turn waits for, and how it is given. */
-export function waitOf({ kind, key, name, until, id = '' }: PendingItem): readonly string[] {
+export function waitOf({ kind, name, until, id = '', ...item }: PendingItem): readonly string[] {
+  const key = plain(item.key);
   if (kind === 'timer') return [`Waits until ${until} (${key}).`];
   if (kind === 'approval') return [`Waits for approval ${plain(id)}. Answer with one of:`, ...answersOf(plain(id))];
   if (kind === 'signal') return [`Waits for the signal "${plain(name ?? '')}" (${key}).`];
@@ -73,15 +75,15 @@ function placeOf(details: unknown): readonly string[] {
   const { failedStep } = (details ?? {}) as { failedStep?: { stepIndex?: number; loopId?: string; callId?: string } };
   if (failedStep === undefined) return [];
   const { stepIndex, loopId = '', callId } = failedStep;
-  return [`Where: step ${stepIndex} (${plain(loopId)}), call ${callId}`];
+  return [`Where: step ${stepIndex} (${plain(loopId)}), call ${plain(callId ?? '')}`];
 }
 
 function adviceOf({ loopId, turnId, trace }: TurnResult, code: string): readonly string[] {
   if (code === 'LOOP_NOT_FOUND' && trace.length === 0) return ['Next: rondo list'];
-  if (code === 'INPUT_VALIDATION_FAILED') return [`Next: rondo show ${loopId}`];
+  if (code === 'INPUT_VALIDATION_FAILED') return [`Next: rondo show ${plain(loopId)}`];
   if (code === 'KEY_CONFLICT') return ['Next: choose another --key, or give the same input and --as again.'];
   if (code === 'REPLAY_MISMATCH') {
     return ['The code is not what it was. The turn stands where it stood; bring the old code back, then resume it.'];
   }
-  return trace.length === 0 ? [] : [`Next: rondo trace ${turnId}`];
+  return trace.length === 0 ? [] : [`Next: rondo trace ${plain(turnId)}`];
 }

@@ -3,6 +3,7 @@
  * model or a tool wrote goes through `plain` first: a terminal obeys what it is sent.
  * Lines are made of spans and cut before they are coloured, so a cut never falls into a colour code.
  */
+import { UNSEEN_CHARACTER } from '../../base/shown.js';
 
 export type Style = 'dim' | 'bold' | 'red' | 'green' | 'yellow' | 'cyan';
 
@@ -51,8 +52,23 @@ export function wantsColor(
  * What a reader would not see, or a terminal would act on: control characters, marks that turn the direction of text,
  * characters without width, and those that nobody has defined. The mark that makes an emoji of a sign may stay.
  */
-const HIDDEN = /\r\n|(?!(?<=\p{Extended_Pictographic})\ufe0f)[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+const HIDDEN = new RegExp(`\\r\\n|(?!(?<=\\p{Extended_Pictographic})\\ufe0f)${UNSEEN_CHARACTER}`, 'gu');
 const ORDINARY = /^[ -~]*$/;
+const ORDINARY_LINES = /^[\n -~]*$/;
+
+/** The colours that `paint` makes. */
+const OWN_COLOR = '\\u001b\\[(?:1|2|22|31|32|33|36|39)m';
+const FOREIGN = new RegExp(`(?!\\n)(?:${HIDDEN.source})`, 'gu');
+const FOREIGN_TO_COLOR = new RegExp(`(?!\\n|${OWN_COLOR})(?:${HIDDEN.source})`, 'gu');
+
+/**
+ * The last check of whatever is written: line ends and our own colours get through, everything else that a terminal would act on or
+ * a reader would not see is written out. Text that passed `plain` is left as it is.
+ */
+export function printable(text: string, color: boolean): string {
+  if (ORDINARY_LINES.test(text)) return text;
+  return text.replace(color ? FOREIGN_TO_COLOR : FOREIGN, (hidden) => shown(hidden, true));
+}
 
 export interface PlainOptions {
   /** The most characters that are shown of it; 1,000 unless told. */
@@ -205,6 +221,11 @@ export function duration(ms: number): string {
 function pair(seconds: number, large: number, largeName: string, small: number, smallName: string): string {
   const rest = Math.floor((seconds % large) / small);
   return `${Math.floor(seconds / large)} ${largeName} ${String(rest).padStart(2, '0')} ${smallName}`;
+}
+
+/** A count with all of its digits: `1,204`. */
+export function exact(value: number): string {
+  return value.toLocaleString('en-US');
 }
 
 /** A count that stays short: `812`, `1,204`, `12.3k`, `4.5M`. */

@@ -57,8 +57,8 @@ function programOf(terminal: Terminal, use: Use): Command {
     .enablePositionalOptions()
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => void stdout.write(text),
-      writeErr: (text) => void stderr.write(text),
+      writeOut: (text) => void terminal.print(text),
+      writeErr: (text) => terminal.say(text.trimEnd()),
       outputError: () => undefined,
       getOutHelpWidth: () => terminal.width(stdout),
       getErrHelpWidth: () => terminal.width(stderr),

@@ -1,8 +1,8 @@
 /** How a verb that failed is told, and with which code the process ends. */
 import { codes, Fault, LoopError } from '../../journal/errors.js';
 import { UsageError } from '../settings.js';
-import { plain } from './paint.js';
 import type { Terminal } from './terminal.js';
+import { messageOf } from './untrusted.js';
 import { exit } from './verb.js';
 
 interface Told {
@@ -31,7 +31,7 @@ function toldOf(thrown: unknown): Told {
 export async function report(thrown: unknown, terminal: Terminal, json: boolean): Promise<number> {
   const { exit: code, ...error } = toldOf(thrown);
   const label = error.code === 'USAGE' || error.code === 'INTERNAL' ? '' : `${error.code}: `;
-  terminal.say(`rondo: ${label}${plain(error.message, { lines: true, max: 4000 })}`);
+  terminal.say(`rondo: ${label}${messageOf(error.message)}`);
   if (terminal.streams.env.RONDO_DEBUG === '1' && thrown instanceof Error) terminal.say(thrown.stack ?? '');
   else if (error.code === 'INTERNAL') terminal.say('Set RONDO_DEBUG=1 to see where.');
   if (json) await terminal.json({ error });

@@ -2,20 +2,37 @@
  * What models and tools wrote, on a terminal: with everything that cannot be seen written out, and behind a bar in rows
  * that never reach the edge. Whatever stands behind a bar is theirs; what does not is ours.
  */
-import { shown } from '../../base/shown.js';
-import { broken, drawn, type Paint, plain, type Span, type Style } from './paint.js';
+import { hiddenMark, shown } from '../../base/shown.js';
+import { broken, drawn, type Paint, plain, type Span, type Style, widthOf } from './paint.js';
 
 export const BAR = '│ ';
 
-/** A text with lines of its own that is safe to print, cut to `most` characters. */
-export function safe(text: string, most = text.length): string {
+/** A text with lines of its own that is safe to print; of more than `most` characters, head and tail with the exact rest. */
+export function safe(text: string, most = Number.POSITIVE_INFINITY): string {
   const seen = shown(text.replaceAll('\r\n', '\n'), most).replaceAll('\t', '    ');
   return plain(seen, { lines: true, max: Number.POSITIVE_INFINITY });
 }
 
 /** The same in one line: a line end is shown as a sign. */
-export function inLine(text: string, most = text.length): string {
+export function inLine(text: string, most = Number.POSITIVE_INFINITY): string {
   return plain(shown(text, most), { max: Number.POSITIVE_INFINITY });
+}
+
+/** A message that may hold the words of others: lines after its first stand behind a bar. */
+export function messageOf(text: string): string {
+  return plain(text, { lines: true, max: 4000 }).trimEnd().replaceAll('\n', `\n${BAR}`);
+}
+
+/** The same in at most so many columns, as far as the count of what is hidden leaves room for any of it. */
+export function fittedLine(text: string, width: number): string {
+  if (text.length <= width) {
+    const whole = inLine(text);
+    if (widthOf(whole) <= width) return whole;
+  }
+  for (let room = width - hiddenMark(text.length, text.length).length; ; room = Math.floor(room * 0.8)) {
+    const line = inLine(text, Math.max(0, room));
+    if (room < 4 || widthOf(line) <= width) return line;
+  }
 }
 
 /** A value in one line. */
@@ -30,15 +47,17 @@ export interface BlockLook {
   readonly indent?: string;
   readonly bar?: string;
   readonly style?: Style;
-  /** The most rows; one more tells how much is left out. */
+  /** The most rows; one more, without a bar, tells how much is left out. */
   readonly rows?: number;
+  /** True for a part of a unified diff. @default whether the text is one */
+  readonly diff?: boolean;
 }
 
 /** A text as rows behind a bar; a unified diff in its colours. */
 export function block(text: string, look: BlockLook): string[] {
   const { colors, width, indent = '', bar = BAR, style, rows: most = Number.POSITIVE_INFINITY } = look;
   const room = Math.max(8, width - indent.length - bar.length - 1);
-  const diff = isDiff(text);
+  const { diff = isDiff(text) } = look;
   const rows: string[] = [];
   let left = 0;
   for (const line of text.split('\n')) {
@@ -48,7 +67,7 @@ export function block(text: string, look: BlockLook): string[] {
       else left += 1;
     }
   }
-  return left === 0 ? rows : [...rows, colors.dim(`${indent}${bar}… ${left} more lines`)];
+  return left === 0 ? rows : [...rows, colors.dim(`${indent}▸ … ${left} more lines`)];
 }
 
 /** Whether a text holds a unified diff: a head of two lines, or a place. */

@@ -4,7 +4,10 @@ import type { Verb } from './verb.js';
 const JSON_FLAG = ['--json', 'answer with JSON on stdout'] as const;
 const WATCH = ['--watch', 'show the tree of calls while it runs'] as const;
 
-const WHO = ['--as <who>', 'who says so, for the record (default your login)'] as const;
+const WHO = [
+  '--as <who>',
+  'who says so, for the record: an unauthenticated claim of whoever runs this (default your login)',
+] as const;
 
 const [RUN, DEFINE, LOOK, DECIDE, SYSTEM] = ['Run', 'Definitions', 'Look', 'Decide', 'System'] as const;
 
@@ -19,7 +22,7 @@ export const verbs: readonly Verb[] = [
       ['--session <id>', 'the session that the turn belongs to (default a new one)'],
       ['--key <key>', 'the same key attaches to the same turn'],
       ['--version <version>', 'the version of the loop (default the newest)'],
-      ['--as <who>', 'on whose behalf it runs'],
+      ['--as <who>', 'on whose behalf it runs: a claim that nothing authenticates'],
       ['--approver <who>', 'who alone may answer its approvals; may be repeated', 'repeats'],
       ['--grant <file>', 'not in this version'],
       WATCH,
@@ -40,7 +43,7 @@ export const verbs: readonly Verb[] = [
     about: 'Talk with an agent: in a terminal, or with one message a line on stdin.',
     options: [
       ['--session <id>', 'the session to go on with (default a new one)'],
-      ['--as <who>', 'who you are: on whose behalf it runs, and who answers (default your login)'],
+      ['--as <who>', 'who you say you are: on whose behalf it runs, and who answers (default your login)'],
       ['--version <version>', 'the version of the agent (default the newest)'],
       ['--json', 'one envelope a line, for what is read from stdin'],
     ],
@@ -162,8 +165,12 @@ export const verbs: readonly Verb[] = [
     group: DECIDE,
     arguments: '',
     about: 'Show what waits for an approval: which tool, by which way, with which arguments.',
-    options: [['--session <id>', 'only those of this session'], JSON_FLAG],
-    examples: ['rondo approvals', 'rondo approvals --json'],
+    options: [
+      ['--session <id>', 'only those of this session'],
+      ['--full <approval>', 'only this one, with nothing left out'],
+      JSON_FLAG,
+    ],
+    examples: ['rondo approvals', 'rondo approvals --full mJ4hLv', 'rondo approvals --json'],
     load: async () => (await import('./verbs/approvals.js')).approvals,
   },
   {
@@ -221,9 +228,33 @@ export const verbs: readonly Verb[] = [
     group: SYSTEM,
     arguments: '',
     about: 'Look at everything that a run needs, and say what to do about what is wrong.',
-    options: [JSON_FLAG],
-    examples: ['rondo doctor'],
+    options: [
+      ['--full', 'verify everything in the store, whatever its size'],
+      ['--accept <name>', 'accept the damage of a session, or @anchor or @orphan; may be repeated', 'repeats'],
+      ['--reason <text>', 'why it is accepted, for the record'],
+      WHO,
+      JSON_FLAG,
+    ],
+    examples: [
+      'rondo doctor',
+      'rondo doctor --full --json',
+      'rondo doctor --accept s-1f0c --as ada --reason "test data"',
+    ],
     load: async () => (await import('./verbs/doctor.js')).doctor,
+  },
+  {
+    name: 'remove',
+    group: SYSTEM,
+    arguments: '<session>',
+    about: 'Remove a session with all that belongs to it; a record of who removed it stays.',
+    options: [
+      ['--yes', 'do not ask: needed without a terminal'],
+      ['--reason <text>', 'why, for the record'],
+      WHO,
+      JSON_FLAG,
+    ],
+    examples: ['rondo remove s-1f0c', 'rondo remove s-1f0c --as ada --reason "customer asked" --yes'],
+    load: async () => (await import('./verbs/remove.js')).remove,
   },
   {
     name: 'demo',

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { TraceEvent, TurnStatus } from '../../protocol/trace.js';
-import { type Paint, paint, wantsColor } from '../cli/paint.js';
+import { type Paint, paint } from '../cli/paint.js';
 import { ask, start } from './process.js';
 
 const EXAMPLE = 'examples/03-rag/loops';
@@ -23,18 +23,20 @@ interface Place {
   readonly settings: readonly string[];
 }
 
+type Say = (line: string) => void;
+
 /** Runs the demo; 0 if all that it claims held. */
-export async function demo(): Promise<number> {
+export async function demo(say: Say, color: boolean): Promise<number> {
   const example = exampleAbove(dirname(fileURLToPath(import.meta.url)));
   const folder = mkdtempSync(join(tmpdir(), 'rondo-demo-'));
   try {
-    return await play(stage(folder, example), paint(wantsColor(process.stderr, process.env)));
+    return await play(stage(folder, example), paint(color), say);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function play(place: Place, { bold, dim, red, green }: Paint): Promise<number> {
+async function play(place: Place, { bold, dim, red, green }: Paint, say: Say): Promise<number> {
   say(bold('A typed RAG loop, killed in the middle and resumed'));
   say(dim('question → extract-keywords (model) → retrieve-context (tool) → synthesize-answer (model)'));
   say(dim('Every step is checked on the way in and out, and journaled before the next one starts.\n'));
@@ -118,7 +120,3 @@ const linesOf = (text: string): readonly TraceEvent[] =>
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as TraceEvent);
-
-function say(text: string): void {
-  process.stderr.write(`${text}\n`);
-}

@@ -51,6 +51,16 @@ const isHeld: Check = (value) =>
   Array.isArray(value) && value.every((held) => fits(held, { session: isName, turn: isName }));
 const isSnapshot: Check = (value) => fits(value, { next: isWhole, tail: isName, state: isJson });
 
+const optional =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
+const isTexts: Check = (value) => Array.isArray(value) && value.every(isText);
+const isPosition: Check = (value) => fits(value, { blob: optional(isText), bad: isTexts, next: isWhole, prev: isName });
+const isCursor: Check = optional((value) => fits(value, { phase: isName, sid: isWhole, at: optional(isPosition) }));
+const isIds: Check = (value) => Array.isArray(value) && value.every(isWhole);
+const isWord: Check = (value) => fits(value, { by: isName, reason: optional(isText) });
+
 const shapes = new Map<string, Shape>(
   Object.entries({
     hello: { id: isName, process: isProcess, held: isHeld },
@@ -66,6 +76,10 @@ const shapes = new Map<string, Shape>(
     release: { session: isName },
     holdings: {},
     ask: { session: isName, request: isJson },
+    record: {},
+    verify: { cursor: isCursor },
+    accept: { ids: isIds, word: isWord },
+    erase: { session: isName, word: isWord },
   }),
 );
 
@@ -117,11 +131,6 @@ export function answerOf(message: unknown): AnswerMessage | undefined {
   if (error !== undefined && !isError(error)) return undefined;
   return isJson(rest) && (error === undefined || isJson(error)) ? (message as unknown as AnswerMessage) : undefined;
 }
-
-const optional =
-  (check: Check): Check =>
-  (value) =>
-    value === undefined || check(value);
 
 const incoming: Shape = {
   i: optional(isWhole),

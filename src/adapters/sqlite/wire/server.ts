@@ -12,8 +12,10 @@ import type { Snapshot } from '../../../journal/store.js';
 import type { Json } from '../../../protocol/json.js';
 import type { Report } from '../check.js';
 import { identityAt } from '../files.js';
+import type { Word } from '../incidents.js';
 import type { LocalStore } from '../local-store.js';
 import type { ProcessId } from '../owner/process.js';
+import type { VerifyCursor } from '../verify.js';
 import { isBody } from './body.js';
 import { Channel } from './channel.js';
 import type { HeldSession } from './client.js';
@@ -61,6 +63,13 @@ const operations = new Map<string, Operation>(
     load: (store: LocalStore, { session }: InSession) => store.snapshots.load(session),
     save: (store: LocalStore, { session, snapshot }: InSession & { snapshot: Snapshot }) =>
       store.snapshots.save(session, snapshot),
+    record: (store: LocalStore) => store.maintenance.record(),
+    // This process serves others: nothing may keep it busy for long.
+    verify: (store: LocalStore, { cursor }: { cursor?: VerifyCursor }) => store.maintenance.verify(cursor, false),
+    accept: (store: LocalStore, { ids, word }: { ids: readonly number[]; word: Word }) =>
+      store.maintenance.accept(ids, word),
+    erase: (store: LocalStore, { session, word }: InSession & { word: Word }) =>
+      store.maintenance.remove(session, word),
   }) as [string, Operation][],
 );
 

@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Host } from '../../../host/host.js';
 import { LoopError } from '../../../journal/errors.js';
 import type { Approval } from '../../../protocol/approval.js';
-import { cardOf, isExpired } from '../card.js';
+import { cardOf, isCut, isExpired } from '../card.js';
 import { answersOf } from '../outcome.js';
 import type { Paint } from '../paint.js';
 import type { Screen } from './screen.js';
@@ -98,25 +98,33 @@ export class Asking {
   }
 
   private async question(id: string): Promise<void> {
-    const { screen, colors, width, now } = this.parts;
+    const { now } = this.parts;
     const approval = await this.find(id);
     if (approval === undefined || this.around.over()) return;
-    screen.say(...cardOf(approval, { colors, width: width(), now: now() }));
+    this.show(approval, false);
     // Nobody can answer it any more: the turn goes on without it.
     if (isExpired(approval, now())) this.moved = true;
     else await this.decide(approval);
   }
 
+  private show(approval: Approval, full: boolean): void {
+    const { screen, colors, width, now } = this.parts;
+    screen.say(...cardOf(approval, { colors, width: width(), now: now(), full }));
+  }
+
   private async decide(approval: Approval): Promise<void> {
     const { screen } = this.parts;
+    const cut = isCut(approval);
+    const choices = `[y]es / [n]o / [l]ater${cut ? ' / [a]ll of it' : ''}`;
     for (;;) {
-      const said = (await this.read('Approve? [y]es / [n]o / [l]ater'))?.toLowerCase();
+      const said = (await this.read(`Approve? ${choices}`))?.toLowerCase();
       if (said === undefined) return;
       if (said === 'y' || said === 'yes') return this.answer(approval, true);
       if (said === 'n' || said === 'no') return this.deny(approval);
       if (said === 'l' || said === 'later')
         return screen.say('It waits. Here /resume asks again; from elsewhere:', ...answersOf(approval.id));
-      screen.say('Answer y, n or l.');
+      if (cut && (said === 'a' || said === 'all')) this.show(approval, true);
+      else screen.say(cut ? 'Answer y, n, l or a.' : 'Answer y, n or l.');
     }
   }
 

@@ -4,7 +4,6 @@
  */
 
 import { createInterface } from 'node:readline';
-import type { Writable } from 'node:stream';
 import type { Host } from '../../../host/host.js';
 import type { EventEnvelope } from '../../../protocol/events.js';
 import type { TurnResult } from '../../../protocol/trace.js';
@@ -25,8 +24,8 @@ interface Piped {
 
 /** Sends every line as a message; the code to end with is that of the turn that went worst, or of the pause. */
 export async function pipe({ host, terminal, opening, json }: Piped): Promise<number> {
-  const { stdin, stdout, stderr } = terminal.streams;
-  const said = json ? new JsonLines(stdout) : new Answers(stdout, stderr);
+  const { stdin } = terminal.streams;
+  const said = json ? new JsonLines(terminal) : new Answers(terminal);
   let [worst, turn]: [number, string | undefined] = [exit.ok, undefined];
   terminal.interrupted = () => interruption(turn);
   for await (const line of createInterface({ input: stdin, crlfDelay: Number.POSITIVE_INFINITY })) {
@@ -44,20 +43,22 @@ export async function pipe({ host, terminal, opening, json }: Piped): Promise<nu
     terminal.say(summaryOf(result));
     if (result.status === 'paused') return exit.paused;
     worst = Math.max(worst, exitOf(result));
+    // Nobody reads the answers any more: no further turn is begun for them.
+    if (terminal.isCut) break;
   }
   return worst;
 }
 
 /** One envelope a line; one that comes again under its id replaces the earlier. */
 class JsonLines {
-  private readonly out: Writable;
+  private readonly terminal: Terminal;
 
-  constructor(out: Writable) {
-    this.out = out;
+  constructor(terminal: Terminal) {
+    this.terminal = terminal;
   }
 
   envelope(envelope: EventEnvelope): void {
-    this.out.write(`${JSON.stringify(envelope)}\n`);
+    void this.terminal.json(envelope);
   }
 
   end(): void {}
@@ -65,23 +66,22 @@ class JsonLines {
 
 /** Answers as text on one stream, everything else on the other. */
 class Answers {
-  private readonly out: Writable;
-  private readonly aside: Writable;
+  private readonly terminal: Terminal;
   private readonly transcript = new Transcript({ color: false, width: () => 100, silent: () => true });
   private answered = false;
 
-  constructor(out: Writable, aside: Writable) {
-    this.out = out;
-    this.aside = aside;
+  constructor(terminal: Terminal) {
+    this.terminal = terminal;
   }
 
   envelope(envelope: EventEnvelope): void {
-    if (envelope.type !== 'assistant-message') {
-      this.aside.write(this.transcript.envelope(envelope));
+    if (envelope.type === 'assistant-message') {
+      this.answered = true;
+      this.answer(envelope.content.text);
       return;
     }
-    this.answered = true;
-    this.out.write(`${safe(envelope.content.text).trimEnd()}\n`);
+    const told = this.transcript.envelope(envelope).replace(/\n$/, '');
+    if (told !== '') this.terminal.say(told);
   }
 
   /** A handoff answers for the agent: then only the result holds the answer. */
@@ -90,6 +90,10 @@ class Answers {
     this.answered = false;
     if (status !== 'ok' || answered) return;
     const { text } = (output ?? {}) as { readonly text?: unknown };
-    this.out.write(`${safe(typeof text === 'string' ? text : JSON.stringify(output ?? null)).trimEnd()}\n`);
+    this.answer(typeof text === 'string' ? text : JSON.stringify(output ?? null));
+  }
+
+  private answer(text: string): void {
+    void this.terminal.print(`${safe(text).trimEnd()}\n`);
   }
 }

@@ -3,6 +3,8 @@
  * until somebody types; from then on, what the agent says comes in whole rows above it.
  */
 import { clearScreenDown, createInterface, cursorTo, type Interface, type Key, moveCursor } from 'node:readline';
+import type { Output } from '../output.js';
+import { printable } from '../paint.js';
 
 /** What came of asking for a line: the line, Ctrl-C, or Ctrl-D. */
 export type Reading = { readonly line: string } | 'interrupted' | 'ended';
@@ -16,9 +18,11 @@ export interface Working {
 
 export interface ScreenParts {
   readonly input: NodeJS.ReadStream;
-  readonly output: NodeJS.WriteStream;
+  readonly output: Output;
   /** Ends the row that is being written, so that a line of ours can follow. */
   rest(): string;
+  /** True if our own colours may be written. */
+  readonly color: boolean;
   /** What stands before a line that is typed while the agent works. */
   readonly aside: string;
 }
@@ -52,11 +56,12 @@ export class Screen {
   /** Writes above the line. */
   write(text: string): void {
     if (text === '') return;
+    const checked = printable(text, this.parts.color);
     if (!this.visible) {
-      this.parts.output.write(text);
+      this.parts.output.write(checked);
       return;
     }
-    this.held += text;
+    this.held += checked;
     const end = this.held.lastIndexOf('\n') + 1;
     if (end === 0) return;
     this.insert(this.held.slice(0, end));

@@ -1,8 +1,8 @@
 /** What is told of a call of a tool: a line when it begins, and what came of it; diffs are shown as such. */
 import type { ApprovalStatus, ToolCallContent, ToolErrorContent, ToolResultContent } from '../../../protocol/events.js';
 import type { Json } from '../../../protocol/json.js';
-import { drawn, duration, type Paint, type Span, widthOfSpans, within } from '../paint.js';
-import { block, inLine, isDiff, jsonLine, safe } from '../untrusted.js';
+import { drawn, duration, type Paint, type Span, widthOf, widthOfSpans, within } from '../paint.js';
+import { block, fittedLine, inLine, isDiff, jsonLine, safe } from '../untrusted.js';
 
 /** The most characters of a name, and of a value that has one line. */
 const NAME = 64;
@@ -13,11 +13,13 @@ const BLOCK = 20_000;
 
 /** Name and arguments in one line. */
 export function callLine({ toolName, args }: ToolCallContent, colors: Paint, width: number): string {
+  const name = inLine(toolName, NAME);
+  const given = fittedLine(JSON.stringify(args) ?? 'null', width - widthOf(name) - 4);
   return fitted(
     [
       ['● ', 'cyan'],
-      [inLine(toolName, NAME), 'bold'],
-      [` ${jsonLine(args, VALUE)}`, 'dim'],
+      [name, 'bold'],
+      [` ${given}`, 'dim'],
     ],
     colors,
     width,

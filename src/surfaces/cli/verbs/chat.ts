@@ -74,7 +74,7 @@ async function talk(given: Pick<TalkParts, 'host' | 'opening' | 'who' | 'now'>, 
   const colors = paint(color);
   const width = (): number => terminal.width(output);
   const transcript: Transcript = new Transcript({ color, width, asks: true, silent: (text) => talking.typed(text) });
-  const screen = new Screen({ input, output, rest: () => transcript.rest(), aside: `${colors.dim('›')} ` });
+  const screen = new Screen({ input, output, color, rest: () => transcript.rest(), aside: `${colors.dim('›')} ` });
   const talking: Talk = new Talk({ ...given, screen, transcript, colors, width });
   terminal.interrupted = () => {
     screen.close();

@@ -80,9 +80,7 @@ const SHOWN = 5;
  * waits for is handed on as it is: the host says why it cannot be answered, and keeps that somebody tried.
  */
 async function find(host: Host, given: string): Promise<Pick<ApprovalAnswer, 'id' | 'callId' | 'argumentsDigest'>> {
-  const all = await host.archive.approvals();
-  const exact = all.filter(({ id }) => id === given);
-  const meant = exact.length > 0 || given.length < SHORTEST ? exact : all.filter(({ id }) => isPart(given, id));
+  const meant = approvalsNamed(await host.archive.approvals(), given);
   const [only] = meant;
   if (only === undefined) return { id: given };
   if (meant.length > 1) {
@@ -92,6 +90,12 @@ async function find(host: Host, given: string): Promise<Pick<ApprovalAnswer, 'id
   }
   const { id, callId, argumentsDigest } = only;
   return { id, callId, argumentsDigest };
+}
+
+/** The approvals that an id, or a part of one, can mean. */
+export function approvalsNamed(all: readonly Approval[], given: string): readonly Approval[] {
+  const exact = all.filter(({ id }) => id === given);
+  return exact.length > 0 || given.length < SHORTEST ? exact : all.filter(({ id }) => isPart(given, id));
 }
 
 function isPart(given: string, id: string): boolean {

@@ -2,11 +2,31 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Fault } from '../../../journal/errors.js';
-import { type Composed, compose, loadLoops, noDefinitions, type ProjectSettings, settingsOf } from '../../compose.js';
+import {
+  type Composed,
+  compose,
+  type Damage,
+  type Incident,
+  loadLoops,
+  noDefinitions,
+  type ProjectSettings,
+  settingsOf,
+} from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { describeBad } from '../definitions.js';
-import { paint, plain } from '../paint.js';
-import { type Act, exit } from '../verb.js';
+import { exact, paint, plain } from '../paint.js';
+import {
+  acceptDamage,
+  acceptedOf,
+  adviceOn,
+  affected,
+  describe,
+  nameOf,
+  type Verified,
+  verifyStore,
+} from '../store-check.js';
+import { type Act, exit, type Invocation, listOf, textOf } from '../verb.js';
+import { whoOf } from '../who.js';
 
 type Mark = 'ok' | 'warn' | 'fail';
 
@@ -20,20 +40,41 @@ interface Finding {
 
 const NODE = { major: 20, minor: 19 };
 
-export const doctor: Act = async ({ asked, terminal, json }) => {
+/** What is told of the store beside the findings. */
+interface StoreFacts {
+  readonly checked: 'heads' | 'full';
+  readonly sessions?: number;
+  readonly entries?: number;
+  /** Damage that nobody has accepted, and the sessions that it is about. */
+  readonly damage: readonly Damage[];
+  readonly affected: readonly string[];
+  readonly accepted: readonly Incident[];
+  readonly removed: readonly unknown[];
+}
+
+interface StoreFindings {
+  readonly findings: readonly Finding[];
+  readonly facts?: StoreFacts;
+  /** True if stored data is not what was written, or may not be. */
+  readonly isDamaged: boolean;
+}
+
+export const doctor: Act = async (invocation) => {
+  const { asked, terminal, json } = invocation;
   const findings: Finding[] = [nodeFinding(process.versions.node)];
+  let store: StoreFindings = { findings: [], isDamaged: false };
   try {
     const settings = await settingsOf(asked);
-    findings.push(configFinding(settings));
-    for (const look of [dataFindings, storeFindings, loopFindings, backendFindings]) {
-      findings.push(...(await look(settings)));
-    }
+    findings.push(configFinding(settings), ...(await dataFindings(settings)));
+    store = await storeFindings(settings, invocation);
+    findings.push(...store.findings, ...(await loopFindings(settings)), ...(await backendFindings(settings)));
   } catch (thrown) {
+    if (thrown instanceof UsageError && listOf(invocation.options.accept).length > 0) throw thrown;
     const usage = thrown instanceof UsageError;
     findings.push(finding('config', 'fail', messageOf(thrown), usage ? 'Change the setting.' : 'Mend the file.'));
   }
   const ok = findings.every(({ status }) => status !== 'fail');
-  if (json) await terminal.json({ ok, checks: findings });
+  if (json) await terminal.json({ ok, checks: findings, ...(store.facts && { store: store.facts }) });
   else {
     const colors = paint(terminal.look().color);
     const mark = { ok: colors.green('ok  '), warn: colors.yellow('warn'), fail: colors.red('fail') };
@@ -43,6 +84,7 @@ export const doctor: Act = async ({ asked, terminal, json }) => {
     ]);
     await terminal.print(`${lines.join('\n')}\n`);
   }
+  if (store.isDamaged) return exit.unverified;
   return ok ? exit.ok : exit.failed;
 };
 
@@ -80,37 +122,85 @@ async function dataFindings({ data }: ProjectSettings): Promise<Finding[]> {
 }
 
 /** Opens the store as any verb would: its owner, if there is one, is asked first. */
-async function storeFindings(settings: ProjectSettings): Promise<Finding[]> {
+async function storeFindings(settings: ProjectSettings, invocation: Invocation): Promise<StoreFindings> {
   const { store } = settings;
-  if (store.kind === 'memory') return [finding('store', 'warn', 'memory: nothing outlives the process.')];
+  const one = (found: Finding, isDamaged = false): StoreFindings => ({ findings: [found], isDamaged });
+  if (store.kind === 'memory') return one(finding('store', 'warn', 'memory: nothing outlives the process.'));
   try {
     const composed = await compose(settings, { make: false, definitions: await noDefinitions() });
-    const found = reportOf(composed, store.path);
-    await composed.close();
-    return found;
+    try {
+      return await reportOf(composed, store.path, invocation);
+    } finally {
+      await composed.close();
+    }
   } catch (thrown) {
     if (thrown instanceof UsageError) throw thrown;
-    const owned = thrown instanceof Fault && thrown.code === 'STORE_OWNED';
-    if (owned)
-      return [finding('store', 'warn', thrown.message, 'Verbs cannot use the store until that process answers.')];
-    return [finding('store', 'fail', messageOf(thrown), 'Mend or restore the file, or choose another with --store.')];
+    const code = thrown instanceof Fault ? thrown.code : undefined;
+    const waits = 'Verbs cannot use the store until that process answers.';
+    if (code === 'STORE_OWNED') return one(finding('store', 'warn', messageOf(thrown), waits));
+    const advice = 'Mend or restore the file, or choose another with --store.';
+    return one(finding('store', 'fail', messageOf(thrown), advice), code === 'STORE_DAMAGED');
   }
+}
+
+/** What opening the store has found, what is on its record, and with --full what a full check finds. */
+async function reportOf(composed: Composed, path: string, invocation: Invocation): Promise<StoreFindings> {
+  const { terminal, options } = invocation;
+  const { maintenance } = composed;
+  if (maintenance === undefined) {
+    return { findings: [finding('store', 'ok', `${path} will be made by the first run`)], isDamaged: false };
+  }
+  const { report, owner } = composed.store as Examined;
+  const shared = owner === undefined || owner.here ? '' : `: process ${owner.pid} owns it, and answers`;
+  const verified = options.full === true ? await verifyStore(maintenance, terminal) : undefined;
+  const names = listOf(options.accept);
+  const reason = textOf(options.reason);
+  const word = { by: whoOf(options), ...(reason !== undefined && { reason }) };
+  if (names.length > 0) await acceptDamage(names, word, maintenance, terminal);
+  const record = await maintenance.record();
+  // A broken structure cannot be recorded in the file that is broken.
+  const unrecorded = [...(report?.damage ?? []), ...(verified?.damage ?? [])].filter(({ kind }) => kind === 'file');
+  const damage = [...unrecorded.slice(0, 1), ...record.damage];
+  const facts: StoreFacts = {
+    checked: verified === undefined ? (report?.checked ?? 'heads') : 'full',
+    ...(verified && { sessions: verified.sessions, entries: verified.entries }),
+    damage,
+    affected: affected(damage),
+    accepted: record.closed,
+    removed: record.removals,
+  };
+  const findings = [
+    ...damage.map((item) => finding('store', 'fail', describe(item), adviceOn(item))),
+    ...(damage.length === 0
+      ? [finding('store', 'ok', `${path}${shared}${checkedOf(verified)}`)]
+      : affectedFinding(facts)),
+    ...structureFindings(verified, owner?.pid),
+    ...acceptedOf(record).map((line) => finding('store', 'ok', line)),
+  ];
+  return { findings, facts, isDamaged: damage.length > 0 };
+}
+
+function checkedOf(verified: Verified | undefined): string {
+  if (verified === undefined) return '';
+  return `: all of it was verified (${exact(verified.sessions)} sessions, ${exact(verified.entries)} entries)`;
+}
+
+function affectedFinding({ affected: sessions, damage }: StoreFacts): readonly Finding[] {
+  const names = [...new Set(damage.map(nameOf))].map((name) => plain(name));
+  const which = `${exact(sessions.length)} ${sessions.length === 1 ? 'session is' : 'sessions are'} affected`;
+  return [finding('store', 'fail', `${which}; on record until each is accepted by name: ${names.join(', ')}`)];
+}
+
+function structureFindings(verified: Verified | undefined, pid: number | undefined): readonly Finding[] {
+  if (verified?.skippedStructure !== true) return [];
+  const message = `The pages of the file were not checked by SQLite: process ${pid} serves it, and would stand still meanwhile.`;
+  return [finding('store', 'warn', message, 'End that process, then run rondo doctor --full again.')];
 }
 
 /** What is said of a store beside its port. */
 interface Examined {
-  readonly report?: { readonly damage: readonly { readonly note: string }[] };
+  readonly report?: { readonly checked: 'heads' | 'full'; readonly damage: readonly Damage[] };
   readonly owner?: { readonly pid: number; readonly here: boolean };
-}
-
-/** What opening the store has found. */
-function reportOf({ store }: Composed, path: string): Finding[] {
-  const { report, owner } = store as Examined;
-  if (report === undefined) return [finding('store', 'ok', `${path} will be made by the first run`)];
-  const shared = owner === undefined || owner.here ? '' : `: process ${owner.pid} owns it, and answers`;
-  if (report.damage.length === 0) return [finding('store', 'ok', `${path}${shared}`)];
-  const advice = 'Restore the file from a backup; what is damaged is refused, the rest goes on.';
-  return report.damage.map(({ note }) => finding('store', 'fail', note, advice));
 }
 
 async function loopFindings(settings: ProjectSettings): Promise<Finding[]> {

@@ -5,12 +5,12 @@ import { findTurns } from '../turn.js';
 import { type Act, exit } from '../verb.js';
 
 export const events: Act = async ({ args, options, asked, terminal, json }) => {
-  const people = !json && (options.text === true || terminal.streams.stdout.isTTY);
+  const people = !json && (options.text === true || terminal.streams.stdout.isTTY === true);
   const { host, close } = await hostToLook(await settingsOf(asked), terminal);
   try {
     const [turn] = await findTurns(host, String(args[0]));
     const envelopes = await host.archive.events(turn?.sessionId ?? '');
-    if (!people) await terminal.print(envelopes.map((envelope) => `${JSON.stringify(envelope)}\n`).join(''));
+    if (!people) await terminal.jsonLines(envelopes);
     else {
       const { Transcript } = await import('../chat/transcript.js');
       const { color, width } = terminal.look();

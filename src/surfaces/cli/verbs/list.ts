@@ -1,6 +1,7 @@
 /** `list`: the loops of the project. */
 import { loadLoops, settingsOf } from '../../compose.js';
 import { warnBad } from '../definitions.js';
+import { plain } from '../paint.js';
 import { type Act, exit } from '../verb.js';
 
 export const list: Act = async ({ asked, terminal, json }) => {
@@ -21,7 +22,7 @@ export const list: Act = async ({ asked, terminal, json }) => {
     const head = ['LOOP', 'VERSION', 'KIND', 'WHAT IT DOES'];
     await terminal.print(`${table(rows, { ...terminal.look(), head })}\n`);
   }
-  if (loops.length === 0) terminal.say(`There are no loops in ${settings.loops}.`);
+  if (loops.length === 0) terminal.say(`There are no loops in ${plain(settings.loops)}.`);
   warnBad(bad, terminal);
   return exit.ok;
 };

@@ -57,10 +57,10 @@ function forPeople(shown: ReturnType<typeof shownOf>): string {
     ...(definition.policy === undefined ? [] : [['policy', definition.policy] as const]),
   ];
   const lines = [
-    `${id} ${version}  ${code ? `${kind}, in code` : kind}`,
+    plain(`${id} ${version}  ${code ? `${kind}, in code` : kind}`),
     plain(description ?? name),
     '',
-    ...facts.map(([label = '', value]) => `${label.padEnd(10)} ${value}`),
+    ...facts.map(([label = '', value]) => `${label.padEnd(10)} ${plain(value ?? '')}`),
     ...parts.flatMap(([label, value]) => [
       '',
       `${String(label)}:`,

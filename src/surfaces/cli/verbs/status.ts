@@ -35,8 +35,8 @@ function forPeople(turn: TurnStatus): string {
     ['reason', reason === undefined ? undefined : plain(reason)],
     ['error', error === undefined ? undefined : `${error.code}: ${plain(error.message)}`],
   ];
-  const lines = facts.flatMap(([label, value]) => (value === undefined ? [] : [`${label.padEnd(8)} ${value}`]));
+  const lines = facts.flatMap(([label, value]) => (value === undefined ? [] : [`${label.padEnd(8)} ${plain(value)}`]));
   const waits = (pending ?? []).flatMap(waitOf);
-  const next = how === 'interrupted' ? [`Go on with: rondo resume ${turnId}`] : [];
+  const next = how === 'interrupted' ? [`Go on with: rondo resume ${plain(turnId)}`] : [];
   return `${[...lines, ...waits, ...next].join('\n')}\n`;
 }

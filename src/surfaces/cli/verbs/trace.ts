@@ -11,7 +11,7 @@ export const trace: Act = async ({ args, asked, terminal, json }) => {
   try {
     const { turnId } = await findTurn(host, String(args[0]));
     const events = await host.archive.trace(turnId);
-    if (json) await terminal.print(events.map((event) => `${JSON.stringify(event)}\n`).join(''));
+    if (json) await terminal.jsonLines(events);
     else {
       const { renderTree } = await import('../tree.js');
       const options = { ...terminal.look(), price: priceOf(settings.config) };

@@ -1,0 +1,220 @@
+// What the exit code says when the output cannot be written: each verb as a real process, with real files, pipes and devices.
+
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { expect } from 'vitest';
+import type { TurnResult } from '../../src/protocol/index.js';
+import { verbs } from '../../src/surfaces/cli/verbs.js';
+import { verifies } from '../verifies.js';
+import { bin, Project, tool } from './stage.js';
+
+const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+const hasFull = existsSync('/dev/full');
+
+/** Runs a line of the shell in the project, with the command line as $RONDO; `code` is what the line prints last. */
+async function shell(project: Project, line: string): Promise<{ code: number; stdout: string; stderr: string }> {
+  const { PATH = '', HOME = '' } = process.env;
+  const RONDO = `${quote(process.execPath)} ${quote(bin)}`;
+  const script = line.replaceAll('$RONDO', RONDO);
+  return new Promise((resolve) => {
+    const env = { PATH, HOME };
+    execFile('bash', ['-c', script], { cwd: project.directory, env }, (_error, stdout, stderr) => {
+      resolve({ code: Number(stdout.trim().split('\n').at(-1)), stdout, stderr });
+    });
+  });
+}
+
+/** A policy that asks a person first. */
+const asking = { ...tool('asking', 'echo'), policy: { approval: 'ask' } };
+const usual = { echo: tool('echo', 'echo'), fail: tool('fail', 'fail'), asking };
+
+/** A line for each verb, with the code that it ends with when its output is read. */
+async function tableOf(
+  project: Project,
+): Promise<ReadonlyMap<string, readonly (readonly [line: string, code: number])[]>> {
+  const { turnId } = await project.json<TurnResult>(['run', 'echo', '--session', 'done']);
+  const failed = await project.json<TurnResult>(['run', 'fail', '--session', 'failed']);
+  const agent = {
+    ...{ id: 'agent', name: 'agent', version: '1.0.0', kind: 'composite', inputSchema: {}, outputSchema: {} },
+    composite: { agent: { backend: { id: 'mock' }, tools: [] } },
+  };
+  project.write('loops/agent.json', agent);
+  await project.run(['chat', 'agent', '--session', 'talk'], { input: 'Hello\n' });
+  return new Map([
+    [
+      'run',
+      [
+        ['run echo', 0],
+        ['run fail', 1],
+        ['run asking', 2],
+        ['run nobody', 1],
+        ['run echo --input [', 64],
+      ],
+    ],
+    [
+      'chat',
+      [
+        ['chat agent', 0],
+        ['chat echo', 64],
+      ],
+    ],
+    [
+      'resume',
+      [
+        [`resume ${turnId}`, 0],
+        [`resume ${failed.turnId}`, 1],
+        ['resume none-such', 1],
+      ],
+    ],
+    ['cancel', [[`cancel ${turnId}`, 1]]],
+    ['list', [['list', 0]]],
+    [
+      'show',
+      [
+        ['show echo', 0],
+        ['show nobody', 1],
+      ],
+    ],
+    [
+      'check',
+      [
+        ['check', 0],
+        ['check loops/none.json', 1],
+      ],
+    ],
+    ['runs', [['runs', 0]]],
+    [
+      'status',
+      [
+        [`status ${turnId}`, 0],
+        ['status none-such', 1],
+      ],
+    ],
+    [
+      'trace',
+      [
+        [`trace ${turnId}`, 0],
+        [`trace ${failed.turnId}`, 0],
+      ],
+    ],
+    [
+      'events',
+      [
+        ['events talk', 0],
+        ['events none-such', 1],
+      ],
+    ],
+    ['diff', [[`diff ${turnId} ${failed.turnId}`, 0]]],
+    ['replay', [[`replay ${turnId}`, 0]]],
+    ['approvals', [['approvals', 0]]],
+    ['approve', [['approve none-such', 1]]],
+    ['deny', [['deny none-such', 1]]],
+    ['resolve', [['resolve none-such --fail', 1]]],
+    ['conformance', [['conformance --only DEF-01', 0]]],
+    [
+      'doctor',
+      [
+        ['doctor', 0],
+        ['doctor --data /dev/null/x', 1],
+      ],
+    ],
+    ['remove', [['remove none-such --yes', 1]]],
+  ]);
+}
+
+verifies(
+  'cli.output',
+  'every verb ends with its own code, or that of a fault when its output is lost',
+  async (context) => {
+    context.skip(!hasFull, 'needs /dev/full');
+    const project = new Project(usual);
+    const table = await tableOf(project);
+    expect([...table.keys(), 'demo'].sort()).toEqual(verbs.map(({ name }) => name).sort());
+    const found: string[] = [];
+    const expected: string[] = [];
+    for (const [line, code] of [...table.values()].flat()) {
+      const ends: (readonly [how: string, code: number])[] = [
+        ['> /dev/full', code === 0 ? 70 : code],
+        ['> /dev/full 2>&1', code === 0 ? 70 : code],
+        ['>&- 2>&-', code],
+        [`| true; (exit \${PIPESTATUS[1]})`, code],
+      ];
+      // Every way for the verb that matters most; for the others one that fails and one that does not.
+      const ways = line.startsWith('run') ? ends : [ends[0], ends[3]].filter((end) => end !== undefined);
+      for (const [how, wanted] of ways) {
+        const { code: ended } = await shell(project, `echo Hello | $RONDO ${line} --json ${how}; echo $?`);
+        expected.push(`${line} --json ${how}: ${wanted}`);
+        found.push(`${line} --json ${how}: ${ended}`);
+      }
+    }
+    expect(found).toEqual(expected);
+  },
+  600_000,
+);
+
+verifies('cli.output', 'output that is lost is told on stderr, and the turn stands in the journal', async (context) => {
+  context.skip(!hasFull, 'needs /dev/full');
+  const project = new Project(usual);
+  const { code, stderr } = await shell(project, '$RONDO run echo --session s --json > /dev/full; echo $?');
+  expect(code).toBe(70);
+  expect(stderr).toMatch(
+    /^rondo: The output could not be written to stdout: ENOSPC.*What the verb did is recorded\.$/m,
+  );
+  expect(await project.json(['status', 's'])).toMatchObject({ turns: [{ status: 'ok' }] });
+});
+
+verifies('cli.output', 'people read the same: without --json, and with only stderr lost', async (context) => {
+  context.skip(!hasFull, 'needs /dev/full');
+  const project = new Project(usual);
+  const ends = ['run echo', 'run fail', 'run asking', 'list', '--help', '--version'].map(async (line) => {
+    const { code } = await shell(project, `$RONDO ${line} > /dev/full; echo $?`);
+    return [line, code];
+  });
+  expect(await Promise.all(ends)).toEqual([
+    ['run echo', 70],
+    ['run fail', 1],
+    ['run asking', 2],
+    ['list', 70],
+    ['--help', 70],
+    ['--version', 70],
+  ]);
+  expect((await shell(project, '$RONDO run echo 2> /dev/full > out; echo $?')).code).toBe(70);
+  expect((await shell(project, '$RONDO run fail 2> /dev/full > out; echo $?')).code).toBe(1);
+});
+
+verifies('cli.output', 'a document that is cut off by a full disk is no success', async () => {
+  const project = new Project(usual);
+  project.write('big.json', JSON.stringify({ text: 'x'.repeat(500_000) }));
+  // A limit on the size of files: the first write is short, and Node's own streams take that for the whole.
+  const limited = 'trap "" XFSZ; ulimit -f 8';
+  const run = '$RONDO run echo --store memory: --input @big.json --json > out.json';
+  const { code, stderr } = await shell(project, `${limited}; ${run}; echo $?`);
+  expect(project.read('out.json').length).toBeLessThan(500_000);
+  expect(code).toBe(70);
+  expect(stderr).toContain('The output could not be written to stdout: EFBIG');
+});
+
+verifies('cli.output', 'a large document reaches a slow reader whole', async () => {
+  const project = new Project(usual);
+  project.write('big.json', JSON.stringify({ text: 'x'.repeat(3_000_000) }));
+  const { stdout } = await shell(
+    project,
+    `$RONDO run echo --input @big.json --json | (sleep 1; wc -c); echo "\${PIPESTATUS[0]}"`,
+  );
+  const [bytes, code] = stdout.trim().split('\n').map(Number);
+  expect(bytes).toBeGreaterThan(3_000_000);
+  expect(code).toBe(0);
+});
+
+verifies('cli.output', 'a chat whose reader has gone begins no further turn', async () => {
+  const project = new Project(usual);
+  await tableOf(project);
+  const lines = Array.from({ length: 30 }, (_, n) => `message ${n}`).join('\\n');
+  const { stdout } = await shell(
+    project,
+    `printf '${lines}\\n' | $RONDO chat agent --session many --json | true; echo "\${PIPESTATUS[1]}"`,
+  );
+  expect(stdout).toBe('0\n');
+  const { turns } = await project.json<{ turns: unknown[] }>(['status', 'many']);
+  expect(turns.length).toBeLessThan(30);
+});

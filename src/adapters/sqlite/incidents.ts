@@ -1,0 +1,183 @@
+/**
+ * The record of damage, in the database: what was found stays on it until somebody accepts it by name or removes the session, and
+ * then it says who did, when and why. An anchor that was missing once is therefore not forgotten when a fresh one is written.
+ * Invariants: a row is never deleted; it is closed once, except that what was abandoned can still be repaired and continued.
+ */
+import { type Driver, type Row, type Statement, text, textOf, whole, wholeOf } from './driver.js';
+
+export interface Damage {
+  /**
+   * "lost tail": entries from `seq` on are gone. "missing": the whole session is. "damaged": entry `seq` is not what
+   * was written. "resurrected": a removed session is back. "orphan": records without a session. "anchor": what the
+   * anchor cannot vouch for. "file": SQLite's own structure is broken, nothing can be written.
+   */
+  readonly kind: 'lost tail' | 'missing' | 'damaged' | 'resurrected' | 'orphan' | 'anchor' | 'file';
+  readonly session?: string;
+  /** The first entry that is lost or damaged. */
+  readonly seq?: number;
+  /** How many entries there were, and are. */
+  readonly had?: number;
+  readonly have?: number;
+  /** When the last good record before it was committed. */
+  readonly since?: number;
+  readonly note: string;
+}
+
+/** Who decides, and why. */
+export interface Word {
+  readonly by: string;
+  readonly reason?: string;
+}
+
+/**
+ * What became of it. "continued": the loss was accepted, and the session goes on with what is left. "abandoned": it was accepted, but
+ * what is left cannot be used. "removed": its session was removed.
+ */
+export type Closure = 'continued' | 'abandoned' | 'removed';
+
+/** Damage on record. */
+export interface Incident extends Damage {
+  readonly id: number;
+  /** Milliseconds since the epoch. */
+  readonly foundAt: number;
+  readonly closed?: Word & { readonly as: Closure; readonly at: number };
+}
+
+/** A session that was removed: what is left of it. */
+export interface Removal {
+  readonly session: string;
+  readonly entries: number;
+  /** Hash of its last record; empty if that could not be read. */
+  readonly head: string;
+  readonly at: number;
+  /** Empty if the library removed it without saying for whom. */
+  readonly by: string;
+  readonly reason?: string;
+}
+
+/** An incident with the numbers under which rows of its session may be. */
+export interface Recorded {
+  readonly incident: Incident;
+  readonly sids: readonly number[];
+}
+
+/** How many closed incidents and removals are listed. */
+const LISTED = 100;
+
+const columns = [
+  ...['id', 'found_at', 'closed_at'].map(wholeOf),
+  ...['damage', 'sids', 'closed_as', 'closed_by', 'reason'].map(textOf),
+].join(', ');
+
+const removalColumns = [
+  ...['entries', 'removed_at'].map(wholeOf),
+  ...['session', 'head', 'removed_by', 'reason'].map(textOf),
+].join(', ');
+
+/** What makes two findings the same damage. A session's is known by where it begins, the store's by its description. */
+export function keyOf({ kind, session, seq, note }: Damage): string {
+  return JSON.stringify(session === undefined ? [kind, note] : [kind, session, seq ?? 0]);
+}
+
+function recordedOf(row: Row): Recorded {
+  const damage = JSON.parse(text(row.damage)) as Damage;
+  const [as, reason] = [text(row.closed_as), text(row.reason)];
+  const incident = { ...damage, id: whole(row.id), foundAt: whole(row.found_at) };
+  const sids = JSON.parse(text(row.sids)) as number[];
+  if (as === '') return { incident, sids };
+  const word = { by: text(row.closed_by), ...(reason !== '' && { reason }) };
+  return { incident: { ...incident, closed: { as: as as Closure, at: whole(row.closed_at), ...word } }, sids };
+}
+
+function removalOf(row: Row): Removal {
+  const reason = text(row.reason);
+  return {
+    session: text(row.session),
+    entries: whole(row.entries),
+    head: text(row.head),
+    at: whole(row.removed_at),
+    by: text(row.removed_by),
+    ...(reason !== '' && { reason }),
+  };
+}
+
+/** The rows. What writes must be called inside a transaction. */
+export class Incidents {
+  readonly #open: Statement;
+  readonly #closed: Statement;
+  readonly #one: Statement;
+  readonly #last: Statement;
+  readonly #insert: Statement;
+  readonly #close: Statement;
+  readonly #removals: Statement;
+  readonly #removal: Statement;
+  readonly #bury: Statement;
+
+  constructor(driver: Driver) {
+    this.#open = driver.prepare(
+      `SELECT ${columns} FROM incidents WHERE incidents.closed_as IN ('', 'abandoned') ORDER BY incidents.id`,
+    );
+    this.#closed = driver.prepare(
+      `SELECT ${columns} FROM incidents WHERE incidents.closed_as <> '' ORDER BY incidents.closed_at DESC LIMIT ${LISTED}`,
+    );
+    this.#one = driver.prepare(`SELECT ${columns} FROM incidents WHERE incidents.id = ?`);
+    this.#last = driver.prepare(`SELECT ${wholeOf('id')} FROM incidents ORDER BY incidents.id DESC LIMIT 1`);
+    this.#insert = driver.prepare(
+      `INSERT INTO incidents (id, damage, sids, found_at, closed_as, closed_at, closed_by, reason)
+       VALUES (?, ?, ?, ?, '', 0, '', '')`,
+    );
+    this.#close = driver.prepare(
+      `UPDATE incidents SET closed_as = ?, closed_at = ?, closed_by = ?, reason = ?
+       WHERE id = ? AND closed_as IN ('', 'abandoned')`,
+    );
+    this.#removals = driver.prepare(
+      `SELECT ${removalColumns} FROM tombstones ORDER BY tombstones.id DESC LIMIT ${LISTED}`,
+    );
+    this.#removal = driver.prepare(
+      `SELECT ${removalColumns} FROM tombstones WHERE tombstones.session = ? ORDER BY tombstones.id DESC LIMIT 1`,
+    );
+    this.#bury = driver.prepare(
+      `INSERT INTO tombstones (session, entries, head, removed_at, removed_by, reason) VALUES (?, ?, ?, ?, ?, ?)`,
+    );
+  }
+
+  /** What nobody has accepted, and what was accepted and abandoned. */
+  standing(): readonly Recorded[] {
+    return this.#open.all().map(recordedOf);
+  }
+
+  find(ids: readonly number[]): readonly Recorded[] {
+    return ids.flatMap((id) => this.#one.all(id).map(recordedOf));
+  }
+
+  /** What was closed last, the newest first. */
+  closed(): readonly Incident[] {
+    return this.#closed.all().map((row) => recordedOf(row).incident);
+  }
+
+  /** The removals, the newest first. */
+  removals(): readonly Removal[] {
+    return this.#removals.all().map(removalOf);
+  }
+
+  /** The last removal of a session. */
+  removal(session: string): Removal | undefined {
+    const [row] = this.#removal.all(session);
+    return row && removalOf(row);
+  }
+
+  add(damage: Damage, sids: readonly number[], foundAt: number): Recorded {
+    const [row] = this.#last.all();
+    const id = Math.max(0, whole(row?.id)) + 1;
+    this.#insert.run(id, JSON.stringify(damage), JSON.stringify(sids), foundAt);
+    return { incident: { ...damage, id, foundAt }, sids };
+  }
+
+  close(ids: Iterable<number>, as: Closure, { by, reason = '' }: Word, at: number): void {
+    for (const id of ids) this.#close.run(as, at, by, reason, id);
+  }
+
+  bury({ session, entries, head, at, by, reason = '' }: Removal): void {
+    this.#bury.run(session, entries, head, at, by, reason);
+  }
+}

@@ -1,0 +1,272 @@
+/** Damage on record: it stays until it is accepted by name, whatever happens to the files beside the database. */
+import { copyFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { afterAll, expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import { digest } from '../../journal/record.js';
+import { add, cleanUp, copied, faultOf, freshFile, Meddling, ownedElsewhere, values } from './fixtures/stage.mjs';
+import { type Damage, openDriver, openSqlite, type SqliteStore, type VerifyCursor, type VerifyStep } from './index.js';
+import { migrate, migrations } from './schema.js';
+
+afterAll(cleanUp);
+
+/** A store with sessions of five entries each. */
+async function filled(...sessions: readonly string[]): Promise<string> {
+  const file = freshFile();
+  const store = await openSqlite(file);
+  for (const session of sessions) {
+    const { fence } = await store.journal.claim(session);
+    for (let n = 0; n < 5; n++) await add(store, session, fence, n, `${session}${n}`);
+  }
+  await store.close();
+  return file;
+}
+
+function change(file: string, sql: string): void {
+  const raw = openDriver(file);
+  raw.exec(sql);
+  raw.close();
+}
+
+const CHANGED = `UPDATE records SET body = replace(body, 'a2', 'a9') WHERE body LIKE '%"a2"%'`;
+
+async function damageIn(file: string): Promise<readonly Damage[]> {
+  const store = await openSqlite(file, { check: 'heads' });
+  const { damage } = await store.maintenance.record();
+  expect(store.report.damage.map(({ kind }) => kind).sort()).toEqual(damage.map(({ kind }) => kind).sort());
+  await store.close();
+  return damage;
+}
+
+/** Verifies all of a store. */
+async function verified(store: SqliteStore): Promise<{ steps: VerifyStep[]; damage: Damage[] }> {
+  const steps: VerifyStep[] = [];
+  let cursor: VerifyCursor | undefined;
+  do {
+    const step = await store.maintenance.verify(cursor);
+    steps.push(step);
+    cursor = step.cursor;
+  } while (cursor !== undefined);
+  return { steps, damage: steps.flatMap(({ damage }) => damage) };
+}
+
+verifies('sqlite.record', 'a missing, cut or outdated anchor stays on record at every opening', async () => {
+  const harms: ((anchor: string) => void)[] = [
+    (anchor) => rmSync(anchor),
+    (anchor) => truncateSync(anchor, statSync(anchor).size >> 1),
+    (anchor) => writeFileSync(anchor, ''),
+  ];
+  for (const harm of harms) {
+    const file = await filled('a', 'b');
+    harm(`${file}.anchor`);
+    for (let n = 0; n < 3; n++) expect(await damageIn(file)).toMatchObject([{ kind: 'anchor', id: 1 }]);
+    rmSync(`${file}.anchor`);
+    expect((await damageIn(file)).length).toBeGreaterThan(0);
+    const store = await openSqlite(file);
+    expect(await values(store, 'a')).toHaveLength(5);
+    await store.close();
+  }
+});
+
+verifies('sqlite.record', 'an anchor older than the store stays on record', async () => {
+  const file = await filled('a');
+  copyFileSync(`${file}.anchor`, `${file}.old`);
+  const store = await openSqlite(file);
+  const { fence } = await store.journal.claim('a');
+  for (let n = 5; n < 9; n++) await add(store, 'a', fence, n);
+  await store.close();
+  copyFileSync(`${file}.old`, `${file}.anchor`);
+  for (let n = 0; n < 2; n++) expect(await damageIn(file)).toMatchObject([{ kind: 'anchor' }]);
+});
+
+verifies('sqlite.record', 'what is accepted says by whom, when and why, and is not reported again', async () => {
+  const file = await filled('a');
+  rmSync(`${file}.anchor`);
+  const store = await openSqlite(file, { now: () => 1_700_000_000_000 });
+  const { damage } = await store.maintenance.record();
+  const ids = damage.map(({ id }) => id);
+  const closed = { as: 'continued', by: 'ada', reason: 'moved by hand', at: 1_700_000_000_000 };
+  for (let n = 0; n < 2; n++) {
+    const accepted = await store.maintenance.accept(ids, { by: n === 0 ? 'ada' : 'bob', reason: 'moved by hand' });
+    expect(accepted).toMatchObject([{ kind: 'anchor', closed }]);
+  }
+  await store.close();
+  const again = await openSqlite(file);
+  expect(again.report.damage).toEqual([]);
+  expect(await again.maintenance.record()).toMatchObject({ damage: [], closed: [{ kind: 'anchor', closed }] });
+  await again.close();
+});
+
+verifies(
+  'sqlite.record',
+  'a session that lost its end is refused until its loss is accepted, without its anchor too',
+  async () => {
+    const file = freshFile();
+    await (await ownedElsewhere(file)).kill();
+    const cut = copied(file);
+    truncateSync(`${cut}-wal`, statSync(`${cut}-wal`).size - 3000);
+    expect(await damageIn(cut)).toMatchObject([{ kind: 'lost tail', session: 'c', seq: 2 }]);
+    rmSync(`${cut}.anchor`);
+    expect(await damageIn(cut)).toMatchObject([{ kind: 'lost tail', session: 'c', seq: 2 }, { kind: 'anchor' }]);
+    const store = await openSqlite(cut);
+    expect((await faultOf(store.journal.claim('c'))).code).toBe('STORE_DAMAGED');
+    const { damage } = await store.maintenance.record();
+    await store.maintenance.accept(
+      damage.filter(({ session }) => session === 'c').map(({ id }) => id),
+      { by: 'ada' },
+    );
+    const { fence, next } = await store.journal.claim('c');
+    await add(store, 'c', fence, next, 'anew');
+    await store.close();
+    expect(await damageIn(cut)).toMatchObject([{ kind: 'anchor' }]);
+    const again = await openSqlite(cut);
+    expect(await values(again, 'c')).toEqual(['c0', 'c1', 'anew']);
+    await again.close();
+  },
+);
+
+verifies('sqlite.record', 'damage that a read comes upon is recorded and refused from then on', async () => {
+  const file = await filled('a', 'b');
+  change(file, CHANGED);
+  const store = await openSqlite(file, { check: 'heads' });
+  expect(store.report.damage).toEqual([]);
+  expect((await faultOf(values(store, 'a'))).code).toBe('STORE_DAMAGED');
+  expect((await faultOf(store.journal.claim('a'))).code).toBe('STORE_DAMAGED');
+  await store.close();
+  expect(await damageIn(file)).toMatchObject([{ kind: 'damaged', session: 'a', seq: 2 }]);
+});
+
+verifies('sqlite.record', 'damage that leaves nothing to go on with stays refused when it is accepted', async () => {
+  const file = await filled('a', 'b');
+  change(file, CHANGED);
+  const store = await openSqlite(file);
+  const [incident] = (await store.maintenance.record()).damage;
+  const ids = [incident?.id ?? 0];
+  expect(await store.maintenance.accept(ids, { by: 'ada' })).toMatchObject([{ closed: { as: 'abandoned' } }]);
+  expect((await faultOf(store.journal.claim('a'))).code).toBe('STORE_DAMAGED');
+  expect((await verified(store)).damage).toEqual([]);
+  await store.close();
+  for (const check of ['heads', 'full'] as const) {
+    const again = await openSqlite(file, { check });
+    expect(again.report.damage).toEqual([]);
+    expect((await faultOf(values(again, 'a'))).code).toBe('STORE_DAMAGED');
+    await again.close();
+  }
+  change(file, `UPDATE records SET body = replace(body, 'a9', 'a2') WHERE body LIKE '%"a9"%'`);
+  const repaired = await openSqlite(file);
+  expect((await faultOf(values(repaired, 'a'))).code).toBe('STORE_DAMAGED');
+  expect(await repaired.maintenance.accept(ids, { by: 'ada' })).toMatchObject([{ closed: { as: 'continued' } }]);
+  expect(await values(repaired, 'a')).toHaveLength(5);
+  await repaired.close();
+});
+
+verifies(
+  'sqlite.retention',
+  'a removed session leaves a record of who removed it, and its damage is closed',
+  async () => {
+    const file = await filled('a', 'b');
+    change(file, CHANGED);
+    const store = await openSqlite(file, { now: () => 1_700_000_000_000 });
+    const removal = { session: 'a', entries: 0, by: 'ada', reason: 'broken', at: 1_700_000_000_000 };
+    for (let n = 0; n < 2; n++) {
+      expect(await store.maintenance.remove('a', { by: 'ada', reason: 'broken' })).toMatchObject({
+        ...removal,
+        entries: 5,
+      });
+    }
+    expect(await store.maintenance.remove('nobody', { by: 'ada' })).toBeUndefined();
+    await store.journal.remove('b');
+    const record = await store.maintenance.record();
+    expect(record.damage).toEqual([]);
+    expect(record.closed).toMatchObject([{ session: 'a', closed: { as: 'removed', by: 'ada' } }]);
+    expect(record.removals).toMatchObject([{ session: 'b', entries: 5, by: '' }, { session: 'a' }]);
+    expect((await store.journal.claim('a')).next).toBe(0);
+    await store.close();
+    expect(await damageIn(file)).toEqual([]);
+  },
+);
+
+verifies(
+  'sqlite.verify',
+  'a store that is checked by its heads only is verified as a whole, in steps, by any process',
+  async () => {
+    const file = await filled('a', 'b', 'c', 'd');
+    const text = JSON.stringify('long'.repeat(3000));
+    const store = await openSqlite(file);
+    const { fence } = await store.journal.claim('b');
+    await store.blobs.put('b', digest(text), text);
+    const entry = { seq: 5, at: 1, key: 't/5', type: 'step.taken', blob: digest(text) };
+    await store.journal.append({ session: 'b', fence, first: 5, entries: [entry] });
+    await store.close();
+    change(
+      file,
+      `${CHANGED}; UPDATE blobs SET body = replace(body, 'long', 'lone');
+    DELETE FROM sessions WHERE name = 'c'; DELETE FROM records WHERE id % 67108864 = 3 AND body LIKE '%"d3"%'`,
+    );
+    rmSync(`${file}.anchor`);
+    const owner = await openSqlite(file, { check: 'heads' });
+    const client = await openSqlite(file);
+    expect(client.owner.here).toBe(false);
+    const found = (await verified(client)).damage.map(({ kind, session, seq }) => [kind, session, seq]);
+    expect(found).toEqual([
+      ['damaged', 'a', 2],
+      ['damaged', 'b', 5],
+      ['damaged', 'd', 3],
+      ['orphan', undefined, undefined],
+    ]);
+    const { damage } = await client.maintenance.record();
+    expect(damage.map(({ kind, session }) => [kind, session])).toEqual([
+      ['anchor', undefined],
+      ...found.map(([kind, session]) => [kind, session]),
+    ]);
+    expect((await verified(owner)).damage).toHaveLength(4);
+    expect((await owner.maintenance.record()).damage).toHaveLength(5);
+    await client.close();
+    await owner.close();
+    expect(await damageIn(file)).toHaveLength(5);
+  },
+);
+
+verifies('sqlite.verify', 'sessions that are written while a store is verified are not taken for damaged', async () => {
+  const file = await filled('a', 'b');
+  const store = await openSqlite(file);
+  const { fence } = await store.journal.claim('a');
+  await Promise.all(Array.from({ length: 500 }, (_, n) => add(store, 'a', fence, 5 + n)));
+  let [next, entries] = [505, 0];
+  // From the position inside of a session on, again and again, with appends between.
+  let cursor: VerifyCursor | undefined = { phase: 'sessions', sid: 1, at: { bad: [], next: 0, prev: '' } };
+  for (let n = 0; cursor !== undefined && n < 1000; n++) {
+    const step: VerifyStep = await store.maintenance.verify(cursor);
+    expect(step.damage).toEqual([]);
+    entries += step.entries;
+    cursor = step.cursor;
+    await add(store, 'a', fence, next++);
+  }
+  expect(entries).toBeGreaterThanOrEqual(510);
+  await store.close();
+});
+
+verifies('sqlite.verify', 'a broken structure is found at every opening until the file is whole again', async () => {
+  const file = await filled('a');
+  const hook = new Meddling(openDriver);
+  const store = await openSqlite(file, { check: 'heads', driver: hook.open });
+  hook.raw?.exec(`PRAGMA writable_schema = ON; INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql)
+    VALUES ('table', 'ghost', 'ghost', 2, 'CREATE TABLE ghost (x)'); PRAGMA writable_schema = RESET`);
+  expect((await verified(store)).damage).toMatchObject([{ kind: 'file' }]);
+  expect((await faultOf(store.journal.claim('a'))).message).toContain('can only be read');
+  await store.close();
+  for (let n = 0; n < 2; n++) {
+    const again = await openSqlite(file, { check: 'heads' });
+    expect(again.report).toMatchObject({ checked: 'full', damage: [{ kind: 'file' }] });
+    await again.close();
+  }
+});
+
+verifies('sqlite.schema', 'a store of the version before has a record after it was opened', async () => {
+  const file = freshFile();
+  const raw = openDriver(file);
+  migrate(raw, file, 1, migrations.slice(0, 2));
+  raw.close();
+  const store = await openSqlite(file);
+  expect(await store.maintenance.record()).toEqual({ damage: [], closed: [], removals: [] });
+  await store.close();
+});

@@ -1,0 +1,50 @@
+/**
+ * The streams that verbs write to. Node ignores a short write to a file: on a disk that is almost full a document would be cut
+ * off without an error. Files are therefore written here, byte for byte.
+ */
+import { fstatSync, writeSync } from 'node:fs';
+import { Writable } from 'node:stream';
+
+/** A terminal, a pipe or a file. */
+export type Output = Writable & {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+};
+
+/** The stream to write to instead of `process.stdout` or `process.stderr`. */
+export function outputOf(stream: Output & { readonly fd: number }): Output {
+  return stream.isTTY !== true && isFile(stream.fd) ? new FileOutput(stream.fd) : stream;
+}
+
+/** True for a file or a device such as /dev/full; false for a pipe or a socket, which Node writes completely. */
+function isFile(fd: number): boolean {
+  try {
+    const stats = fstatSync(fd);
+    return stats.isFile() || stats.isCharacterDevice();
+  } catch {
+    return false;
+  }
+}
+
+class FileOutput extends Writable {
+  private readonly fd: number;
+
+  constructor(fd: number) {
+    super({ emitClose: false });
+    this.fd = fd;
+  }
+
+  override _write(bytes: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    try {
+      for (let at = 0; at < bytes.length; ) {
+        const written = writeSync(this.fd, bytes, at);
+        if (written === 0) throw Object.assign(new Error('ENOSPC: nothing was written'), { code: 'ENOSPC' });
+        at += written;
+      }
+      done();
+    } catch (error) {
+      done(error as Error);
+    }
+  }
+}

@@ -152,6 +152,8 @@ export const requirements = {
   'looops.export.tools': 'rondo/tools has LoopsTool, LoopsToolSet, ApprovalRequiredError and loopsTool().',
   'looops.export.streaming': 'rondo/streaming has the stream handlers and their shapes: pure types.',
   'looops.export.protocol': 'rondo/protocol has everything.',
+  'looops.export.subpaths':
+    'rondo/protocol/events, /tools and /streaming resolve to the modules of rondo/events, /tools and /streaming.',
   'looops.event.types': 'EVENT_TYPES names the twelve kinds in order, and narrowing by type is exhaustive.',
   'looops.envelope': 'An envelope is generic over its time and ISO 8601 text by default.',
   'looops.event.user-message': 'A prompt of the user is a user-message with its text.',

@@ -160,6 +160,7 @@ export const requirements = {
   'looops.event.assistant-message': 'What the model says is an assistant-message with its text.',
   'looops.event.tool-call':
     'A tool that the model wants is a tool-call with id, name, args and how its approval stands.',
+  'looops.event.read-only': 'Each call of a tool reports whether the tool is read-only, true or false.',
   'looops.event.tool-result': 'What a tool gave back is a tool-result with its value and what it streamed.',
   'looops.event.tool-error': 'A tool that threw or was rejected is a tool-error that says which of the two.',
   'looops.event.reasoning': 'A block of thinking is a reasoning event with its text and how long it took.',

@@ -119,7 +119,10 @@ export interface LoopsToolDefinition<INPUT, OUTPUT> {
   /** Safe as the id of a loop. */
   readonly name: string;
   readonly description?: string;
-  /** It changes nothing; false unless told. */
+  /**
+   * Whether it changes nothing; each call of it reports this to front ends.
+   * @default true if `safety` is `pure`, else false
+   */
   readonly readOnly?: boolean;
   readonly inputSchema: GivenSchema<INPUT>;
   /** Under the policy `ask`: a text asks a person with it, null lets the call run, and anything else asks plainly. */
@@ -226,7 +229,7 @@ function governed<INPUT, OUTPUT>(
   policy: ApprovalPolicy,
   mode: string | undefined,
 ): LoopsTool<INPUT, OUTPUT> {
-  const { name, readOnly = false, safety } = definition;
+  const { name, safety, readOnly = safety === 'pure' } = definition;
   const makeTool = (ctx: ToolContext): TurnTool<INPUT, OUTPUT> =>
     turnTool(definition, policy, { ...ctx, ...(mode !== undefined && { mode }) });
   return Object.freeze({

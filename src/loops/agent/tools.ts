@@ -31,9 +31,9 @@ export function shownTool({ id, name, description = name, inputSchema }: LoopDef
   return { type: 'function', name: id, description, inputSchema: { type: 'object', ...schema } };
 }
 
-/** Whether a loop says that it changes nothing. */
+/** Whether a loop declares that it changes nothing: `metadata.readOnly`, by default whether its safety is `pure`. */
 export function isReadOnly({ metadata, tool }: LoopDef): boolean {
-  return metadata?.readOnly === true || tool?.safety === 'pure';
+  return typeof metadata?.readOnly === 'boolean' ? metadata.readOnly : tool?.safety === 'pure';
 }
 
 /** A reply with what is known of the tools that it calls. */

@@ -90,6 +90,7 @@ export const requirements = {
   'lsem.7.mapping':
     'The input of a step is made of the outer input and of earlier results; a path that finds nothing is an error.',
   'lsem.7.binding': 'The result of a step is readable by later steps under its name, and by no earlier one.',
+  'lsem.7.binding.result': 'A binding is the whole LoopResult of its step, the same on every replay.',
   'lsem.7.output': "A composite's output is its last step's, or what its outputMapping makes.",
   'lsem.9.conformance': 'The five points of conformance hold, judged by the suite.',
   'lsem.suite': 'The conformance suite judges any runtime, and reports every check.',

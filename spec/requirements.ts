@@ -96,6 +96,9 @@ export const requirements = {
   'lsem.suite': 'The conformance suite judges any runtime, and reports every check.',
   'lsem.mutants': 'Each check of the suite is failed by a runtime that is wrong in just that.',
   'definition.keys': 'An unknown key of a definition is refused: a renamed one must never switch a guard off.',
+  'definition.near-miss':
+    'A near miss of policy is refused; one of any other member at the top is accepted with a warning.',
+  'definition.ids': 'An id that LSR takes is taken, but for those that would be mistaken for something else.',
   'definition.place': 'A bad definition is reported with file, path and reason.',
   'definition.load': 'JSON, TOML and code of a directory load together, and a bad file keeps no other from loading.',
   'definition.code': 'A loop in code is the same thing as a definition, with types inferred from its schemas.',
@@ -187,6 +190,8 @@ export const requirements = {
   'looops.handler.onToolOutputDelta': 'A tool puts something out.',
   'looops.handler.onToolApprovalRequired': 'A tool waits for an approval.',
   'agent.rounds': 'An agent asks its model and runs the tools it chose, until it is done.',
+  'agent.names':
+    'A tool whose id no provider takes as a name has another name for the model only; two tools of one name are refused.',
   'agent.once': 'Every message of a conversation is stored once, and what is stored grows with what is new.',
   'agent.parallel': 'Tools of one reply run side by side, and their results stand in the order of the calls.',
   'agent.refused': 'An unknown tool, bad arguments and a tool that throws become results that the model sees.',

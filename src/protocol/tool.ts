@@ -181,7 +181,9 @@ export class ApprovalRequiredError extends Error {
 
 const POLICIES: readonly unknown[] = ['always_allow', 'ask', 'blocked'] satisfies ApprovalPolicy[];
 const SAFETIES: readonly unknown[] = ['pure', 'idempotent', 'keyed', 'once'] satisfies Safety[];
-const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9])?$/;
+/** What may be the id of a loop, as `loops/definition/identity.ts` says it; nothing is imported here. */
+const NAME =
+  /^(?! )(?!(?:.*\/)?\.{0,2}(?:\/|$))(?!(?:.*\.)?\*$)(?!__proto__$)(?!.*@\d+\.\d+\.\d+(?:[-+].*)?$)(?: |[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]){1,256}(?<! )$/u;
 
 type Definition = LoopsToolDefinition<unknown, unknown>;
 
@@ -190,8 +192,9 @@ const isFunction = (value: unknown): boolean => typeof value === 'function';
 const MEMBERS: { readonly [member in keyof Definition]-?: readonly [must: string, fits: (value: unknown) => boolean] } =
   {
     name: [
-      'must be 1 to 128 letters, digits, "_", "." or "-", with a letter or digit first and last',
-      (value) => typeof value === 'string' && NAME.test(value),
+      'must be an id of 1 to 256 visible characters, such as "write_file"',
+      (value) =>
+        typeof value === 'string' && value.length <= 512 && NAME.test(value) && value.normalize('NFC') === value,
     ],
     inputSchema: [
       'must speak Standard Schema (zod, valibot, …) or come from jsonSchema() of the AI SDK',

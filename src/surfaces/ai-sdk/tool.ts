@@ -126,7 +126,7 @@ async function turnOf(bound: Bound, input: unknown, { toolCallId, abortSignal }:
   const turn: ToolTurn = {
     loop,
     input,
-    key: `tool:${id}:${toolCallId}`,
+    key: `tool:${encodeURIComponent(id)}:${toolCallId}`,
     ...(version !== undefined && { version }),
     ...(sessionId !== undefined && { sessionId }),
     ...(principal !== undefined && { principal }),

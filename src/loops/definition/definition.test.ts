@@ -164,37 +164,48 @@ verifies('definition.near-miss', 'a near miss of any other member is accepted wi
   }
 });
 
-verifies('definition.near-miss', 'a near miss of a required member that is missing is refused, and told as the cause', () => {
-  for (const [key, meant] of [
-    ['inputschema', 'inputSchema'],
-    ['versoin', 'version'],
-    ['kynd', 'kind'],
-    ['prompts', 'prompt'],
-  ] as const) {
-    const { [meant]: value, ...rest } = prompt;
-    const { flaws } = refusal({ ...rest, [key]: value }).data as { flaws: { path: string; reason: string }[] };
-    expect(flaws, key).toContainEqual({ path: `/${key}`, reason: `is not a known key; did you mean "${meant}"?` });
-    expect(flaws.map(({ path }) => path), key).toContain(`/${meant}`);
-  }
-});
+verifies(
+  'definition.near-miss',
+  'a near miss of a required member that is missing is refused, and told as the cause',
+  () => {
+    for (const [key, meant] of [
+      ['inputschema', 'inputSchema'],
+      ['versoin', 'version'],
+      ['kynd', 'kind'],
+      ['prompts', 'prompt'],
+    ] as const) {
+      const { [meant]: value, ...rest } = prompt;
+      const { flaws } = refusal({ ...rest, [key]: value }).data as { flaws: { path: string; reason: string }[] };
+      expect(flaws, key).toContainEqual({ path: `/${key}`, reason: `is not a known key; did you mean "${meant}"?` });
+      expect(
+        flaws.map(({ path }) => path),
+        key,
+      ).toContain(`/${meant}`);
+    }
+  },
+);
 
-verifies('definition.near-miss', 'near misses of the guards of tools, agents and policies are refused where they stand', () => {
-  const agent = { backend: { id: 'mock' }, tools: [] };
-  const inAgent = (change: object): object => ({ ...composite, composite: { agent: { ...agent, ...change } } });
-  const guards: readonly [document: object, path: string][] = [
-    [inAgent({ approval: {} }), '/composite/agent/approval'],
-    [inAgent({ Approvals: {} }), '/composite/agent/Approvals'],
-    [inAgent({ stops: {} }), '/composite/agent/stops'],
-    [inAgent({ maxRound: 1 }), '/composite/agent/maxRound'],
-    [inAgent({ toolTimeout: 1 }), '/composite/agent/toolTimeout'],
-    [inAgent({ stop: { deadline: 1 } }), '/composite/agent/stop/deadline'],
-    [{ ...tool, tool: { ...tool.tool, safty: 'once' } }, '/tool/safty'],
-    [{ ...tool, policy: { approvals: 'ask' } }, '/policy/approvals'],
-    [{ ...tool, policy: { timeout: 5 } }, '/policy/timeout'],
-    [{ ...prompt, policy: { filter: {} } }, '/policy/filter'],
-  ];
-  for (const [document, path] of guards) expect(refusal(document).data, path).toMatchObject({ path });
-});
+verifies(
+  'definition.near-miss',
+  'near misses of the guards of tools, agents and policies are refused where they stand',
+  () => {
+    const agent = { backend: { id: 'mock' }, tools: [] };
+    const inAgent = (change: object): object => ({ ...composite, composite: { agent: { ...agent, ...change } } });
+    const guards: readonly [document: object, path: string][] = [
+      [inAgent({ approval: {} }), '/composite/agent/approval'],
+      [inAgent({ Approvals: {} }), '/composite/agent/Approvals'],
+      [inAgent({ stops: {} }), '/composite/agent/stops'],
+      [inAgent({ maxRound: 1 }), '/composite/agent/maxRound'],
+      [inAgent({ toolTimeout: 1 }), '/composite/agent/toolTimeout'],
+      [inAgent({ stop: { deadline: 1 } }), '/composite/agent/stop/deadline'],
+      [{ ...tool, tool: { ...tool.tool, safty: 'once' } }, '/tool/safty'],
+      [{ ...tool, policy: { approvals: 'ask' } }, '/policy/approvals'],
+      [{ ...tool, policy: { timeout: 5 } }, '/policy/timeout'],
+      [{ ...prompt, policy: { filter: {} } }, '/policy/filter'],
+    ];
+    for (const [document, path] of guards) expect(refusal(document).data, path).toMatchObject({ path });
+  },
+);
 
 verifies('definition.near-miss', 'a guard that stands at the top, where it guards nothing, is warned of', () => {
   const guards: readonly [key: string, place: string][] = [

@@ -1,4 +1,4 @@
-import { array, assert, constantFrom, property, string } from 'fast-check';
+import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { toolNameOf } from './tool-name.js';
@@ -6,9 +6,11 @@ import { toolNameOf } from './tool-name.js';
 const FITS = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Texts of few characters, most of which the encoding itself uses, so that two of them are often nearly the same name. */
-const near = array(constantFrom('_', '__', '/', '.', '2F', '_2F_', '5F', 'a', '-', ' ', 'é', '😀'), {
-  maxLength: 8,
-}).map((parts) => parts.join(''));
+const near = fc
+  .array(fc.constantFrom('_', '__', '/', '.', '2F', '_2F_', '5F', 'a', '-', ' ', 'é', '😀'), {
+    maxLength: 8,
+  })
+  .map((parts) => parts.join(''));
 
 verifies('agent.names', 'the name of an id is the same in every version', () => {
   const names: readonly [id: string, name: string][] = [
@@ -33,9 +35,9 @@ verifies('agent.names', 'the name of an id is the same in every version', () => 
 });
 
 verifies('agent.names', 'every name is one that providers take, and an id that is one is its own name', () => {
-  for (const text of [near, string({ maxLength: 300 }), string({ unit: 'binary', maxLength: 300 })]) {
-    assert(
-      property(text, (id) => {
+  for (const text of [near, fc.string({ maxLength: 300 }), fc.string({ unit: 'binary', maxLength: 300 })]) {
+    fc.assert(
+      fc.property(text, (id) => {
         const name = toolNameOf(id);
         expect(name).toMatch(FITS);
         expect(toolNameOf(id)).toBe(name);
@@ -47,8 +49,8 @@ verifies('agent.names', 'every name is one that providers take, and an id that i
 });
 
 verifies('agent.names', 'two ids that are not names themselves never have one name', () => {
-  assert(
-    property(array(near, { minLength: 2, maxLength: 40 }), (ids) => {
+  fc.assert(
+    fc.property(fc.array(near, { minLength: 2, maxLength: 40 }), (ids) => {
       const others = [...new Set(ids)].filter((id) => !FITS.test(id));
       expect(new Set(others.map(toolNameOf)).size).toBe(others.length);
     }),

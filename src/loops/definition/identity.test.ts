@@ -1,4 +1,4 @@
-import { array, assert, constantFrom, property, string } from 'fast-check';
+import fc from 'fast-check';
 import { expect } from 'vitest';
 import { z } from 'zod';
 import { hostOf, tool } from '../../../spec/turns/stage.js';
@@ -99,12 +99,14 @@ verifies('definition.ids', 'loopsTool takes the names that are ids, and no other
   };
   expect(taken.filter((id) => !isToolName(id))).toEqual([]);
   expect(refused.filter(isToolName)).toEqual([]);
-  const parts = array(constantFrom('/', '.', '@', '*', ' ', '1.0.0', '_', 'a', '__proto__', '\u0301', 'e', '\u200b'), {
-    maxLength: 6,
-  }).map((list) => list.join(''));
-  for (const text of [parts, string({ unit: 'binary', maxLength: 300 })]) {
-    assert(
-      property(text, (name) => isToolName(name) === isLoopId(name)),
+  const parts = fc
+    .array(fc.constantFrom('/', '.', '@', '*', ' ', '1.0.0', '_', 'a', '__proto__', '\u0301', 'e', '\u200b'), {
+      maxLength: 6,
+    })
+    .map((list) => list.join(''));
+  for (const text of [parts, fc.string({ unit: 'binary', maxLength: 300 })]) {
+    fc.assert(
+      fc.property(text, (name) => isToolName(name) === isLoopId(name)),
       { numRuns: 500 },
     );
   }

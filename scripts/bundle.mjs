@@ -9,14 +9,21 @@ const root = new URL('..', import.meta.url);
 const { exports, bin } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
 
 const shipped = [...Object.values(exports).map((target) => target.default), ...Object.values(bin)];
-const names = shipped.map((file) => file.replace(/^\.\/lib\//, '').replace(/\.js$/, ''));
+const names = [...new Set(shipped.map((file) => file.replace(/^\.\/lib\//, '').replace(/\.js$/, '')))];
 /** What front ends import stands alone: a second file would cost more than all that is in it. */
 const alone = ['protocol/events', 'protocol/streaming'];
+/**
+ * Packages are not bundled, nor is what `rondo/protocol` re-exports of a file that stands alone: both paths give one object.
+ * @param {string} id
+ * @param {string | undefined} importer
+ */
+const external = (id, importer) =>
+  /^[^./]/.test(id) || (id === './events.js' && importer?.endsWith('/dist/protocol/index.js') === true);
 
 rmSync(new URL('lib', root), { recursive: true, force: true });
 for (const entries of [names.filter((name) => !alone.includes(name)), ...alone.map((name) => [name])]) {
   const input = Object.fromEntries(entries.map((name) => [name, `dist/${name}.js`]));
-  const bundle = await rolldown({ input, cwd: new URL('.', root).pathname, platform: 'node', external: /^[^./]/ });
+  const bundle = await rolldown({ input, cwd: new URL('.', root).pathname, platform: 'node', external });
   await bundle.write({
     dir: 'lib',
     format: 'esm',

@@ -96,11 +96,15 @@ export const requirements = {
   'lsem.7.mapping':
     'The input of a step is made of the outer input and of earlier results; a path that finds nothing is an error.',
   'lsem.7.binding': 'The result of a step is readable by later steps under its name, and by no earlier one.',
+  'lsem.7.binding.result': 'A binding is the whole LoopResult of its step, the same on every replay.',
   'lsem.7.output': "A composite's output is its last step's, or what its outputMapping makes.",
   'lsem.9.conformance': 'The five points of conformance hold, judged by the suite.',
   'lsem.suite': 'The conformance suite judges any runtime, and reports every check.',
   'lsem.mutants': 'Each check of the suite is failed by a runtime that is wrong in just that.',
   'definition.keys': 'An unknown key of a definition is refused: a renamed one must never switch a guard off.',
+  'definition.near-miss':
+    'A near miss of policy is refused; one of any other member at the top is accepted with a warning.',
+  'definition.ids': 'An id that LSR takes is taken, but for those that would be mistaken for something else.',
   'definition.place': 'A bad definition is reported with file, path and reason.',
   'definition.load': 'JSON, TOML and code of a directory load together, and a bad file keeps no other from loading.',
   'definition.code': 'A loop in code is the same thing as a definition, with types inferred from its schemas.',
@@ -165,12 +169,15 @@ export const requirements = {
   'looops.export.tools': 'rondo/tools has LoopsTool, LoopsToolSet, ApprovalRequiredError and loopsTool().',
   'looops.export.streaming': 'rondo/streaming has the stream handlers and their shapes: pure types.',
   'looops.export.protocol': 'rondo/protocol has everything.',
+  'looops.export.subpaths':
+    'rondo/protocol/events, /tools and /streaming resolve to the modules of rondo/events, /tools and /streaming.',
   'looops.event.types': 'EVENT_TYPES names the twelve kinds in order, and narrowing by type is exhaustive.',
   'looops.envelope': 'An envelope is generic over its time and ISO 8601 text by default.',
   'looops.event.user-message': 'A prompt of the user is a user-message with its text.',
   'looops.event.assistant-message': 'What the model says is an assistant-message with its text.',
   'looops.event.tool-call':
     'A tool that the model wants is a tool-call with id, name, args and how its approval stands.',
+  'looops.event.read-only': 'Each call of a tool reports whether the tool is read-only, true or false.',
   'looops.event.tool-result': 'What a tool gave back is a tool-result with its value and what it streamed.',
   'looops.event.tool-error': 'A tool that threw or was rejected is a tool-error that says which of the two.',
   'looops.event.reasoning': 'A block of thinking is a reasoning event with its text and how long it took.',
@@ -196,6 +203,8 @@ export const requirements = {
   'looops.handler.onToolOutputDelta': 'A tool puts something out.',
   'looops.handler.onToolApprovalRequired': 'A tool waits for an approval.',
   'agent.rounds': 'An agent asks its model and runs the tools it chose, until it is done.',
+  'agent.names':
+    'A tool whose id no provider takes as a name has another name for the model only; two tools of one name are refused.',
   'agent.once': 'Every message of a conversation is stored once, and what is stored grows with what is new.',
   'agent.parallel': 'Tools of one reply run side by side, and their results stand in the order of the calls.',
   'agent.refused': 'An unknown tool, bad arguments and a tool that throws become results that the model sees.',

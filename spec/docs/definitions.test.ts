@@ -58,7 +58,7 @@ verifies('example.runs', 'the guides show no definitions, so nobody notices that
 for (const { page, line, value } of loops) {
   verifies('definition.place', `the definition in ${page}, line ${line}, is one that is refused`, () => {
     expect(registry().add(value, origin).definition.id).toBe(value.id);
-    const misspelt = { ...value, kynd: value.kind };
+    const misspelt = { ...value, polcy: {} };
     expect(() => registry().add(misspelt, { ...origin, file: page })).toThrow(`${page} is not a definition`);
   });
 }

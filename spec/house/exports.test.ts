@@ -32,6 +32,9 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
   './ai-sdk': ['UiChunks', 'chatHandler', 'chatSession', 'nodeListener', 'toAISDKTool', 'toolKinds', 'uiMessages'],
   './events': ['EVENT_TYPES'],
   './protocol': ['ApprovalRequiredError', 'EVENT_TYPES', 'loopsTool'],
+  './protocol/events': ['EVENT_TYPES'],
+  './protocol/streaming': [],
+  './protocol/tools': ['ApprovalRequiredError', 'loopsTool'],
   './sqlite': ['openDriver', 'openSqlite'],
   './streaming': [],
   './testing': [

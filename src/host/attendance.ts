@@ -14,6 +14,7 @@ import type { ModelMessage } from '../protocol/model.js';
 import type { TraceEvent } from '../protocol/trace.js';
 import { Answers } from '../views/answers.js';
 import { Approvals } from '../views/approvals.js';
+import { CallResults, type CallTimes } from '../views/call-results.js';
 import { Conversation } from '../views/conversation.js';
 import { History } from '../views/history.js';
 import { Mailbox } from '../views/mailbox.js';
@@ -57,6 +58,7 @@ export class Attendance implements Occasion {
   private readonly tracing: Tracing | undefined;
   private readonly answers = new Answers();
   private own: Governed | undefined;
+  private results: CallResults | undefined;
   /** Those who follow the turn from another process. */
   private listeners: Set<(entry: Entry) => void> | undefined;
   /** Whether other turns of the session are heard of too. */
@@ -107,6 +109,11 @@ export class Attendance implements Occasion {
   /** What was said before this turn began: a turn that is resumed must not learn what came later. */
   history(): readonly ModelMessage[] {
     return historyBefore(this.turnId, this.entries);
+  }
+
+  result(callId: string, parent: string): CallTimes | undefined {
+    this.results ??= new CallResults(this.entries);
+    return this.results.of(callId, parent);
   }
 
   waiting(): { readonly steer: number; readonly queue: number } {

@@ -4,6 +4,7 @@ import type { Scope } from '../kernel/scope.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { BackendRef } from '../protocol/loop.js';
 import type { ModelMessage } from '../protocol/model.js';
+import type { CallTimes } from '../views/call-results.js';
 import { Alert, Watches } from './agent/watch.js';
 import type { Watchdog } from './agent/watchdog.js';
 import type { Implementation } from './implementation.js';
@@ -15,6 +16,8 @@ export interface Occasion {
   answered(ref: NamedModel, by: 'turn' | 'session'): number;
   /** What earlier turns of the session said. */
   history(): readonly ModelMessage[];
+  /** When a step of `parent` that ended well ran, and its trace. */
+  result(callId: string, parent: string): CallTimes | undefined;
   /** Messages that came while it runs and that nobody has taken. */
   waiting(): { readonly steer: number; readonly queue: number };
   /** Hears what is seen and not kept; undefined when nobody does. */
@@ -30,6 +33,7 @@ export interface Occasion {
 const ALONE: Occasion = {
   answered: () => 0,
   history: () => [],
+  result: () => undefined,
   waiting: () => ({ steer: 0, queue: 0 }),
   live: undefined,
   get watches() {

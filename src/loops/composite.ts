@@ -7,6 +7,8 @@ import type { Loop } from '../kernel/call.js';
 import type { Scope } from '../kernel/scope.js';
 import type { Json } from '../protocol/json.js';
 import type { StepsSpec } from '../protocol/loop.js';
+import type { CallTimes } from '../views/call-results.js';
+import { benchOf, turnOf } from './bench.js';
 import { lifespans } from './lifespan.js';
 import { compileMapping, type Known, type Maker } from './mapping.js';
 
@@ -18,17 +20,20 @@ export interface LinkedStep {
   /** Whether a later mapping reads its result, and whose results nobody reads once it has ended. */
   readonly kept: boolean;
   readonly ends: readonly number[];
+  /** Whether a later mapping may read when it ran, or its trace. */
+  readonly timed: boolean;
   loop: Loop | undefined;
 }
 
 export function compileSteps(id: string, spec: StepsSpec): LinkedStep[] {
-  const { ends, kept } = lifespans(id, spec);
+  const { ends, kept, timed } = lifespans(id, spec);
   return spec.steps.map(({ loopId, inputMapping, outputBinding }, index) => ({
     loopId,
     make: compileMapping(inputMapping, `${id}: step ${index}: inputMapping`),
     binding: outputBinding,
     kept: kept[index] === true,
     ends: ends[index] ?? [],
+    timed: timed[index] === true,
     loop: undefined,
   }));
 }
@@ -72,9 +77,18 @@ function forget(known: Known, results: Json[], steps: readonly LinkedStep[], ind
   if (binding !== undefined) known[binding] = null;
 }
 
-/** What later steps may read of a step: its result. */
-function resultOf(scope: Scope, { loopId, loop }: LinkedStep, index: number, output: Json): Json {
-  return { callId: `${scope.key}/${index}`, loopId, loopVersion: loop?.version ?? '', status: 'ok', output };
+/** What later steps may read of a step: its LoopResult. What the entries tell is folded only if a mapping may read it. */
+function resultOf(scope: Scope, { loopId, loop, timed }: LinkedStep, index: number, output: Json): Json {
+  const callId = `${scope.key}/${index}`;
+  const result = { callId, loopId, loopVersion: loop?.version ?? '', status: 'ok', output };
+  return timed ? { ...result, ...(timesOf(scope, callId) as unknown as { readonly [name: string]: Json }) } : result;
+}
+
+function timesOf(scope: Scope, callId: string): CallTimes {
+  const times = benchOf(scope).occasion(turnOf(scope)).result(callId, scope.key);
+  if (times !== undefined) return times;
+  const message = `When ${callId} ran is known only to a host: run this composite through one.`;
+  throw new LoopError('EXECUTION_FAILED', message, { callId });
 }
 
 /** Told before the first step runs: what would be done until then would be for nothing. */

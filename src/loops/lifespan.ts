@@ -1,26 +1,41 @@
 /**
- * How long a composite has to keep the results of its steps: until the last mapping that may read them. A composite of
- * ten thousand steps that each read the one before holds one result at a time, not ten thousand.
+ * How long a composite has to keep the results of its steps, until the last mapping that may read them, and how much of
+ * each. A composite of ten thousand steps that each read the one before holds one result at a time, not ten thousand.
  */
 import type { StepsSpec } from '../protocol/loop.js';
 import { type Read, readsOf } from './mapping.js';
 
-/** For each step, the steps whose results nobody reads once it has ended; a result that nobody reads is never kept. */
-export function lifespans(
-  id: string,
-  { steps, outputMapping }: StepsSpec,
-): {
+interface Lifespans {
+  /** For each step, the steps whose results no mapping reads once it has ended. */
   readonly ends: readonly (readonly number[])[];
+  /** Whether any mapping may read a result at all. */
   readonly kept: readonly boolean[];
-} {
+  /** Whether any mapping may read more of a result than the call itself returns. */
+  readonly timed: readonly boolean[];
+}
+
+/** The members of a result that are folded from the journal, at a cost. */
+const FOLDED: ReadonlySet<unknown> = new Set(['startedAt', 'endedAt', 'durationMs', 'trace']);
+
+export function lifespans(id: string, { steps, outputMapping }: StepsSpec): Lifespans {
   const bound = new Map(steps.flatMap(({ outputBinding }, index) => (outputBinding ? [[outputBinding, index]] : [])));
   const last = steps.map(() => -1);
+  const timed = steps.map(() => false);
   const use = (read: Read | undefined, at: number): void => {
-    const index = read === undefined ? undefined : read[0] === 'steps' ? read[1] : bound.get(String(read[0]));
+    const [first, second, third] = read ?? [];
+    const byIndex = first === 'steps';
+    const index = byIndex ? second : bound.get(String(first));
+    // A path that ends at the result, or goes on with any of its members, reads all of it.
+    const member = byIndex ? third : second;
+    const folded = read === undefined || member === undefined || FOLDED.has(member);
     if (typeof index === 'number' && index >= 0) {
       // A step that has not run yet has nothing to keep, wherever its place is.
       if (index < at) last[index] = at;
-    } else if (read === undefined || read[0] === 'steps') last.fill(at, 0, at);
+      if (index < at && folded) timed[index] = true;
+    } else if (read === undefined || byIndex) {
+      last.fill(at, 0, at);
+      if (folded) timed.fill(true, 0, at);
+    }
   };
   for (const [at, { inputMapping }] of steps.entries()) {
     for (const read of readsOf(inputMapping, `${id}: step ${at}: inputMapping`)) use(read, at);
@@ -30,5 +45,5 @@ export function lifespans(
   }
   const ends = steps.map((): number[] => []);
   for (const [index, at] of last.entries()) ends[at]?.push(index);
-  return { ends, kept: last.map((at) => at !== -1) };
+  return { ends, kept: last.map((at) => at !== -1), timed };
 }

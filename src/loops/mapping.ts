@@ -45,18 +45,18 @@ function several(members: readonly string[], finds: readonly Found[]): Maker {
   };
 }
 
-/** The first two names and indexes of every path of a mapping; undefined for a path that may look anywhere. */
+/** The first three segments of every path of a mapping, undefined for any; undefined for a path that may look anywhere. */
 export function readsOf(mapping: CompositeStep['inputMapping'], where: string): readonly (Read | undefined)[] {
   const texts = typeof mapping === 'string' ? [mapping] : Object.values(mapping);
   return texts
     .filter((text) => !text.startsWith(LITERAL))
     .map((text) => {
-      const { place } = pathOf(text, where);
-      return place === undefined || place.length === 0 ? undefined : [place[0], place[1]];
+      const { beginning } = pathOf(text, where);
+      return beginning === undefined || beginning[0] === undefined ? undefined : beginning;
     });
 }
 
-export type Read = readonly [first: string | number | undefined, second: string | number | undefined];
+export type Read = readonly (string | number | undefined)[];
 
 function pathOf(text: string, where: string): Path {
   return compilePath(text.startsWith(OPTIONAL) ? text.slice(OPTIONAL.length) : text, where);

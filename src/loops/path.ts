@@ -5,7 +5,7 @@
 import { LoopError } from '../journal/errors.js';
 import type { Json } from '../protocol/json.js';
 import { parser } from './path/parser.js';
-import { compileQuery, follow, placeOf, type Query } from './path/query.js';
+import { beginningOf, compileQuery, follow, placeOf, type Query } from './path/query.js';
 import { Search } from './path/search.js';
 import { Recent } from './recent.js';
 
@@ -16,6 +16,8 @@ export interface Path {
   readonly singular: boolean;
   /** Those names and indexes; undefined for a path that may look anywhere. */
   readonly place: readonly (string | number)[] | undefined;
+  /** Where it begins, up to three segments, each a name, an index or undefined for any; undefined if it may look anywhere. */
+  readonly beginning: readonly (string | number | undefined)[] | undefined;
   /** All values that it finds, in order. */
   find(root: Json): readonly Json[];
   /** The value that it finds, if it finds exactly one. */
@@ -51,7 +53,7 @@ function parse(text: string): Path {
   environment ??= new (parser().JSONPathEnvironment)();
   const parsed = environment.compile(text);
   const place = placeOf(parsed);
-  return place === undefined ? plural(text, compileQuery(parsed)) : new Place(text, place);
+  return place === undefined ? plural(text, compileQuery(parsed), beginningOf(parsed)) : new Place(text, place);
 }
 
 function plainPlaceOf(text: string): (string | number)[] {
@@ -69,6 +71,10 @@ class Place implements Path {
     this.place = place;
   }
 
+  get beginning(): readonly (string | number)[] {
+    return this.place;
+  }
+
   find(root: Json): readonly Json[] {
     const value = follow(root, this.place);
     return value === undefined ? [] : [value];
@@ -79,7 +85,7 @@ class Place implements Path {
   }
 }
 
-function plural(text: string, query: Query): Path {
+function plural(text: string, query: Query, beginning: Path['beginning']): Path {
   const find = (root: Json): readonly Json[] => {
     try {
       return query(root, new Search(root));
@@ -92,7 +98,7 @@ function plural(text: string, query: Query): Path {
     const found = find(root);
     return found.length === 1 ? found[0] : undefined;
   };
-  return { text, singular: false, place: undefined, find, one };
+  return { text, singular: false, place: undefined, beginning, find, one };
 }
 
 /** The parser tells the place after what is wrong; a stop at its end would be a second one. */

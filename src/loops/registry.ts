@@ -9,7 +9,7 @@ import type { Json } from '../protocol/json.js';
 import type { CompositeSpec, CompositeStep, LoopDef } from '../protocol/loop.js';
 import { compileSteps } from './composite.js';
 import { type DefinedLoop, isDefinedLoop } from './defined.js';
-import { parseDefinition } from './definition/definition.js';
+import { parseDefinition, type Warning, warningsOf } from './definition/definition.js';
 import { type Implementation, splitImplementation } from './implementation.js';
 import type { Origin } from './origin.js';
 import { compileSchema, type Validator } from './schema.js';
@@ -25,6 +25,8 @@ export interface Registered {
   readonly output: Validator;
   /** The loop itself, when it was written in code. */
   readonly code: DefinedLoop | undefined;
+  /** What is odd about the document, if it was one. */
+  readonly warnings: readonly Warning[];
 }
 
 /** A step that calls a loop which is not there. */
@@ -115,7 +117,8 @@ export class Registry {
     if (tool !== undefined) this.assertRunnable(definition, origin, where);
     assertPolicy(definition, where);
     const text = canonical(definition as unknown as Json);
-    return { definition, digest: digest(text), origin, input, output, code: undefined };
+    const warnings = warningsOf(definition);
+    return { definition, digest: digest(text), origin, input, output, code: undefined, warnings };
   }
 
   private assertRunnable({ id, tool }: LoopDef, origin: Origin, where: string): void {
@@ -166,7 +169,7 @@ function registeredCode(code: DefinedLoop, origin: Origin): Registered {
   const { definition, ends, source } = code;
   assertPolicy(definition, `"${definition.id}"`);
   const text = canonical({ definition: definition as unknown as Json, source });
-  return { definition, digest: digest(text), origin, ...ends, code };
+  return { definition, digest: digest(text), origin, ...ends, code, warnings: [] };
 }
 
 function settled(known: Registered, again: Registered): Registered {

@@ -111,7 +111,7 @@ function definitionOf({ name, description, readOnly, policy, safety }: Tool, inp
     kind: 'tool',
     tool: { implementation: 'code:tool', ...(safety !== undefined && { safety }) },
     ...(policy !== 'always_allow' && { policy: { approval: policy } }),
-    ...(readOnly && { metadata: { readOnly } }),
+    ...((readOnly || safety === 'pure') && { metadata: { readOnly } }),
   };
   return parseDefinition(document, `loopsTool("${name}")`);
 }

@@ -41,6 +41,7 @@ export interface ToolCallContent {
   readonly toolCallId: string;
   readonly toolName: string;
   readonly args: Json;
+  /** Whether the tool declares that it changes nothing: true or false for each call that a model makes. */
   readonly readOnly?: boolean;
   readonly approvalStatus?: ApprovalStatus;
   /** What a person is asked: plain text of bounded length. */

@@ -119,7 +119,10 @@ export interface LoopsToolDefinition<INPUT, OUTPUT> {
   /** Safe as the id of a loop. */
   readonly name: string;
   readonly description?: string;
-  /** It changes nothing; false unless told. */
+  /**
+   * Whether it changes nothing; each call of it reports this to front ends.
+   * @default true if `safety` is `pure`, else false
+   */
   readonly readOnly?: boolean;
   readonly inputSchema: GivenSchema<INPUT>;
   /** Under the policy `ask`: a text asks a person with it, null lets the call run, and anything else asks plainly. */
@@ -178,7 +181,9 @@ export class ApprovalRequiredError extends Error {
 
 const POLICIES: readonly unknown[] = ['always_allow', 'ask', 'blocked'] satisfies ApprovalPolicy[];
 const SAFETIES: readonly unknown[] = ['pure', 'idempotent', 'keyed', 'once'] satisfies Safety[];
-const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9])?$/;
+/** What may be the id of a loop, as `loops/definition/identity.ts` says it; nothing is imported here. */
+const NAME =
+  /^(?! )(?!(?:.*\/)?\.{0,2}(?:\/|$))(?!(?:.*\.)?\*$)(?!__proto__$)(?!.*@\d+\.\d+\.\d+(?:[-+].*)?$)(?: |[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]){1,256}(?<! )$/u;
 
 type Definition = LoopsToolDefinition<unknown, unknown>;
 
@@ -187,8 +192,9 @@ const isFunction = (value: unknown): boolean => typeof value === 'function';
 const MEMBERS: { readonly [member in keyof Definition]-?: readonly [must: string, fits: (value: unknown) => boolean] } =
   {
     name: [
-      'must be 1 to 128 letters, digits, "_", "." or "-", with a letter or digit first and last',
-      (value) => typeof value === 'string' && NAME.test(value),
+      'must be an id of 1 to 256 visible characters, such as "write_file"',
+      (value) =>
+        typeof value === 'string' && value.length <= 512 && NAME.test(value) && value.normalize('NFC') === value,
     ],
     inputSchema: [
       'must speak Standard Schema (zod, valibot, …) or come from jsonSchema() of the AI SDK',
@@ -226,7 +232,7 @@ function governed<INPUT, OUTPUT>(
   policy: ApprovalPolicy,
   mode: string | undefined,
 ): LoopsTool<INPUT, OUTPUT> {
-  const { name, readOnly = false, safety } = definition;
+  const { name, safety, readOnly = safety === 'pure' } = definition;
   const makeTool = (ctx: ToolContext): TurnTool<INPUT, OUTPUT> =>
     turnTool(definition, policy, { ...ctx, ...(mode !== undefined && { mode }) });
   return Object.freeze({

@@ -20,10 +20,15 @@ export type { Damage, Incident, Maintenance, StoreRecord, VerifyCursor } from '.
 
 export type ProjectSettings = Settings<Config>;
 
+/** Something that is odd about a file; `mistake` if it looks like one. */
+export type FileWarning = BadFile & { readonly mistake: boolean };
+
 /** The definitions of a project, as far as they are any good. */
 export interface Definitions {
   readonly registry: Registry;
   readonly bad: readonly BadFile[];
+  /** What is odd about files that were loaded. */
+  readonly warnings: readonly FileWarning[];
   /** What each file gave, in the order of the names. */
   readonly found: readonly { readonly file: string; readonly registered: Registered }[];
 }
@@ -87,7 +92,7 @@ function trueOf(path: string): string | undefined {
 /** No definitions at all, for verbs that only look at what was recorded. */
 export async function noDefinitions(): Promise<Definitions> {
   const { Registry } = await import('../loops/registry.js');
-  return { registry: new Registry(), bad: [], found: [] };
+  return { registry: new Registry(), bad: [], warnings: [], found: [] };
 }
 
 /** The definitions of the project's directory, or of files and the directories they are in. */
@@ -106,8 +111,8 @@ export async function loadLoops(settings: Settings, files: readonly string[] = [
   ]);
   const all = onePerFile(loads.flatMap(({ found }) => found));
   const registry = new Registry(await tools(settings, schemesOf(all)));
-  const { found, bad } = await register(registry, all);
-  return { registry, found, bad: distinct([...loads.flatMap((load) => load.bad), ...bad]) };
+  const { found, bad, warnings } = await register(registry, all);
+  return { registry, found, bad: distinct([...loads.flatMap((load) => load.bad), ...bad]), warnings };
 }
 
 /** A file that was named and is also in its directory counts once; a module may hold several loops. */
@@ -120,19 +125,22 @@ function distinct(bad: readonly BadFile[]): readonly BadFile[] {
   return [...new Map(bad.map((item) => [JSON.stringify(item), item])).values()];
 }
 
-async function register(registry: Registry, all: readonly Found[]): Promise<Pick<Definitions, 'found' | 'bad'>> {
+async function register(registry: Registry, all: readonly Found[]): Promise<Omit<Definitions, 'registry'>> {
   const found: Definitions['found'][number][] = [];
   const bad: BadFile[] = [];
+  const warnings: FileWarning[] = [];
   for (const item of all) {
     try {
       const definition = 'definition' in item ? item.definition : item.code;
-      found.push({ file: item.file, registered: registry.add(definition, item.origin) });
+      const registered = registry.add(definition, item.origin);
+      found.push({ file: item.file, registered });
+      if (registered.warnings.length > 0) warnings.push(...(await warned(item, registered)));
     } catch (thrown) {
       if (!(thrown instanceof LoopError)) throw thrown;
       bad.push(...(await placed(item, thrown)));
     }
   }
-  return { found, bad };
+  return { found, bad, warnings };
 }
 
 /** What the registry refused, with the line of the file that it is about. */
@@ -142,11 +150,26 @@ async function placed(item: Found, error: LoopError): Promise<readonly BadFile[]
   // A schema's path begins with where its definition stands, for people.
   const pointer = /: (\/(?:input|output)Schema.*)$/s.exec(path)?.[1] ?? path;
   if (!('definition' in item)) return [{ file, reason: `${item.name}: ${error.message}` }];
+  return located(file, [{ path: pointer, reason }]);
+}
+
+/** What is odd about a definition, with the lines of its file if it is a document. */
+async function warned(item: Found, { warnings }: Registered): Promise<readonly FileWarning[]> {
+  const flaws = warnings.map(({ path, reason }) => ({ path, reason }));
+  const places = 'definition' in item ? await located(item.file, flaws) : [];
+  return warnings.map((warning, index) => ({ file: item.file, ...places[index], ...warning }));
+}
+
+/** Parts of a document, with the lines that they are in. */
+async function located(
+  file: string,
+  flaws: readonly { readonly path: string; readonly reason: string }[],
+): Promise<readonly BadFile[]> {
   const { judgeText } = await import('../adapters/files/document.js');
   const judged = judgeText(file, await readFile(file, 'utf8').catch(() => ''), () => {
-    throw new LoopError(error.code, error.message, { flaws: [{ path: pointer, reason }] });
+    throw new LoopError('DEFINITION_INVALID', '', { flaws: flaws.map((flaw) => ({ ...flaw })) });
   });
-  return 'bad' in judged ? judged.bad : [{ file, reason }];
+  return 'bad' in judged ? judged.bad : flaws.map((flaw) => ({ file, ...flaw }));
 }
 
 /** How each kind of tool is loaded. Some take long, so a registry gets only those that its definitions name. */

@@ -159,7 +159,7 @@ verifies(
     const envelopes = await told({ agent: 'helper', rounds: [{ calls: [...calls, none, fine] }] });
     expect(of(envelopes, 'tool-call').map(({ content }) => content.args)).toEqual([...hostile, {}, { city: 'Bern' }]);
     expect(of(envelopes, 'tool-call').at(-1)?.content).toEqual({
-      ...{ toolCallId: 'fine', toolName: 'weather', args: { city: 'Bern' } },
+      ...{ toolCallId: 'fine', toolName: 'weather', args: { city: 'Bern' }, readOnly: false },
     });
     expect(JSON.stringify(envelopes)).toContain('Bern');
   },
@@ -416,7 +416,7 @@ verifies('approval.depth', 'a call that waits for an answer looks as if it ran, 
   const all = emitted(await played.stored());
   const calls = all.map(({ envelope }) => envelope).filter(({ type }) => type === 'tool-call');
   expect(new Set(calls.map(({ id }) => id)).size).toBe(1);
-  const plain = { toolCallId: 'c', toolName: 'weather', args: { city: 'Bern' } };
+  const plain = { toolCallId: 'c', toolName: 'weather', args: { city: 'Bern' }, readOnly: false };
   const asked = { approvalDescription: 'Run weather?', approvalId: approvalId('t/2/0/0/0') };
   expect(calls.map(({ content }) => content)).toEqual([
     plain,
@@ -441,7 +441,7 @@ verifies('approval.depth', 'a person approves a flow and never sees the one acti
     const leaf = `${agent}/2/0/0/1/0`;
     const calls = of(envelopes, 'tool-call').map(({ generationId, content }) => [generationId, content]);
     expect(calls.slice(1)).toEqual([
-      [agent, { toolCallId: 'f', toolName: 'flow', args: { a: 1 } }],
+      [agent, { toolCallId: 'f', toolName: 'flow', args: { a: 1 }, readOnly: false }],
       [
         agent,
         {

@@ -6,10 +6,12 @@ import { snapshot } from '../journal/value.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { ModelMessage, PromptToolResult, ProviderJson } from '../protocol/model.js';
+import { toolNameOf } from './tool-name.js';
 
 /** A call of a tool as a reply holds it: the input is JSON as text, and may not parse. */
 export interface AskedCall {
   readonly id: string;
+  /** The id of the loop, whatever the model calls it; of a tool that does not exist, what the model said. */
   readonly name: string;
   readonly input: string;
   /** The tool says that it changes nothing. */
@@ -36,7 +38,7 @@ export function assistantMessage(
 ): ModelMessage {
   const content: Extract<ModelMessage, { role: 'assistant' }>['content'] = text === '' ? [] : [{ type: 'text', text }];
   toolCalls.forEach(({ id, name }, index) => {
-    content.push({ type: 'tool-call', toolCallId: id, toolName: name, input: given[index] });
+    content.push({ type: 'tool-call', toolCallId: id, toolName: toolNameOf(name), input: given[index] });
   });
   return { role: 'assistant', content };
 }
@@ -47,7 +49,7 @@ export function toolMessage(results: PromptToolResult[]): ModelMessage {
 
 /** What the model is told of a call of a tool. */
 export function toolResult({ id, name }: AskedCall, end: ToolEnd): PromptToolResult {
-  return { type: 'tool-result', toolCallId: id, toolName: name, output: outputOf(end) };
+  return { type: 'tool-result', toolCallId: id, toolName: toolNameOf(name), output: outputOf(end) };
 }
 
 /** Arguments as the model wrote them: as a value if they are one that could be journaled, else the very text. */

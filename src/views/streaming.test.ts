@@ -172,7 +172,8 @@ verifies('looops.handler.onToolCall', 'a call of a tool is told once for every c
   };
   const calls = await played(script, { gated: ['weather'] });
   const tool = { generationId: 't', toolCallId: 'c', toolName: 'weather' };
-  expect(calls.filter(([name]) => name === 'onToolCall')).toEqual([['onToolCall', { ...tool, args: { x: 1 } }]]);
+  const info = { ...tool, args: { x: 1 }, readOnly: false };
+  expect(calls.filter(([name]) => name === 'onToolCall')).toEqual([['onToolCall', info]]);
 });
 
 verifies('looops.handler.onToolCall', 'what a tool declares of itself does not reach its watchers', async () => {

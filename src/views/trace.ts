@@ -50,6 +50,8 @@ export function isVendorType(type: string): boolean {
 export class Tracing {
   private readonly root: string;
   private readonly emit: Emit;
+  /** The call that the root is a step of, when the root is not a turn. */
+  private readonly parent: string | undefined;
   private readonly parked = new Map<string, Open>();
   private effects:
     | Map<string, { readonly at: number; readonly kind: string | undefined; readonly call: Open }>
@@ -57,9 +59,10 @@ export class Tracing {
   /** The call that began last and is open, the end of a chain up to the root; only calls beside it need to be found by name. */
   private tip: Open | undefined;
 
-  constructor(root: string, emit: Emit) {
+  constructor(root: string, emit: Emit, parent?: string) {
     this.root = root;
     this.emit = emit;
+    this.parent = parent;
   }
 
   apply(entry: Entry): void {
@@ -91,7 +94,7 @@ export class Tracing {
     if (this.tip !== parent) this.park();
     this.tip = call;
     if (parent === undefined) {
-      this.emit({ callId: key, ts, type: 'call.started', payload: { loopId: name, loopVersion: version } });
+      this.emit({ callId: key, ts, type: 'call.started', payload: this.rootPayload(name, version) });
     } else {
       const frame = { childCallId: key, loopId: name, stepIndex: parent.begun++ };
       const payload = { loopId: name, loopVersion: version, parentCallId: parent.id };
@@ -106,6 +109,11 @@ export class Tracing {
       type: 'call.input.validated',
       payload: { durationMs: took },
     });
+  }
+
+  private rootPayload(loopId: string, loopVersion: string): TracePayloads['call.started'] {
+    const { parent } = this;
+    return parent === undefined ? { loopId, loopVersion } : { loopId, loopVersion, parentCallId: parent };
   }
 
   private ended({ key, type, at, took = 0, error }: Entry): void {

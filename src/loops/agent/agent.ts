@@ -20,14 +20,16 @@ import {
   userMessage,
 } from '../../views/messages.js';
 import { modelEffect, resolved } from '../ask/effect.js';
+import type { ModelDelta } from '../ask.js';
 import { type Bench, benchOf, type Occasion, turnOf } from '../bench.js';
+import { pointer } from '../definition/shape.js';
 import type { ConversationParts, ModelReply, ModelRequest } from '../model.js';
 import type { Origin } from '../origin.js';
 import type { Validator } from '../schema.js';
 import { answerOf, wantsJson } from './answer.js';
 import { Dialogue } from './dialogue.js';
 import { assertGoesOn, Spent } from './stop.js';
-import { type Hands, type LinkedTool, marked, runCalls } from './tools.js';
+import { type Hands, type LinkedTool, runCalls, ToolTable } from './tools.js';
 
 /** What an agent's body is made of. */
 export interface AgentParts {
@@ -53,13 +55,14 @@ export function agentBody(
   parts: AgentParts,
   tools: readonly LinkedTool[],
 ): (input: Json, scope: Scope) => Promise<Json> {
+  const table = new ToolTable(tools);
   return (input, scope) => {
     const missing = tools.find(({ loop }) => loop === undefined);
     if (missing !== undefined) throw notThere(parts.id, missing.name);
     const stray = Object.keys(parts.spec.approvals ?? {}).find((name) => name !== '*' && !parts.calls(name));
     if (stray !== undefined) throw guardsNothing(parts.id, stray);
     const bench = benchOf(scope);
-    return new Working(parts, tools, bench, bench.occasion(turnOf(scope)), scope).work(input);
+    return new Working(parts, table, bench, bench.occasion(turnOf(scope)), scope).work(input);
   };
 }
 
@@ -72,13 +75,13 @@ function notThere(agent: string, name: string): LoopError {
 /** A guard of a tool that there is not is a slip, and the tool that was meant has none. */
 function guardsNothing(agent: string, name: string): LoopError {
   const message = `The approvals of the agent "${agent}" name "${name}", which is no tool of it and of nothing below it.`;
-  return new LoopError('DEFINITION_INVALID', message, { path: `/composite/agent/approvals/${name}` });
+  return new LoopError('DEFINITION_INVALID', message, { path: pointer('/composite/agent/approvals', name) });
 }
 
 /** One call of an agent, at work. */
 class Working {
   private readonly parts: AgentParts;
-  private readonly tools: ReadonlyMap<string, LinkedTool>;
+  private readonly table: ToolTable;
   private readonly bench: Bench;
   private readonly occasion: Occasion;
   private readonly scope: Scope;
@@ -88,9 +91,9 @@ class Working {
   private deadline: number | undefined;
   private repaired = false;
 
-  constructor(parts: AgentParts, tools: readonly LinkedTool[], bench: Bench, occasion: Occasion, scope: Scope) {
+  constructor(parts: AgentParts, table: ToolTable, bench: Bench, occasion: Occasion, scope: Scope) {
     this.parts = parts;
-    this.tools = new Map(tools.map((tool) => [tool.name, tool]));
+    this.table = table;
     this.bench = bench;
     this.occasion = occasion;
     this.scope = scope;
@@ -100,7 +103,7 @@ class Working {
     this.shown = {
       system: spec.instructions,
       messages: this.dialogue.messages,
-      tools: tools.flatMap(({ shown }) => (shown === undefined ? [] : [shown])),
+      tools: table.tools.flatMap(({ shown }) => (shown === undefined ? [] : [shown])),
       schema: wantsJson(output) ? output.schema : undefined,
     };
   }
@@ -174,10 +177,16 @@ class Working {
       counts: 'session',
       model,
       conversation: this.shown,
-      known: (reply) => marked(reply, this.tools),
-      onDelta: live === undefined ? undefined : (delta) => live({ ...delta, generationId }),
+      known: (reply) => this.table.marked(reply),
+      onDelta: live === undefined ? undefined : (delta) => live({ ...this.withId(delta), generationId }),
     });
     return scope.effect(effect) as Promise<ModelReply>;
+  }
+
+  /** A piece of a tool's input, with the id of the loop in place of the name that the model uses. */
+  private withId(delta: ModelDelta): ModelDelta {
+    const { toolName } = delta;
+    return toolName === undefined ? delta : { ...delta, toolName: this.table.idOf(toolName) };
   }
 
   private request(): ModelRequest {
@@ -203,19 +212,19 @@ class Working {
 
   /** What the calls of a reply are run with. */
   private hands({ finish }: ModelReply): Hands {
-    const { tools, occasion } = this;
+    const { table, occasion } = this;
     const cut = finish === 'length' || finish === 'content-filter';
     const refusal = cut ? `The reply was cut short (${finish}), so none of its calls was run; ask again.` : undefined;
     const { toolTimeoutMs: limitMs = TOOL_TIMEOUT } = this.parts.spec;
-    return { agent: this.scope.key, tools, watches: occasion.watches, refusal, limitMs };
+    return { agent: this.scope.key, tools: table.byId, watches: occasion.watches, refusal, limitMs };
   }
 
   /** The tools have run; the answer of the agent that one of them handed over to, if it did. */
   private acted(calls: readonly AskedCall[], ends: readonly ToolEnd[]): { readonly value: Json } | undefined {
-    const { tools } = this;
+    const { byId } = this.table;
     this.dialogue.add(toolMessage(calls.map((call, index) => toolResult(call, ends[index] ?? { value: null }))));
     const taken = calls.findIndex(
-      ({ name }, index) => tools.get(name)?.handoff === true && 'value' in (ends[index] ?? {}),
+      ({ name }, index) => byId.get(name)?.handoff === true && 'value' in (ends[index] ?? {}),
     );
     const end = ends[taken];
     return end !== undefined && 'value' in end ? { value: end.value ?? null } : undefined;

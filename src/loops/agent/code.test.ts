@@ -68,6 +68,41 @@ instructions = "Add."
   expect(code.definition.composite?.agent).toEqual(document.composite?.agent);
 });
 
+verifies(
+  'looops.event.read-only',
+  'the tool-call of a tool says readOnly, true or false, as the tool does',
+  async () => {
+    const declared: readonly [declared: object, reported: boolean][] = [
+      [{ readOnly: false }, false],
+      [{ readOnly: true }, true],
+      [{}, false],
+      [{ safety: 'pure' }, true],
+      [{ safety: 'pure', readOnly: false }, false],
+      [{ safety: 'once', readOnly: true }, true],
+    ];
+    const inputSchema = z.object({});
+    const tools = declared.map(([more], nth) =>
+      loopsTool({ name: `t${nth}`, inputSchema, execute: () => nth, ...more }),
+    );
+    expect(tools.map(({ readOnly }) => readOnly)).toEqual(declared.map(([, reported]) => reported));
+    const documents = [{ readOnly: false }, { readOnly: true }].map((metadata, nth) =>
+      tool(`d${nth}`, 'builtin:echo', { metadata, tool: { implementation: 'builtin:echo', safety: 'pure' } }),
+    );
+    const calls = [...tools.map(({ name }) => name), 'd0', 'd1'].map((name) => [name, {}] as const);
+    const agent = defineAgent({ id: 'agent', model: 'told', tools: [...tools, 'd0', 'd1'] });
+    const host = hostOf([agent, ...documents], { backends: [told([{ text: '', calls }, { text: 'Done.' }])] });
+    const streamed: (boolean | undefined)[] = [];
+    const stream = { onToolCall: (info: { readonly readOnly?: boolean }) => void streamed.push(info.readOnly) };
+    const { sessionId } = await host.run({ loop: 'agent', input: { prompt: 'go' } }, { stream });
+    const inJournal = (await host.archive.events(sessionId)).flatMap(({ type, content }) =>
+      type === 'tool-call' ? [content.readOnly] : [],
+    );
+    const expected = [...declared.map(([, reported]) => reported), false, true];
+    expect(inJournal).toEqual(expected);
+    expect(streamed).toEqual(expected);
+  },
+);
+
 verifies('looops.tool.factory', 'a tool made for the AI SDK does not run here, unchecked or with no name', async () => {
   const parts = REPLIES.map((reply, nth) => partsOf(reply, nth));
   let asked = 0;

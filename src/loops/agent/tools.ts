@@ -10,11 +10,13 @@ import type { LoopDef } from '../../protocol/loop.js';
 import type { ModelTool } from '../../protocol/model.js';
 import { REFUSED } from '../../views/history.js';
 import { type AskedCall, readArguments, type ToolEnd } from '../../views/messages.js';
+import { toolNameOf } from '../../views/tool-name.js';
 import type { ModelReply } from '../model.js';
 import type { Watches } from './watch.js';
 
 /** A loop that the model may call. */
 export interface LinkedTool {
+  /** The id of the loop. */
   readonly name: string;
   /** Whether what it answers is the answer of the agent. */
   readonly handoff: boolean;
@@ -28,20 +30,47 @@ export interface LinkedTool {
 export function shownTool({ id, name, description = name, inputSchema }: LoopDef): ModelTool {
   const schema = typeof inputSchema === 'object' ? inputSchema : {};
   // Providers take nothing but objects.
-  return { type: 'function', name: id, description, inputSchema: { type: 'object', ...schema } };
+  return { type: 'function', name: toolNameOf(id), description, inputSchema: { type: 'object', ...schema } };
 }
 
-/** Whether a loop says that it changes nothing. */
+/** Whether a loop declares that it changes nothing: `metadata.readOnly`, by default whether its safety is `pure`. */
 export function isReadOnly({ metadata, tool }: LoopDef): boolean {
-  return metadata?.readOnly === true || tool?.safety === 'pure';
+  return typeof metadata?.readOnly === 'boolean' ? metadata.readOnly : tool?.safety === 'pure';
 }
 
-/** A reply with what is known of the tools that it calls. */
-export function marked(reply: ModelReply, tools: ReadonlyMap<string, LinkedTool>): ModelReply {
-  const { toolCalls } = reply;
-  if (toolCalls?.some(({ name }) => tools.get(name)?.readOnly) !== true) return reply;
-  const marks = toolCalls.map((call) => (tools.get(call.name)?.readOnly === true ? { ...call, readOnly: true } : call));
-  return { ...reply, toolCalls: marks };
+/** The tools of one agent, found by loop id and by what a model may call them. */
+export class ToolTable {
+  readonly tools: readonly LinkedTool[];
+  readonly byId: ReadonlyMap<string, LinkedTool>;
+  /**
+   * Both the name that a model is shown and the id itself, which a script uses. No name is the id of another tool: such an
+   * agent is not registered.
+   */
+  private readonly byName: ReadonlyMap<string, LinkedTool>;
+
+  constructor(tools: readonly LinkedTool[]) {
+    this.tools = tools;
+    this.byId = new Map(tools.map((tool) => [tool.name, tool]));
+    this.byName = new Map([...this.byId, ...tools.map((tool) => [toolNameOf(tool.name), tool] as const)]);
+  }
+
+  /** The id of the loop that a model calls by this name; the name itself if there is none. */
+  idOf(name: string): string {
+    return this.byName.get(name)?.name ?? name;
+  }
+
+  /** A reply with the ids of the tools that it calls in place of their names, and with what is known of them. */
+  marked(reply: ModelReply): ModelReply {
+    const { toolCalls } = reply;
+    if (toolCalls === undefined || toolCalls.every((call) => this.mark(call) === call)) return reply;
+    return { ...reply, toolCalls: toolCalls.map((call) => this.mark(call)) };
+  }
+
+  private mark(call: AskedCall): AskedCall {
+    const tool = this.byName.get(call.name);
+    if (tool === undefined || (tool.name === call.name && !tool.readOnly)) return call;
+    return tool.readOnly ? { ...call, name: tool.name, readOnly: true } : { ...call, name: tool.name };
+  }
 }
 
 /** What the calls of one reply are run with. */
@@ -98,7 +127,7 @@ async function refused(scope: Scope, { id, name }: AskedCall, code: string, mess
 }
 
 function unknown(name: string, tools: ReadonlyMap<string, LinkedTool>): string {
-  const known = [...tools.keys()].slice(0, 50).join(', ');
+  const known = [...tools.keys()].slice(0, 50).map(toolNameOf).join(', ');
   return `There is no tool ${JSON.stringify(name.slice(0, 100))}; ${known === '' ? 'there are none' : `there are ${known}`}.`;
 }
 

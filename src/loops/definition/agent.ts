@@ -1,4 +1,5 @@
 /** The shape of an agent. What it calls (its tools, its backend) is judged by whoever links it. */
+import { toolNameOf } from '../../views/tool-name.js';
 import { backend } from './bodies.js';
 import { loopId } from './identity.js';
 import {
@@ -55,8 +56,19 @@ export const agent: Check = (value, path, flaws) => {
   if (Array.isArray(tools) && Array.isArray(handoffs)) checkNames([...tools, ...handoffs], path, flaws);
 };
 
-/** The model knows a tool by its name alone. */
-function checkNames(names: readonly unknown[], path: string, flaws: Flaws): void {
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (typeof twice === 'string') flaws.add(pointer(path, 'tools'), `names ${quote(twice)} twice`);
+/** The model knows a tool by its name alone: two tools of one name would be one to it, and to the policies of both. */
+function checkNames(ids: readonly unknown[], path: string, flaws: Flaws): void {
+  const known = new Map<string, string>();
+  for (const id of ids) {
+    if (typeof id !== 'string') continue;
+    const name = toolNameOf(id);
+    const other = known.get(name);
+    known.set(name, id);
+    if (other === id) flaws.add(pointer(path, 'tools'), `names ${quote(id)} twice`);
+    else if (other !== undefined) flaws.add(pointer(path, 'tools'), sameName(other, id, name));
+  }
+}
+
+function sameName(id: string, other: string, name: string): string {
+  return `has ${quote(id)} and ${quote(other)}, which a model would both know as ${quote(name)}; rename one of them`;
 }

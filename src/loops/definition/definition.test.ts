@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { LoopError } from '../../journal/errors.js';
-import { parseDefinition, strangers } from './definition.js';
+import { parseDefinition, warningsOf } from './definition.js';
 
 const base = { id: 'greet', name: 'Greet', version: '1.0.0', inputSchema: true, outputSchema: { type: 'object' } };
 const prompt = { ...base, kind: 'prompt', prompt: { template: 'Hello {{name}}' } };
@@ -94,7 +94,10 @@ verifies('lsem.4.shape', 'what is exported is not what was imported', () => {
   const written = { $comment: 'c', 'x-team': [1], author: { a: 1 }, ...prompt, zone: null };
   const read = parseDefinition(written, 'here');
   expect(JSON.stringify(read)).toBe(JSON.stringify(written));
-  expect(strangers(read)).toEqual(['author', 'zone']);
+  expect(warningsOf(read).map(({ path, mistake }) => [path, mistake])).toEqual([
+    ['/author', false],
+    ['/zone', false],
+  ]);
 });
 
 verifies('lsem.4.shape', 'whoever keeps the document changes the loop behind our back', () => {
@@ -119,23 +122,105 @@ verifies('lsem.3.kind', 'a loop of two kinds runs as one of them by chance', () 
   }
 });
 
-verifies('definition.keys', 'a misspelt policy switches a guard off', () => {
-  const near = [
-    'polcy',
-    'Policy',
-    'plociy',
-    'policies',
-    'backed',
-    'meta_data',
-    'inputschema',
-    'ID',
-    'tools',
-    'Name',
-    'kinds',
-    'discription',
-    'versoin',
+/** What is said of one more member of a definition: that it is refused, warned of, or neither. */
+function verdictOn(key: string, definition: object = prompt): string {
+  try {
+    const [warning] = warningsOf(parseDefinition({ ...definition, [key]: {} }, 'here'));
+    return warning === undefined ? 'accepted' : `${warning.mistake ? 'mistake' : 'ignored'}: ${warning.reason}`;
+  } catch (error) {
+    return `refused: ${(error as LoopError).message}`;
+  }
+}
+
+verifies('definition.near-miss', 'a near miss of policy is refused: it would switch a guard off', () => {
+  const near = 'polcy Policy POLICY plociy policies polices policys policy_ _policy po-licy policy. pоlicy olicy poli';
+  for (const key of [...near.split(' '), 'policy ']) {
+    for (const definition of [prompt, tool, composite, { ...prompt, policy: {} }]) {
+      expect(verdictOn(key, definition), key).toMatch(/^refused: .*did you mean "policy"\?/);
+    }
+  }
+});
+
+verifies('definition.near-miss', 'a near miss of any other member is accepted with a warning that names it', () => {
+  const near: readonly [key: string, meant: string][] = [
+    ['tools', 'tool'],
+    ['prompts', 'prompt'],
+    ['promt', 'prompt'],
+    ['composites', 'composite'],
+    ['backed', 'backend'],
+    ['backends', 'backend'],
+    ['meta_data', 'metadata'],
+    ['inputschema', 'inputSchema'],
+    ['output_schema', 'outputSchema'],
+    ['ID', 'id'],
+    ['Name', 'name'],
+    ['kinds', 'kind'],
+    ['discription', 'description'],
+    ['versoin', 'version'],
   ];
-  for (const key of near) expect(refusal({ ...prompt, [key]: {} }).message, key).toContain('did you mean');
+  for (const [key, meant] of near) {
+    expect(verdictOn(key), key).toBe(`mistake: is not a known key and is ignored; did you mean "${meant}"?`);
+    expect(parseDefinition({ ...prompt, [key]: 1 }, 'here'), key).toHaveProperty(key, 1);
+  }
+});
+
+verifies(
+  'definition.near-miss',
+  'a near miss of a required member that is missing is refused, and told as the cause',
+  () => {
+    for (const [key, meant] of [
+      ['inputschema', 'inputSchema'],
+      ['versoin', 'version'],
+      ['kynd', 'kind'],
+      ['prompts', 'prompt'],
+    ] as const) {
+      const { [meant]: value, ...rest } = prompt;
+      const { flaws } = refusal({ ...rest, [key]: value }).data as { flaws: { path: string; reason: string }[] };
+      expect(flaws, key).toContainEqual({ path: `/${key}`, reason: `is not a known key; did you mean "${meant}"?` });
+      expect(
+        flaws.map(({ path }) => path),
+        key,
+      ).toContain(`/${meant}`);
+    }
+  },
+);
+
+verifies(
+  'definition.near-miss',
+  'near misses of the guards of tools, agents and policies are refused where they stand',
+  () => {
+    const agent = { backend: { id: 'mock' }, tools: [] };
+    const inAgent = (change: object): object => ({ ...composite, composite: { agent: { ...agent, ...change } } });
+    const guards: readonly [document: object, path: string][] = [
+      [inAgent({ approval: {} }), '/composite/agent/approval'],
+      [inAgent({ Approvals: {} }), '/composite/agent/Approvals'],
+      [inAgent({ stops: {} }), '/composite/agent/stops'],
+      [inAgent({ maxRound: 1 }), '/composite/agent/maxRound'],
+      [inAgent({ toolTimeout: 1 }), '/composite/agent/toolTimeout'],
+      [inAgent({ stop: { deadline: 1 } }), '/composite/agent/stop/deadline'],
+      [{ ...tool, tool: { ...tool.tool, safty: 'once' } }, '/tool/safty'],
+      [{ ...tool, policy: { approvals: 'ask' } }, '/policy/approvals'],
+      [{ ...tool, policy: { timeout: 5 } }, '/policy/timeout'],
+      [{ ...prompt, policy: { filter: {} } }, '/policy/filter'],
+    ];
+    for (const [document, path] of guards) expect(refusal(document).data, path).toMatchObject({ path });
+  },
+);
+
+verifies('definition.near-miss', 'a guard that stands at the top, where it guards nothing, is warned of', () => {
+  const guards: readonly [key: string, place: string][] = [
+    ['approval', 'policy'],
+    ['timeoutMs', 'policy'],
+    ['approvals', 'composite.agent'],
+    ['stop', 'composite.agent'],
+    ['safety', 'tool'],
+  ];
+  for (const [key, place] of guards) {
+    expect(verdictOn(key), key).toBe(`mistake: guards nothing here and is ignored; it belongs in "${place}"`);
+  }
+});
+
+verifies('definition.keys', 'a member of another program keeps a definition from being read', () => {
   const far = [
     'x',
     'ui',
@@ -153,7 +238,7 @@ verifies('definition.keys', 'a misspelt policy switches a guard off', () => {
     'schemaVersion',
     'ключ',
   ];
-  for (const key of far) expect(accepted({ ...prompt, [key]: {} }), key).toBe(true);
+  for (const key of far) expect(verdictOn(key), key).toMatch(/^(?:accepted|ignored: )/);
   expect(refusal({ ...prompt, policy: { retries: 3 } }).message).toContain('did you mean "retry"?');
 });
 
@@ -178,7 +263,7 @@ verifies('definition.place', 'of ten mistakes only the first is told', () => {
     ],
   });
   expect(error.message).toBe(
-    'here is not a definition that can be run: at /id: must be 1 to 128 letters, digits, "_", "." or "-", with a letter or digit first and last, not 3. (4 more in data.flaws)',
+    'here is not a definition that can be run: at /id: must be an id of 1 to 256 visible characters (Unicode normal form C) without a space at either end, an empty part, "." or ".." between slashes, "*" or ".*" at the end, or "@" and a version at the end, not 3. (4 more in data.flaws)',
   );
   const many = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`k${n}`, '$.no']));
   const flood = refusal({ ...composite, composite: { steps: [{ ...step, inputMapping: many }] } });

@@ -1,9 +1,8 @@
 /**
  * A definition as a document: whether it is a LoopDef, all of it. What it names (schemas, paths, tools, backends, other
  * loops) is judged by whoever compiles it. A renamed key must never switch a guard off, so inside the parts every
- * unknown key is refused, and at the top every key that looks like a known one.
+ * unknown key is refused, and at the top every key that looks like `policy`; other unknown keys are warned of.
  */
-import type { Json } from '../../protocol/json.js';
 import type { LoopDef, LoopKind } from '../../protocol/loop.js';
 import { backend, prompt, tool } from './bodies.js';
 import { composite } from './composite.js';
@@ -11,7 +10,19 @@ import { privateCopy } from './copy.js';
 import { loopId, version } from './identity.js';
 import { nearest } from './nearest.js';
 import { policy } from './policy.js';
-import { anyFields, anyText, type Check, type Fields, Flaws, isFields, must, oneOf, pointer, text } from './shape.js';
+import {
+  anyFields,
+  anyText,
+  type Check,
+  type Fields,
+  type Flaw,
+  Flaws,
+  isFields,
+  must,
+  oneOf,
+  pointer,
+  text,
+} from './shape.js';
 
 const MEMBERS = 1000;
 const kinds: readonly LoopKind[] = ['prompt', 'composite', 'tool'];
@@ -35,6 +46,16 @@ const known = [...checks.keys(), ...kinds];
 /** Members that are nobody's misspelling. */
 const neutral = (key: string): boolean => key === '$schema' || key === '$comment' || key.startsWith('x-');
 
+/** Members at the top that keep something from happening: without them a loop still runs. */
+const GUARDS: readonly string[] = ['policy'];
+
+/** Members of the parts that do the same, and where each belongs. */
+const INSIDE: ReadonlyMap<string, string> = new Map([
+  ...['approval', 'filters', 'rateLimit', 'retry', 'timeoutMs'].map((name) => [name, 'policy'] as const),
+  ...['approvals', 'maxRounds', 'stop', 'toolTimeoutMs'].map((name) => [name, 'composite.agent'] as const),
+  ['safety', 'tool'],
+]);
+
 const long = known.filter((name) => name.length > 4);
 const short = known.filter((name) => name.length === 4);
 
@@ -43,10 +64,19 @@ function misspelt(key: string): string | undefined {
   return nearest(key, ['id'], 0) ?? nearest(key, short, 1) ?? nearest(key, long, 2);
 }
 
-function checkMember(key: string, value: Json, flaws: Flaws): void {
-  checks.get(key)?.(value, pointer('', key), flaws);
-  const meant = known.includes(key) || neutral(key) ? undefined : misspelt(key);
-  if (meant !== undefined) flaws.add(pointer('', key), `is not a known key; did you mean "${meant}"?`);
+const isUnknown = (key: string): boolean => !known.includes(key) && !neutral(key);
+
+/** A misspelt policy would switch a guard off, and a misspelt member that is missing is the reason for its absence. */
+function checkMember(key: string, document: Fields, flaws: Flaws): void {
+  checks.get(key)?.(document[key] ?? null, pointer('', key), flaws);
+  if (!isUnknown(key)) return;
+  const meant = nearest(key, GUARDS) ?? misspelt(key);
+  if (meant === undefined || !(GUARDS.includes(meant) || isMissing(meant, document))) return;
+  flaws.add(pointer('', key), `is not a known key; did you mean "${meant}"?`);
+}
+
+function isMissing(name: string, document: Fields): boolean {
+  return (Object.hasOwn(required, name) || name === document.kind) && !Object.hasOwn(document, name);
 }
 
 function checkBody(document: Fields, flaws: Flaws): void {
@@ -64,9 +94,9 @@ function checkBody(document: Fields, flaws: Flaws): void {
 }
 
 function checkDocument(document: Fields, flaws: Flaws): void {
-  const members = Object.entries(document);
+  const members = Object.keys(document);
   if (members.length > MEMBERS) flaws.add('', `has ${members.length} members; ${MEMBERS} is the most`);
-  for (const [key, value] of members.slice(0, MEMBERS)) checkMember(key, value, flaws);
+  for (const key of members.slice(0, MEMBERS)) checkMember(key, document, flaws);
   for (const key of Object.keys(required)) {
     if (!Object.hasOwn(document, key)) flaws.add(pointer('', key), 'is required');
   }
@@ -86,7 +116,26 @@ export function parseDefinition(value: unknown, where: string): LoopDef {
   return document as unknown as LoopDef;
 }
 
-/** The members at the top that mean nothing to us: kept as they are, and worth a warning. */
-export function strangers(definition: LoopDef): string[] {
-  return Object.keys(definition).filter((key) => !known.includes(key) && !neutral(key));
+/** What is odd about a definition that can be run. */
+export interface Warning extends Flaw {
+  /** Whether it looks like a mistake, and not like a member that another program reads. */
+  readonly mistake: boolean;
+}
+
+/** The members at the top that mean nothing here: they are kept as they are, and ignored. */
+export function warningsOf(definition: LoopDef): Warning[] {
+  return Object.keys(definition).filter(isUnknown).map(warningOf);
+}
+
+function warningOf(key: string): Warning {
+  const path = pointer('', key);
+  const meant = misspelt(key);
+  const place = INSIDE.get(key);
+  if (meant !== undefined) {
+    return { path, reason: `is not a known key and is ignored; did you mean "${meant}"?`, mistake: true };
+  }
+  if (place !== undefined) {
+    return { path, reason: `guards nothing here and is ignored; it belongs in "${place}"`, mistake: true };
+  }
+  return { path, reason: 'is not a key that means anything here; it is kept and ignored', mistake: false };
 }

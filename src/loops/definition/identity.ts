@@ -1,11 +1,25 @@
 /** How a loop is named: its id and its version. */
 import { parseVersion } from '../semver.js';
-import { type Check, must, textLike } from './shape.js';
+import { type Check, must } from './shape.js';
 
-/** Safe as a file name, as one segment of a URL and as the name of a tool. */
-export const loopId: Check = textLike(
-  '1 to 128 letters, digits, "_", "." or "-", with a letter or digit first and last',
-  /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9])?$/,
+/**
+ * Any id that LSR, the reference runtime of LSEM, takes, but for those that would be mistaken for something else: for another
+ * id (characters that cannot be seen, "." and ".." between slashes), for an id with a version, for a pattern, or for a
+ * member that JavaScript gives a meaning. `protocol/tool.ts` has the same rule for names of tools.
+ */
+const ID =
+  /^(?! )(?!(?:.*\/)?\.{0,2}(?:\/|$))(?!(?:.*\.)?\*$)(?!__proto__$)(?!.*@\d+\.\d+\.\d+(?:[-+].*)?$)(?: |[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]){1,256}(?<! )$/u;
+
+const LONGEST = 512;
+
+export function isLoopId(value: unknown): boolean {
+  return typeof value === 'string' && value.length <= LONGEST && ID.test(value) && value.normalize('NFC') === value;
+}
+
+export const loopId: Check = must(
+  'an id of 1 to 256 visible characters (Unicode normal form C) without a space at either end, an empty part, "." or ".." ' +
+    'between slashes, "*" or ".*" at the end, or "@" and a version at the end',
+  isLoopId,
 );
 
 export const version: Check = must(

@@ -18,11 +18,11 @@ const inSteps = (...steps: object[]) => inComposite({ steps: steps.map((change) 
 type Mistake = readonly [document: unknown, path: string, says: string];
 
 const names: readonly Mistake[] = [
-  [onTop({ id: '' }), '/id', 'must be 1 to 128 letters'],
-  [onTop({ id: 'a b' }), '/id', 'not "a b"'],
-  [onTop({ id: '../etc' }), '/id', 'letter or digit first'],
-  [onTop({ id: '__proto__' }), '/id', 'letter or digit first'],
-  [onTop({ id: 'a'.repeat(129) }), '/id', '128'],
+  [onTop({ id: '' }), '/id', 'must be an id of 1 to 256 visible characters'],
+  [onTop({ id: ' a' }), '/id', 'not " a"'],
+  [onTop({ id: '../etc' }), '/id', '".." between slashes'],
+  [onTop({ id: '__proto__' }), '/id', 'must be an id'],
+  [onTop({ id: 'a'.repeat(257) }), '/id', '256'],
   [onTop({ id: 7 }), '/id', 'not 7'],
   [onTop({ name: ' ' }), '/name', 'must be text that is not empty, not " "'],
   [onTop({ name: null }), '/name', 'not null'],
@@ -90,7 +90,7 @@ const composites: readonly Mistake[] = [
   [inComposite({ agent: { ...agent, stop: { tokens: 1 } } }), '/composite/agent/stop/tokens', 'is not a known key'],
   [inComposite({ plan: [] }), '/composite/plan', 'is not known in this version'],
   [inComposite({ steps: [null] }), '/composite/steps/0', 'must be an object, not null'],
-  [inSteps({ loopId: 'a b' }), '/composite/steps/0/loopId', 'letters'],
+  [inSteps({ loopId: 'a\tb' }), '/composite/steps/0/loopId', 'visible characters'],
   [inSteps({ loopVersion: '^1.0.0' }), '/composite/steps/0/loopVersion', 'semantic version'],
   [
     inSteps({ inputMapping: 'input' }),

@@ -28,6 +28,26 @@ export function placeOf(query: JSONPathQuery): (string | number)[] | undefined {
   return place;
 }
 
+const BEGINNING = 3;
+
+/**
+ * The first three segments of any path, up to one that descends, with undefined in place of a segment that selects several
+ * members. Undefined for a path with a filter, which may start at the root again and read anything of the document.
+ */
+export function beginningOf({ segments }: JSONPathQuery): (string | number | undefined)[] | undefined {
+  const { FilterSelector, IndexSelector, NameSelector } = parser().jsonpath.selectors;
+  if (segments.some(({ selectors }) => selectors.some((selector) => selector instanceof FilterSelector)))
+    return undefined;
+  const descends = segments.findIndex(isDescendant);
+  return segments
+    .slice(0, descends === -1 ? BEGINNING : Math.min(descends, BEGINNING))
+    .map(({ selectors: [selector, ...more] }) => {
+      if (more.length > 0) return undefined;
+      if (selector instanceof NameSelector) return selector.name;
+      return selector instanceof IndexSelector ? selector.index : undefined;
+    });
+}
+
 /** Follows names and indexes to the value at their end. */
 export function follow(root: Json, place: readonly (string | number)[]): Json | undefined {
   let value: Json | undefined = root;

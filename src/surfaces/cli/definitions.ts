@@ -2,7 +2,9 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { LoopError } from '../../journal/errors.js';
+import { isLoopId } from '../../loops/definition/identity.js';
 import { nearest } from '../../loops/definition/nearest.js';
+import type { Registry } from '../../loops/registry.js';
 import { type BadFile, type Definitions, loadLoops, type ProjectSettings } from '../compose.js';
 import { UsageError } from '../settings.js';
 import { plain } from './paint.js';
@@ -14,18 +16,32 @@ export interface Wanted {
   readonly version: string | undefined;
 }
 
-/** The file that is meant, if what was given is the path of one and not the id of a loop. */
+/** How the name of a file ends that can hold a definition. */
+const DEFINITION = /\.(?:json|toml|mjs|js|ts)$/;
+
+/**
+ * The file that is meant, if what was given is the path of one and not the id of a loop: it ends like a definition and such
+ * a file exists, or it can be nothing but a path. An id may have slashes and points too.
+ */
 function fileOf(given: string, cwd: string): string | undefined {
-  if (!/[/\\]|\.(?:json|toml|mjs|js|ts)$/.test(given)) return undefined;
   const file = resolve(cwd, given);
+  if (DEFINITION.test(given) && existsSync(file)) return file;
+  if (isLoopId(given) || isLoopId(idAndVersion(given)[0])) return undefined;
+  if (!/[/\\]/.test(given)) return undefined;
   if (existsSync(file)) return file;
   throw new UsageError(`There is no file ${given}.`);
 }
 
-/** An id with the version that stands behind an @ or in `--version`. */
-function wantedOf(given: string, option: string | undefined): Wanted {
-  const at = given.indexOf('@');
-  const [id, version] = at === -1 ? [given, option] : [given.slice(0, at), given.slice(at + 1)];
+/** What stands before and behind the last @; a first character is part of the id. */
+function idAndVersion(given: string): readonly [id: string, version: string | undefined] {
+  const at = given.lastIndexOf('@');
+  return at > 0 ? [given.slice(0, at), given.slice(at + 1)] : [given, undefined];
+}
+
+/** An id with the version that stands behind an @ or in `--version`; an id that has an @ itself is told by the registry. */
+function wantedOf(given: string, option: string | undefined, registry: Registry): Wanted {
+  if (registry.find(given) !== undefined) return { id: given, version: option };
+  const [id, version = option] = idAndVersion(given);
   if (option !== undefined && version !== option) {
     throw new UsageError(`"${given}" and --version ${option} name two versions; give one.`);
   }
@@ -47,7 +63,10 @@ function loopOf(file: string, { found, bad }: Definitions, option: string | unde
       `${file} holds several loops: ${loops.map(({ id }) => id).join(', ')}. Name one, with --loops.`,
     );
   }
-  return wantedOf(`${loop.id}@${loop.version}`, option);
+  if (option !== undefined && option !== loop.version) {
+    throw new UsageError(`"${loop.id}@${loop.version}" and --version ${option} name two versions; give one.`);
+  }
+  return { id: loop.id, version: loop.version };
 }
 
 /** The loop that was asked for, and the definitions that it is to be found in. */
@@ -58,7 +77,11 @@ export async function findLoop(
 ): Promise<{ readonly wanted: Wanted; readonly definitions: Definitions }> {
   const file = fileOf(given, settings.cwd);
   const definitions = await loadLoops(settings, file === undefined ? [] : [file]);
-  const wanted = file === undefined ? wantedOf(given, version) : loopOf(file, definitions, version);
+  if (file === undefined && DEFINITION.test(given) && definitions.registry.find(given) === undefined) {
+    throw new UsageError(`There is no file ${given}, and no loop of that id.`);
+  }
+  const wanted =
+    file === undefined ? wantedOf(given, version, definitions.registry) : loopOf(file, definitions, version);
   return { wanted, definitions };
 }
 
@@ -86,6 +109,15 @@ export function warnBad(bad: readonly BadFile[], terminal: Terminal): void {
   terminal.say(`${files === 1 ? 'One file' : `${files} files`} could not be loaded (see: rondo check):`);
   for (const item of bad.slice(0, SHOWN)) terminal.say(`  ${describeBad(item)}`);
   if (bad.length > SHOWN) terminal.say(`  and ${bad.length - SHOWN} more`);
+}
+
+/** Tells of what looks like a mistake in files that were loaded: how much there is, and the first of it. */
+export function warnMistakes(warnings: Definitions['warnings'], terminal: Terminal): void {
+  const mistakes = warnings.filter(({ mistake }) => mistake);
+  if (mistakes.length === 0) return;
+  terminal.say(`${mistakes.length === 1 ? 'One key is' : `${mistakes.length} keys are`} ignored (see: rondo check):`);
+  for (const item of mistakes.slice(0, SHOWN)) terminal.say(`  warning: ${describeBad(item)}`);
+  if (mistakes.length > SHOWN) terminal.say(`  and ${mistakes.length - SHOWN} more`);
 }
 
 /** File, line and path of a flaw in one line. */

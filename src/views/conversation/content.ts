@@ -31,7 +31,7 @@ export function toolCallsOf(reply: Json | undefined): readonly ToolCallContent[]
     toolCallId: textOf(call, 'id'),
     toolName: textOf(call, 'name'),
     args: argumentsOf(textOf(call, 'input')),
-    ...(memberOf(call, 'readOnly') === true && { readOnly: true }),
+    readOnly: memberOf(call, 'readOnly') === true,
   }));
 }
 

@@ -6,7 +6,7 @@ import { type ProjectSettings, settingsOf } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { Talk, type TalkParts, wayBack } from '../chat/talk.js';
 import { Transcript } from '../chat/transcript.js';
-import { findLoop, notFound, warnBad } from '../definitions.js';
+import { findLoop, notFound, warnBad, warnMistakes } from '../definitions.js';
 import { openHost } from '../host.js';
 import { paint } from '../paint.js';
 import type { Terminal } from '../terminal.js';
@@ -25,6 +25,7 @@ export const chat: Act = async ({ args, options, asked, terminal, json }) => {
   const given = String(args[0]);
   const { wanted, definitions } = await findLoop(given, textOf(options.version), settings);
   warnBad(definitions.bad, terminal);
+  warnMistakes(definitions.warnings, terminal);
   const found = definitions.registry.find(wanted.id, wanted.version)?.definition;
   if (found === undefined) throw notFound(given, wanted, definitions);
   if (found.composite?.agent === undefined)

@@ -1,7 +1,6 @@
 /** `check`: validates definitions without running them, and names the turns in flight that a change would break. */
 import { resolve } from 'node:path';
 import type { InFlight } from '../../../host/host.js';
-import { strangers } from '../../../loops/definition/definition.js';
 import { type BadFile, type Definitions, loadLoops, type ProjectSettings, settingsOf } from '../../compose.js';
 import { describeBad } from '../definitions.js';
 import { openHost } from '../host.js';
@@ -46,20 +45,15 @@ export const check: Act = async ({ args, asked, terminal, json }) => {
   return ok ? exit.ok : exit.failed;
 };
 
-function filesOf({ found, bad }: Definitions, named: readonly string[]): readonly Checked[] {
+function filesOf({ found, bad, warnings: odd }: Definitions, named: readonly string[]): readonly Checked[] {
   const all = [...found, ...bad].map(({ file }) => file);
   const files = named.length > 0 ? named : [...new Set(all)].sort();
   return files.map((file) => {
     const errors = bad.filter((item) => item.file === file).map(({ file: _, ...rest }) => rest);
-    const loops = found.filter((item) => item.file === file);
-    const warnings = loops.flatMap(({ registered: { definition, code } }) =>
-      code !== undefined ? [] : strangers(definition).map((key) => ({ path: `/${key}`, reason: UNKNOWN })),
-    );
+    const warnings = odd.filter((item) => item.file === file).map(({ file: _, mistake: __, ...rest }) => rest);
     return { file, ok: errors.length === 0, errors, warnings };
   });
 }
-
-const UNKNOWN = 'is not a key that means anything here; it is kept and ignored';
 
 /** Steps that lead nowhere, of the loops that these files hold. */
 function danglingIn({ registry, found }: Definitions, files: ReadonlySet<string>): Findings['dangling'] {

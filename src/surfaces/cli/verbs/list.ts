@@ -1,12 +1,12 @@
 /** `list`: the loops of the project. */
 import { loadLoops, settingsOf } from '../../compose.js';
-import { warnBad } from '../definitions.js';
+import { warnBad, warnMistakes } from '../definitions.js';
 import { plain } from '../paint.js';
 import { type Act, exit } from '../verb.js';
 
 export const list: Act = async ({ asked, terminal, json }) => {
   const settings = await settingsOf(asked);
-  const { registry, bad } = await loadLoops(settings);
+  const { registry, bad, warnings } = await loadLoops(settings);
   const loops = registry.list().map(({ definition: { id, version, kind, name, description }, origin: { file } }) => ({
     id,
     version,
@@ -24,5 +24,6 @@ export const list: Act = async ({ asked, terminal, json }) => {
   }
   if (loops.length === 0) terminal.say(`There are no loops in ${plain(settings.loops)}.`);
   warnBad(bad, terminal);
+  warnMistakes(warnings, terminal);
   return exit.ok;
 };

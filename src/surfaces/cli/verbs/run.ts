@@ -3,7 +3,7 @@
 import type { TurnRequest } from '../../../host/host.js';
 import { type Definitions, settingsOf } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { findLoop, missing, type Wanted, warnBad } from '../definitions.js';
+import { findLoop, missing, type Wanted, warnBad, warnMistakes } from '../definitions.js';
 import { drive, printResult } from '../drive.js';
 import { openHost } from '../host.js';
 import { readInput } from '../input.js';
@@ -18,6 +18,7 @@ export const run: Act = async ({ args, options, asked, terminal, json }) => {
   const input = await readInput('--input', textOf(options.input) ?? '{}', terminal);
   const { wanted, definitions } = await findLoop(String(args[0]), textOf(options.version), settings);
   warnBad(definitions.bad, terminal);
+  warnMistakes(definitions.warnings, terminal);
   const here = definitions.registry.find(wanted.id, wanted.version) !== undefined;
   const { host, close } = await openHost(settings, { definitions, make: here }, terminal);
   try {

@@ -1,7 +1,7 @@
 /** `show`: one definition, with what it is known by and who calls it. */
 import { callsOf, type Registered, type Registry } from '../../../loops/registry.js';
 import { settingsOf } from '../../compose.js';
-import { findLoop, notFound, warnBad } from '../definitions.js';
+import { findLoop, notFound, warnBad, warnMistakes } from '../definitions.js';
 import { plain } from '../paint.js';
 import { type Act, exit, textOf } from '../verb.js';
 
@@ -18,6 +18,10 @@ export const show: Act = async ({ args, options, asked, terminal, json }) => {
   const shown = shownOf(found, registry);
   if (json) await terminal.json(shown);
   else await terminal.print(forPeople(shown));
+  warnMistakes(
+    definitions.warnings.filter(({ file }) => file === found.origin.file),
+    terminal,
+  );
   return exit.ok;
 };
 

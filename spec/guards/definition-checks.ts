@@ -1,0 +1,77 @@
+// What the guards of definitions prevent, as checks that hold on the library as it is and fail on it with the guard broken.
+
+import { strictEqual, throws } from 'node:assert';
+import type { Json } from '../../src/protocol/index.js';
+import type { ApprovalPolicy } from '../../src/protocol/loop.js';
+import { agentDef, told } from '../turns/agents.js';
+import type { Hosting } from './library.js';
+
+export type DefinitionCheck = (library: Hosting) => Promise<void>;
+
+const ID = 'pay/v1';
+const NAME = 'pay_2F_v1';
+
+const TOOL = {
+  id: ID,
+  name: 'Pays',
+  version: '1.0.0',
+  kind: 'prompt',
+  inputSchema: true,
+  outputSchema: true,
+  prompt: { template: 'Pay.' },
+};
+
+/** Runs an agent whose model calls these names, and returns how often each tool ran. */
+async function runsOf(
+  library: Hosting,
+  ids: readonly string[],
+  approvals: { readonly [tool: string]: ApprovalPolicy },
+  called: string,
+): Promise<ReadonlyMap<string, number>> {
+  const runs = new Map<string, number>();
+  const registry = new library.Registry(new Map());
+  const act = (id: string) => (): Json => {
+    runs.set(id, (runs.get(id) ?? 0) + 1);
+    return null;
+  };
+  for (const id of ids) {
+    registry.add(library.defineLoop({ id, input: true, output: true, safety: 'idempotent', tool: act(id) }));
+  }
+  registry.add(agentDef('agent', { tools: [...ids], approvals }));
+  const backends = new Map([['told', told([{ calls: [[called, {}]] }, { text: 'Done.' }])]]);
+  const clock = new library.ManualClock(1_000_000);
+  const host = new library.Host({ store: library.memoryStore(), clock, ids: library.seededIds(1), registry, backends });
+  await host.run({ loop: 'agent', input: { prompt: 'Pay.' }, sessionId: 's' });
+  return runs;
+}
+
+export const definitionChecks = {
+  'a near miss of policy is refused': async ({ Registry }) => {
+    for (const key of ['polcy', 'Policy', 'policies']) {
+      throws(() => new Registry().add({ ...TOOL, [key]: { approval: 'ask' } }), /did you mean "policy"/, key);
+    }
+    new Registry().add({ ...TOOL, prompts: {} });
+  },
+
+  'two tools of one agent that a model could not tell apart are refused': async ({ Registry }) => {
+    const refusal = /"pay\/v1" and "pay_2F_v1", which a model would both know as "pay_2F_v1"/;
+    throws(() => new Registry().add(agentDef('agent', { tools: [ID, NAME] })), refusal);
+  },
+
+  'a blocked tool does not run under the name that models know it by': async (library) => {
+    for (const called of [ID, NAME]) {
+      const blocked = await runsOf(library, [ID], { [ID]: 'blocked' }, called);
+      strictEqual(blocked.get(ID), undefined, called);
+      const asked = await runsOf(library, [ID], { [ID]: 'ask' }, called);
+      strictEqual(asked.get(ID), undefined, called);
+      const allowed = await runsOf(library, [ID], { [ID]: 'always_allow', '*': 'blocked' }, called);
+      strictEqual(allowed.get(ID), 1, called);
+    }
+  },
+
+  'a tool whose id is the name of another does not run in its place': async (library) => {
+    const approvals = { [ID]: 'blocked', [NAME]: 'always_allow' } as const;
+    const runs = await runsOf(library, [ID, NAME], approvals, NAME).catch((): ReadonlyMap<string, number> => new Map());
+    strictEqual(runs.size, 0);
+  },
+} satisfies Readonly<Record<string, DefinitionCheck>>;

@@ -1,0 +1,140 @@
+import { expect } from 'vitest';
+import { answering, composite, hostOf, prompt, tool } from '../../spec/turns/stage.js';
+import { verifies } from '../../spec/verifies.js';
+import { memoryStore } from '../adapters/memory/index.js';
+import type { Json } from '../protocol/json.js';
+import type { StepsSpec } from '../protocol/loop.js';
+import type { TurnResult } from '../protocol/trace.js';
+import { crashingStore } from '../testing/crashing-journal.js';
+import { ManualClock } from '../testing/manual-clock.js';
+import { lifespans } from './lifespan.js';
+
+/** A clock that moves on by a few milliseconds whenever it is read. */
+class TickingClock extends ManualClock {
+  private reads = 0;
+
+  override now(): number {
+    this.reads += 1;
+    return super.now() + 7 * this.reads;
+  }
+}
+
+type Bound = { readonly [member: string]: Json };
+
+const step = (loopId: string, inputMapping: unknown, outputBinding?: string): object =>
+  outputBinding === undefined ? { loopId, inputMapping } : { loopId, inputMapping, outputBinding };
+
+const answers = () => [answering(['{"n": 1}', '{"n": 2}'])];
+const ask = prompt('ask', 'n?', { backend: { id: 'told' }, outputSchema: { type: 'object' } });
+const inner = composite('inner', [step('ask', {}, 'a'), step('echo', { a: '$.a.trace' })]);
+
+/** The events of a call and of everything below it, as the turn's own trace has them. */
+function eventsBelow({ trace }: TurnResult, callId: string): readonly unknown[] {
+  const own = trace.filter((event) => event.callId === callId || event.callId.startsWith(`${callId}/`));
+  return JSON.parse(JSON.stringify(own));
+}
+
+verifies('lsem.7.binding.result', 'a binding, and steps[i], are the whole LoopResult of the child', async () => {
+  const steps = [step('inner', {}, 'first'), step('echo', { bound: '$.first', byIndex: '$.steps[0]' })];
+  const host = hostOf([ask, tool('echo'), inner, composite('c', steps)], {
+    backends: answers(),
+    clock: new TickingClock(1_000_000),
+  });
+  const result = await host.run({ loop: 'c', input: {} });
+  expect(result.error).toBeUndefined();
+  const { bound, byIndex } = result.output as { readonly bound: Bound; readonly byIndex: Bound };
+  const callId = `${result.turnId}/0`;
+  const events = eventsBelow(result, callId);
+  expect(bound).toEqual({
+    callId,
+    loopId: 'inner',
+    loopVersion: '1.0.0',
+    status: 'ok',
+    output: { a: expect.any(Array) },
+    startedAt: (events[0] as { ts: string }).ts,
+    endedAt: (events.at(-1) as { ts: string }).ts,
+    durationMs: Date.parse(String(bound.endedAt)) - Date.parse(String(bound.startedAt)),
+    trace: events,
+  });
+  expect(bound.durationMs).toBeGreaterThan(0);
+  expect(byIndex).toEqual(bound);
+  expect(events[0]).toMatchObject({ type: 'call.started', payload: { parentCallId: result.turnId } });
+  expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+});
+
+verifies('lsem.7.binding.result', 'each member can be read by itself, and an ok result has no error', async () => {
+  const read = { t: '$.first.trace[0].type', d: '$.first.durationMs', s: '$.first.startedAt', e: '$.first.endedAt' };
+  const mapping = { ...read, list: '$.steps[*].durationMs', none: 'optional:$.first.error' };
+  const host = hostOf([tool('echo'), composite('c', [step('echo', '$.input', 'first'), step('echo', mapping)])]);
+  const result = await host.run({ loop: 'c', input: {} });
+  const time = '1970-01-01T00:16:40.000Z';
+  expect(result.output).toEqual({ t: 'call.started', d: 0, s: time, e: time, list: [0] });
+});
+
+verifies('lsem.7.binding.result', 'a turn that died anywhere goes on with the same bindings', async () => {
+  const mapping = { t: '$.first.trace', d: '$.first.durationMs', s: '$.first.startedAt', e: '$.steps[-1].endedAt' };
+  const steps = [step('inner', {}, 'first'), step('echo', mapping, 'second'), step('echo', '$.second')];
+  const definitions = [ask, tool('echo'), inner, composite('c', steps)];
+  const request = { loop: 'c', input: {}, sessionId: 's', key: 'k' } as const;
+  const whole = crashingStore(memoryStore());
+  const clean = await hostOf(definitions, { store: whole, backends: answers() }).run(request);
+  expect(clean.status).toBe('ok');
+  for (let append = 1; append <= whole.appends; append++) {
+    for (const when of ['before', 'after'] as const) {
+      const store = memoryStore();
+      const dying = crashingStore(store, { append, when });
+      const first = hostOf(definitions, { store: dying, backends: answers(), clock: new TickingClock(1_000_000) });
+      await first.run(request).catch(() => undefined);
+      const later = new TickingClock(9_000_000);
+      const second = hostOf(definitions, { store, backends: answers(), clock: later, seed: 2 });
+      const result = await second.run(request);
+      expect(result, `crash ${when} append ${append}`).toMatchObject({ status: 'ok' });
+      const { output } = result.output as { readonly output: Bound };
+      expect(output.t).toEqual(eventsBelow(result, `${result.turnId}/0`));
+      expect(await second.replay(result.turnId)).toMatchObject({ matches: true });
+    }
+  }
+});
+
+verifies('lsem.7.binding.result', 'only a path that may read times or the trace makes a composite fold them', () => {
+  const timed = (inputMapping: StepsSpec['steps'][number]['inputMapping']): readonly boolean[] =>
+    lifespans('c', {
+      steps: [
+        { loopId: 'a', inputMapping: {}, outputBinding: 'a' },
+        { loopId: 'b', inputMapping: {}, outputBinding: 'b' },
+        { loopId: 'c', inputMapping },
+      ],
+    }).timed;
+  const cases: readonly [path: string, timed: readonly boolean[]][] = [
+    ['$.a.output', [false, false, false]],
+    ['$.a.output.durationMs', [false, false, false]],
+    ['$.steps[1].status', [false, false, false]],
+    ['$.steps[-1].output', [false, false, false]],
+    ['$.steps[*].output', [false, false, false]],
+    ["$.steps[0:2]['output', 'x']", [true, true, false]],
+    ['$.a.output[*].x', [false, false, false]],
+    ['$.input[*]', [false, false, false]],
+    ['$.input..x', [false, false, false]],
+    ['optional:$.a.error', [false, false, false]],
+    ['literal:$.a.trace', [false, false, false]],
+    ['$.a', [true, false, false]],
+    ['$.a.trace', [true, false, false]],
+    ["$['a']['durationMs']", [true, false, false]],
+    ['$.a.*', [true, false, false]],
+    ['$.steps[1]', [false, true, false]],
+    ['$.steps[1].endedAt', [false, true, false]],
+    ['$.steps[-1].startedAt', [true, true, false]],
+    ['$.steps[*].durationMs', [true, true, false]],
+    ['$.steps[*]', [true, true, false]],
+    ['$.a..x', [true, false, false]],
+    ['$.a.output..x', [false, false, false]],
+    ['$.steps..output', [true, true, false]],
+    ['$.steps', [true, true, false]],
+    ['$', [true, true, false]],
+    ['$.*', [true, true, false]],
+    ['$..durationMs', [true, true, false]],
+    ['$.input[?@.n == $.a.durationMs]', [true, true, false]],
+  ];
+  for (const [path, expected] of cases) expect(timed(path), path).toEqual(expected);
+  expect(timed({ x: '$.a.output', y: '$.b.trace' })).toEqual([false, true, false]);
+});

@@ -227,6 +227,10 @@ export const requirements = {
   'approval.order': 'Approvals that wait together are answered in any order, and each answer reaches its own call.',
   'approval.gate': 'Every way in which a tool can start passes the same gate.',
   'approval.standing': 'A standing grant holds only where its written predicate does.',
+  'approval.limits': 'A standing grant limits the value or range of at least one argument, and is refused otherwise.',
+  'approval.modes': 'Every agent that asks is asked for with its own mode; an inner agent only narrows.',
+  'approval.default': 'A tool that defines requestApproval is asked about unless it is explicitly allowed.',
+  'approval.target': 'An approval holds for the program bytes and the real path that were shown, and for nothing else.',
   'approval.display': 'What a person is shown is escaped and bounded.',
   'approval.hidden':
     'An approval states exactly how much of it is hidden, shows the end of what is cut, and all of it is one command away.',

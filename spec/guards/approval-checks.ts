@@ -321,7 +321,13 @@ export const approvalChecks = {
     const { tool, definitionDigest: definition } = approval;
     const loop = pay();
     const sly = body('sly', async (_, scope) => {
-      await scope.record('rondo.grant.given', () => ({ tool, definition, schema: true, by: 'ada', approval: 'x' }));
+      await scope.record('rondo.grant.given', () => ({
+        tool,
+        definition,
+        schema: { const: FIVE },
+        by: 'ada',
+        approval: 'x',
+      }));
       return (await scope.call(loop, FIVE)) as Json;
     });
     strictEqual((await hostOf(sly).run({ loop: 'sly', input: null })).status, 'paused');

@@ -125,7 +125,7 @@ const guards: readonly Guard<Hosting>[] = [
     'approval.standing',
     'a grant for everything is taken for a predicate',
     'host/decisions.ts',
-    'if (othersOf(approval.arguments).some((other) => !fits(standing, other))) return undefined;',
+    'if (limitedArguments(standing, given).length > 0) return undefined;',
     'return undefined;',
   ),
   guard(
@@ -189,7 +189,7 @@ const guards: readonly Guard<Hosting>[] = [
     'approval.standing',
     'a grant covers a call that its predicate does not hold for',
     'host/gate.ts',
-    'fits(given.schema, input),',
+    'covers(given, input),',
     'true,',
   ),
   guard(

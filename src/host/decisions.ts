@@ -9,7 +9,7 @@ import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
 import { Approvals } from '../views/approvals.js';
 import type { Known } from './archive.js';
-import { fits } from './gate.js';
+import { examplePredicate, fits, limitedArguments } from './predicate.js';
 
 /** The session in which answers are journaled that belong to no session there is. */
 export const NOBODY = 'rondo:refusals';
@@ -91,9 +91,14 @@ export async function refuse(answer: ApprovalAnswer, { session, ids }: Place, wh
 }
 
 function grantOf(approval: Approval, { by, standing = null }: ApprovalAnswer, at: number): Json {
-  const { id, tool, definitionDigest, principal } = approval;
-  const grant = { tool, definition: definitionDigest, schema: standing, by, approval: id, at };
-  return principal === undefined ? grant : { ...grant, principal };
+  const { id, tool, definitionDigest, principal, target } = approval;
+  const limits = limitedArguments(standing, approval.arguments);
+  const grant = { tool, definition: definitionDigest, schema: standing, limits, by, approval: id, at };
+  return {
+    ...grant,
+    ...(principal !== undefined && { principal }),
+    ...(target !== undefined && { target: { ...target } }),
+  };
 }
 
 /** Why an answer cannot be taken; undefined if it can. */
@@ -128,25 +133,16 @@ function spelt(name: string): string {
     .toLowerCase();
 }
 
-/** A grant for everything is no predicate: it must tell this call from one that it is not for. */
+/** A grant must limit the value or range of an argument, and hold for the call that it is given with. */
 function predicateFlaw({ approved, standing = null }: ApprovalAnswer, approval: Approval): string | undefined {
   if (!approved) return 'a denial cannot stand for further calls';
-  if (!fits(standing, approval.arguments)) return 'its predicate does not hold for this very call, or cannot be used';
-  if (othersOf(approval.arguments).some((other) => !fits(standing, other))) return undefined;
-  return 'a standing grant needs a written predicate: a JSON Schema that says which arguments it is for';
-}
-
-/** Arguments that are not these: none, strange ones, and these with one of them changed. */
-function othersOf(given: Json): readonly Json[] {
-  const members = typeof given === 'object' && given !== null && !Array.isArray(given) ? Object.entries(given) : [];
-  const changed = members.map(([name, value]) => ({ ...(given as object), [name]: otherOf(value as Json) }));
-  return [{}, { 'no such argument': 0 }, ...changed];
-}
-
-function otherOf(value: Json): Json {
-  if (typeof value === 'string') return `${value} and more`;
-  if (typeof value === 'number') return value * 1000 + 1;
-  return typeof value === 'boolean' ? !value : 'another';
+  const { arguments: given } = approval;
+  if (!fits(standing, given)) return 'its predicate does not hold for this very call, or cannot be used';
+  if (limitedArguments(standing, given).length > 0) return undefined;
+  return (
+    'a standing grant needs a written predicate: a JSON Schema that limits the value or the range of at least one argument ' +
+    `of this call, like ${examplePredicate(given)}; type, required and not limit no value`
+  );
 }
 
 /** What ends an approval that nobody answered in time. */

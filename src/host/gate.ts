@@ -2,17 +2,17 @@
  * The one gate of a host: which rule holds for an effect at its place, what its approval is bound to, and which standing
  * grants there are. Every effect of every turn is asked about here, whoever makes it.
  */
-import type { Authority, Gate, Rule } from '../layers/approval.js';
+import type { Authority, Gate, Grant, Rule } from '../layers/approval.js';
 import type { GovernedEffect } from '../layers/policy.js';
-import { type Alert, stricter } from '../loops/agent/watch.js';
+import { type Alert, stricter, type Watches } from '../loops/agent/watch.js';
 import { rootOf } from '../loops/bench.js';
 import { type Implementation, splitImplementation } from '../loops/implementation.js';
 import type { Registered } from '../loops/registry.js';
-import { compileSchema } from '../loops/schema.js';
 import type { Json } from '../protocol/json.js';
-import type { JsonSchema } from '../protocol/loop.js';
+import type { ApprovalPolicy } from '../protocol/loop.js';
 import type { Attendance } from './attendance.js';
 import type { Pinned } from './pin.js';
+import { covers } from './predicate.js';
 
 interface Held {
   readonly alert: Alert;
@@ -40,8 +40,8 @@ export class GovernedLoops {
     return asks;
   }
 
-  private asks({ definition: { composite, policy, tool }, origin }: Registered): boolean {
-    if (composite?.agent !== undefined || policy?.approval !== undefined) return true;
+  private asks({ definition: { composite, policy, tool }, origin, code }: Registered): boolean {
+    if (composite?.agent !== undefined || policy?.approval !== undefined || code?.asks === true) return true;
     if (tool === undefined) return false;
     const { scheme, target } = splitImplementation(tool.implementation);
     return this.implementations.get(scheme)?.question(target, origin, tool.config ?? {}) !== undefined;
@@ -57,15 +57,17 @@ export class HostGate implements Gate {
 
   rule(effect: GovernedEffect, key: string): Rule | undefined {
     const { kind, name } = effect;
-    const own = (Object.hasOwn(effect, 'policy') ? effect.policy?.approval : undefined) ?? 'always_allow';
     const watches = this.held.alert.on ? this.held.turn(rootOf(key))?.watching : undefined;
-    if (watches === undefined) return own === 'always_allow' ? undefined : { policy: own };
+    const own = ownPolicy(effect, key, watches);
+    if (watches === undefined) return own === 'always_allow' ? undefined : { policy: own, modes: [effect.mode] };
     // What judges a call is no action of its own.
     if (kind === 'gate') return undefined;
     const policy = kind === 'tool' ? stricter(own, watches.policy(key, name)) : own;
     const deadline = watches.deadline(key);
-    if (policy === 'always_allow' && deadline === undefined) return undefined;
-    return { policy, deadline, mode: watches.mode(key), limitMs: watches.errand(key)?.limitMs };
+    if (policy === 'always_allow') return deadline === undefined ? undefined : { policy, deadline };
+    const modes = own === 'ask' ? ownModes(effect, key, watches) : [];
+    const asking = kind === 'tool' ? watches.askingModes(key, name) : [];
+    return { policy, deadline, modes: [...modes, ...asking], limitMs: watches.errand(key)?.limitMs };
   }
 
   authority(key: string): Authority {
@@ -74,28 +76,31 @@ export class HostGate implements Gate {
   }
 
   /** A grant stands in for its giver: where he may not answer, or for somebody else, it does not either. */
-  granted(tool: string, definition: string, input: Json, key: string): string | undefined {
+  granted(tool: string, definition: string, input: Json, key: string): readonly Grant[] {
     const { approvals, principals } = this.held.turn(rootOf(key))?.governed ?? {};
     const mayAnswer = (by: string): boolean => principals?.approvers?.includes(by) !== false;
-    const grant = approvals
-      ?.grants()
-      .find(
-        (given) =>
-          given.tool === tool &&
-          given.definition === definition &&
-          given.principal === principals?.principal &&
-          mayAnswer(given.by) &&
-          fits(given.schema, input),
-      );
-    return grant?.approval;
+    const grants = approvals?.grants() ?? [];
+    return grants.filter(
+      (given) =>
+        given.tool === tool &&
+        given.definition === definition &&
+        given.principal === principals?.principal &&
+        mayAnswer(given.by) &&
+        covers(given, input),
+    );
   }
 }
 
-/** Whether a written predicate holds for arguments. One that cannot be used holds for nothing. */
-export function fits(schema: Json, input: Json): boolean {
-  try {
-    return compileSchema(schema as JsonSchema, 'the standing grant').check(input);
-  } catch {
-    return false;
-  }
+/** The policy of the tool itself. One that can say what to ask is asked about, unless the agent that has it allows it. */
+function ownPolicy(effect: GovernedEffect, key: string, watches: Watches | undefined): ApprovalPolicy {
+  const explicit = Object.hasOwn(effect, 'policy') ? effect.policy?.approval : undefined;
+  if (explicit !== undefined) return explicit;
+  return effect.asksByDefault === true && watches?.allows(key, effect.name) !== true ? 'ask' : 'always_allow';
+}
+
+/** The modes for the tool's own policy: its own mode, or those of all enclosing agents, so that none loosens another. */
+function ownModes({ mode }: GovernedEffect, key: string, watches: Watches): readonly (string | undefined)[] {
+  if (mode !== undefined) return [mode];
+  const modes = watches.modes(key);
+  return modes.length === 0 ? [undefined] : modes;
 }

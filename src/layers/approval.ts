@@ -5,6 +5,7 @@
  */
 
 import { shown } from '../base/shown.js';
+import { coversTarget, targetDifference } from '../base/target.js';
 import { canonical } from '../journal/canonical.js';
 import type { Clock } from '../journal/clock.js';
 import { LoopError } from '../journal/errors.js';
@@ -13,6 +14,7 @@ import { copy } from '../journal/value.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import type { Scope } from '../kernel/scope.js';
+import type { ApprovalTarget } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
 import type { ApprovalPolicy } from '../protocol/loop.js';
 
@@ -22,12 +24,26 @@ export interface AskableEffect extends Effect {
   readonly definition?: string;
   /** What a person is asked, or null when nobody need be. */
   readonly describe?: ((input: Json, context: { readonly mode?: string }) => unknown) | undefined;
+  /** The mode that `describe` is given for the tool's own policy, whatever the mode of its agent. */
+  readonly mode?: string | undefined;
+  /** Without a policy of its own it is asked about, unless the agent that has it allows it by name. */
+  readonly asksByDefault?: boolean;
+  /** How its approvals are bound to what the call acts on; absent for a tool that resolves nothing. */
+  readonly binding?: (() => TargetBinding | undefined) | undefined;
+}
+
+interface TargetBinding {
+  /** What the call acts on right now. */
+  resolve(input: Json): Promise<ApprovalTarget | undefined>;
+  /** Performs the call only if it still acts on what was approved. */
+  perform(approved: ApprovalTarget | undefined): Effect['perform'];
 }
 
 /** What holds for an effect at its place, of its own definition and of all who watch over it. */
 export interface Rule {
   readonly policy: ApprovalPolicy;
-  readonly mode?: string | undefined;
+  /** The mode of each rule that asks: of every agent whose rule it is, and of the tool itself. @default without one */
+  readonly modes?: readonly (string | undefined)[] | undefined;
   /** When it must be done, whatever its own policy allows, in milliseconds. */
   readonly deadline?: number | undefined;
   /** How long a tool may take, and to find words for the person who is asked, in milliseconds. */
@@ -45,8 +61,14 @@ export interface Authority {
 export interface Gate {
   rule(effect: AskableEffect, key: string): Rule | undefined;
   authority(key: string): Authority;
-  /** The standing grant that covers a call, by its id. */
-  granted(tool: string, definition: string, input: Json, key: string): string | undefined;
+  /** The standing grants whose predicate holds for a call. */
+  granted(tool: string, definition: string, input: Json, key: string): readonly Grant[] | undefined;
+}
+
+/** A standing grant: the approval that it was given with, and what that call acted on. */
+export interface Grant {
+  readonly approval: string;
+  readonly target?: ApprovalTarget | undefined;
 }
 
 /** What was asked, as it is journaled. */
@@ -55,6 +77,7 @@ interface Request extends Authority {
   readonly tool: string;
   readonly argumentsDigest: string;
   readonly definition: string;
+  readonly target?: ApprovalTarget;
   readonly description: string;
 }
 
@@ -69,9 +92,9 @@ interface Answer {
 }
 
 type Verdict =
-  | { readonly verdict: 'ask'; readonly description: string }
+  | { readonly verdict: 'ask'; readonly description: string; readonly target?: ApprovalTarget }
   | { readonly verdict: 'waived' }
-  | { readonly verdict: 'granted'; readonly grant: string };
+  | { readonly verdict: 'granted'; readonly grant: string; readonly target?: ApprovalTarget };
 
 /** What asking takes: those who hold approvals, and the time. */
 export interface Asking {
@@ -115,54 +138,100 @@ export function approvalLayer(rule: Rule, asking: Asking): Layer {
     // Whatever is no policy at all does not let anything pass.
     if (rule.policy !== 'ask') throw blocked(effect.name);
     const judged = await judge(effect, scope, rule, asking);
-    if (judged.verdict !== 'ask') return next();
-    const request = await scope.record(
+    if (judged.verdict === 'waived') return next();
+    if (judged.verdict === 'granted') return next(boundTo(effect, judged.target));
+    const request = (await scope.record(
       REQUESTED,
-      () => requestOf(effect, scope.key, judged.description, gate) as never,
-    );
-    const answer = (await scope.wait(`approval ${(request as Request).id}`)) as unknown;
+      () => requestOf(effect, scope.key, judged, gate) as never,
+    )) as Request;
+    const answer = (await scope.wait(`approval ${request.id}`)) as unknown;
     assertHolds(effect, request, answer as Answer);
-    return next();
+    return next(boundTo(effect, request.target));
   };
 }
 
+/** The effect, performed only on the target that was approved. What is looked up then is not part of a replay. */
+function boundTo(effect: AskableEffect, target: ApprovalTarget | undefined): AskableEffect {
+  const binding = effect.binding?.();
+  return binding === undefined ? effect : { ...effect, perform: binding.perform(target) };
+}
+
 /** Whether a person need be asked, and with which words: found out once and recorded. */
-async function judge(
-  effect: AskableEffect,
-  scope: Scope,
-  { mode, limitMs = WORDING }: Rule,
-  { gate, clock }: Asking,
-): Promise<Verdict> {
-  const { name, describe } = effect;
+async function judge(effect: AskableEffect, scope: Scope, rule: Rule, { gate, clock }: Asking): Promise<Verdict> {
+  const { name } = effect;
   const input = effect.input as Json;
+  const words = { clock, name, limitMs: rule.limitMs ?? WORDING };
   const perform = async (): Promise<Verdict> => {
-    const grant = gate.granted(name, definitionOf(effect), input, scope.key);
-    if (grant !== undefined) return { verdict: 'granted', grant };
-    // The words are made of a copy: what is asked about is what runs, whoever changes what it was shown.
-    const told = await worded(describe?.(copy(input) as Json, mode === undefined ? {} : { mode }), {
-      clock,
-      name,
-      limitMs,
-    });
-    if (told === null) return { verdict: 'waived' };
-    const words = typeof told === 'string' && told.trim() !== '' ? told : `Run ${name}?`;
-    return { verdict: 'ask', description: shown(words, LONGEST) };
+    const grants = gate.granted(name, definitionOf(effect), input, scope.key) ?? [];
+    const target = grants.length > 0 ? await resolved(effect, words) : undefined;
+    const grant = grants.find((given) => coversTarget(given.target, target));
+    if (grant !== undefined) return { verdict: 'granted', grant: grant.approval, ...withTarget(target) };
+    return question(effect, rule.modes?.length ? rule.modes : [undefined], words);
   };
   return scope.effect({ kind: 'gate', name, input: null, safety: 'pure', perform });
 }
 
+/** Asks if any of the rules that ask wants to, each evaluated with its own mode. */
+async function question(
+  effect: AskableEffect,
+  modes: readonly (string | undefined)[],
+  words: Wording,
+): Promise<Verdict> {
+  const first = await described(effect, modes, words);
+  if (first === undefined) return { verdict: 'waived' };
+  const target = await resolved(effect, words);
+  if (target === undefined) return { verdict: 'ask', description: first };
+  // Described once more between two looks at the target: what a person reads is what the approval is bound to.
+  const description = (await described(effect, modes, words)) ?? first;
+  const difference = targetDifference(target, await resolved(effect, words));
+  if (difference === undefined) return { verdict: 'ask', description, target };
+  throw notAdmitted(effect.name, `${difference}, while its approval was requested`);
+}
+
+/** What a person reads: the texts for all modes, or undefined if nobody need be asked in any of them. */
+async function described(
+  effect: AskableEffect,
+  modes: readonly (string | undefined)[],
+  words: Wording,
+): Promise<string | undefined> {
+  const { name, describe } = effect;
+  const input = effect.input as Json;
+  const texts = new Set<string>();
+  for (const mode of new Set(modes)) {
+    // Made of a copy: what is asked about is what runs, whoever changes what it was shown.
+    const told = await worded(describe?.(copy(input) as Json, mode === undefined ? {} : { mode }), words);
+    if (told !== null) texts.add(typeof told === 'string' && told.trim() !== '' ? told : `Run ${name}?`);
+  }
+  return texts.size === 0 ? undefined : shown([...texts].join('\n'), LONGEST);
+}
+
+async function resolved(effect: AskableEffect, words: Wording): Promise<ApprovalTarget | undefined> {
+  const found = effect.binding?.()?.resolve(copy(effect.input as Json) as Json);
+  return found === undefined ? undefined : ((await worded(found, words)) as ApprovalTarget | undefined);
+}
+
+function withTarget(target: ApprovalTarget | undefined): { readonly target?: ApprovalTarget } {
+  return target === undefined ? {} : { target };
+}
+
 /** The id is made of everything that the approval is bound to: with any of it changed it is another approval. */
-function requestOf(effect: AskableEffect, key: string, description: string, gate: Gate): Request {
+function requestOf(
+  effect: AskableEffect,
+  key: string,
+  { description, target }: { readonly description: string; readonly target?: ApprovalTarget },
+  gate: Gate,
+): Request {
   const authority = gate.authority(key);
   const bound = {
     tool: effect.name,
     argumentsDigest: argumentsOf(effect),
     definition: definitionOf(effect),
+    ...withTarget(target),
     ...authority,
   };
   const [turn = ''] = key.split('/', 1);
   // Letters and digits only: a person has to type it.
-  const name = digest(canonical({ key, ...bound })).replace(/[^A-Za-z0-9]/g, '');
+  const name = digest(canonical({ key, ...bound } as unknown as Json)).replace(/[^A-Za-z0-9]/g, '');
   const id = `${turn}:${name.slice(0, 16)}`;
   return { id, ...bound, description };
 }

@@ -12,6 +12,8 @@ export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {
   readonly source: string;
   /** Loops that it was given and that are registered with it. */
   readonly parts?: readonly DefinedLoop[];
+  /** True for a tool that is asked about without a policy of its own. */
+  readonly asks?: boolean;
   /** The model that it was given, in place of a backend by id. */
   readonly model?: Model | undefined;
 }

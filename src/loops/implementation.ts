@@ -1,4 +1,5 @@
 /** The port to tools: what stands behind the `implementation` of a tool loop. */
+import type { ApprovalTarget } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
 import type { Origin } from './origin.js';
 
@@ -27,6 +28,9 @@ export type ToolFunction = (input: Json, call: ToolCall) => Promise<unknown> | u
 export type Describe = (input: Json, context: { readonly mode?: string }) => Described | Promise<Described>;
 type Described = string | null | undefined;
 
+/** What a call acts on right now; undefined for a tool whose definition and arguments say all of it. */
+export type ResolveTarget = (input: Json) => Promise<ApprovalTarget | undefined>;
+
 /** One way to implement tools, named by what stands before the colon. */
 export interface Implementation {
   readonly scheme: string;
@@ -34,7 +38,15 @@ export interface Implementation {
   flaw(target: string, origin: Origin, config: { readonly [name: string]: Json }): string | undefined;
   /** What is asked before the tool runs, of one that asks unless its policy says otherwise; undefined for all others. */
   question(target: string, origin: Origin, config: { readonly [name: string]: Json }): Describe | undefined;
-  open(target: string, origin: Origin, config: { readonly [name: string]: Json }): Promise<ToolFunction>;
+  /** How to resolve what a call acts on: an approval is bound to it. */
+  resolve(target: string, origin: Origin, config: { readonly [name: string]: Json }): ResolveTarget | undefined;
+  /** The tool for one call. With `approved` it acts on that and on nothing else, or throws TOOL_NOT_ADMITTED. */
+  open(
+    target: string,
+    origin: Origin,
+    config: { readonly [name: string]: Json },
+    approved?: ApprovalTarget,
+  ): Promise<ToolFunction>;
 }
 
 /** What stands before the first colon, and what behind it. */

@@ -5,11 +5,11 @@ import type { ApprovalPolicy, LoopDef } from '../protocol/loop.js';
 import { type LoopsTool, type LoopsToolOptions, loopsTool, type ToolSchema } from '../protocol/tool.js';
 import type { DefinedLoop } from './defined.js';
 import { parseDefinition } from './definition/definition.js';
-import type { Describe, ToolCall } from './implementation.js';
+import type { Describe, ResolveTarget, ToolCall } from './implementation.js';
 import { lazy } from './lazy.js';
 import { compileSchema } from './schema.js';
 import { type End, endOf } from './standard.js';
-import { isThenable, toolBody } from './tool.js';
+import { isThenable, type ToolParts, toolBody } from './tool.js';
 
 /** Any tool of the protocol, whatever it takes and gives. */
 export interface AnyTool {
@@ -68,8 +68,12 @@ function loopOf(tool: Tool): DefinedLoop {
   const state = `${JSON.stringify(definition)}\n${source}`;
   const { policy } = definition;
   const run = tool.withApproval('always_allow');
-  const describe = describing(tool);
-  const open = () => (given: Json, call: ToolCall) => resultOf(run, given, call);
+  const { mode } = tool;
+  const resolve = resolving(tool);
+  const open: ToolParts['open'] = (_scope, approved) =>
+    approved === undefined
+      ? (given, call) => resultOf(run, given, optionsOf(call))
+      : (given, call) => resultOf(run, given, { ...optionsOf(call), approvedTarget: approved });
   return {
     name: id,
     version: definition.version,
@@ -82,14 +86,23 @@ function loopOf(tool: Tool): DefinedLoop {
       config: {},
       policy,
       definition: state,
-      describe,
+      describe: describing(tool),
+      mode,
+      asksByDefault: asksByDefault(tool),
+      resolve,
       open,
       inner: true,
     }) as DefinedLoop['body'],
     definition,
     ends: { input: input.validator, output: output.validator },
     source,
+    asks: asksByDefault(tool),
   };
+}
+
+/** True for a tool that is asked about because it can say what to ask, and nobody set its policy. */
+function asksByDefault({ requestApproval, policy, hasExplicitPolicy }: Tool): boolean {
+  return requestApproval !== undefined && policy === 'always_allow' && hasExplicitPolicy !== true;
 }
 
 /** Something that only shows its JSON Schema is held to it: what shows a schema must not take anything else. */
@@ -100,7 +113,7 @@ function inputOf(schema: ToolSchema<unknown>, id: string): End {
   return endOf(compileSchema(jsonSchema, `${id}: inputSchema`).schema, 'INPUT_VALIDATION_FAILED', id);
 }
 
-function definitionOf({ name, description, readOnly, policy, safety }: Tool, input: End): LoopDef {
+function definitionOf({ name, description, readOnly, policy, hasExplicitPolicy, safety }: Tool, input: End): LoopDef {
   const document = {
     id: name,
     name,
@@ -110,23 +123,25 @@ function definitionOf({ name, description, readOnly, policy, safety }: Tool, inp
     outputSchema: true,
     kind: 'tool',
     tool: { implementation: 'code:tool', ...(safety !== undefined && { safety }) },
-    ...(policy !== 'always_allow' && { policy: { approval: policy } }),
+    ...((policy !== 'always_allow' || hasExplicitPolicy) && { policy: { approval: policy } }),
     ...((readOnly || safety === 'pure') && { metadata: { readOnly } }),
   };
   return parseDefinition(document, `loopsTool("${name}")`);
 }
 
-/** A mode that was baked into the tool wins over the agent's. */
 function describing(tool: Tool): Describe | undefined {
   if (tool.requestApproval === undefined) return undefined;
-  return async (input, context) => {
-    const mode = tool.mode ?? context.mode;
-    return tool.requestApproval?.(input, mode === undefined ? {} : { mode });
-  };
+  return async (input, context) => tool.requestApproval?.(input, context);
 }
 
-function resultOf(tool: Tool, input: Json, call: ToolCall): unknown {
-  const produced = tool.execute(input, optionsOf(call));
+function resolving({ approvalTarget }: Tool): (() => ResolveTarget) | undefined {
+  if (approvalTarget === undefined) return undefined;
+  const resolve: ResolveTarget = async (input) => approvalTarget(input);
+  return () => resolve;
+}
+
+function resultOf(tool: Tool, input: Json, options: LoopsToolOptions): unknown {
+  const produced = tool.execute(input, options);
   return isThenable(produced) ? Promise.resolve(produced).then(lastOf) : lastOf(produced);
 }
 

@@ -2,16 +2,24 @@
  * The body of a tool loop: one effect, whose safety was declared with the tool. What the tool says while it works (log
  * lines, facts of its own types) is recorded with its result.
  */
+import { targetDifference, targetIn } from '../base/target.js';
 import { LoopError, outcomeOf } from '../journal/errors.js';
 import type { Effect, Performance } from '../kernel/effect.js';
 import type { Scope } from '../kernel/scope.js';
+import type { ApprovalTarget } from '../protocol/approval.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec, ToolSpec } from '../protocol/loop.js';
 import { isVendorType, LOG, type Note } from '../views/trace.js';
 import type { Errand } from './agent/watch.js';
 import { Bench, benchOf, type Occasion, turnOf } from './bench.js';
-import { type Describe, splitImplementation, type ToolCall, type ToolFunction } from './implementation.js';
+import {
+  type Describe,
+  type ResolveTarget,
+  splitImplementation,
+  type ToolCall,
+  type ToolFunction,
+} from './implementation.js';
 import { lazy } from './lazy.js';
 import type { Origin } from './origin.js';
 
@@ -24,12 +32,18 @@ export interface ToolParts {
   readonly definition: string;
   /** What a person is asked before it runs, for a tool that has a say in it. */
   readonly describe?: Describe | undefined;
+  /** The mode that `describe` is given for the tool's own policy, whatever the mode of its agent. */
+  readonly mode?: string | undefined;
+  /** Without a policy of its own it is asked about, unless the agent that has it allows it by name. */
+  readonly asksByDefault?: boolean;
   /** The same, for one that is asked about unless its policy says otherwise; found when it is called. */
   readonly question?: ((scope: Scope) => Describe | undefined) | undefined;
+  /** How to resolve what a call acts on, for a tool whose approvals are bound to it. */
+  readonly resolve?: ((scope: Scope) => ResolveTarget | undefined) | undefined;
   /** The function is one of the house: what it is told need not stand being taken apart. */
   readonly inner?: boolean;
-  /** The function, found when the tool is first called. */
-  open(scope: Scope): Promise<ToolFunction> | ToolFunction;
+  /** The function for one call; for an approved one, what it may act on. */
+  open(scope: Scope, approved: ApprovalTarget | undefined): Promise<ToolFunction> | ToolFunction;
 }
 
 type Level = Parameters<ToolCall['log']>[0];
@@ -46,25 +60,79 @@ const MOST_NOTES = 1000;
 const MOST_SAID = 64 * 1024;
 
 export function toolBody(parts: ToolParts): (input: Json, scope: Scope) => Promise<Json> {
-  const { id, safety, definition, question } = parts;
+  const { id, safety, definition, question, mode, asksByDefault = false, resolve } = parts;
   const asking: PolicySpec = { approval: 'ask', ...parts.policy };
   return (input, scope) => {
     const perform: Effect['perform'] = (given, performance) => performTool(parts, scope, given, performance);
     const asked = question?.(scope);
     const policy = asked === undefined ? parts.policy : asking;
     const describe = asked ?? parts.describe;
-    const effect = { kind: 'tool', name: id, input, safety, perform, policy, definition, describe };
+    const binding = resolve && (() => bindingOf(parts, scope, resolve(scope)));
+    const effect = {
+      kind: 'tool',
+      name: id,
+      input,
+      safety,
+      perform,
+      policy,
+      definition,
+      describe,
+      mode,
+      asksByDefault,
+      binding,
+    };
     return scope.effect(effect as Effect).then((outcome) => (outcome as ToolOutcome).output);
   };
 }
 
+/** How an approval is bound to what a call acts on. */
+interface TargetBinding {
+  readonly resolve: ResolveTarget;
+  /** Performs the call if it still acts on what was approved, which each attempt checks first. */
+  perform(approved: ApprovalTarget | undefined): Effect['perform'];
+}
+
+function bindingOf(parts: ToolParts, scope: Scope, find: ResolveTarget | undefined): TargetBinding | undefined {
+  if (find === undefined) return undefined;
+  const { id } = parts;
+  const resolve: ResolveTarget = (input) => resolvedTarget(id, find, input);
+  return {
+    resolve,
+    perform: (approved) => async (given, performance) => {
+      assertTarget(id, approved, await resolve(given));
+      return performTool(parts, scope, given, performance, approved);
+    },
+  };
+}
+
+/** What a call acts on; TOOL_FAILED for a tool that answers with something else. */
+async function resolvedTarget(id: string, resolve: ResolveTarget, input: Json): Promise<ApprovalTarget | undefined> {
+  const found = await resolve(input);
+  if (found === undefined) return undefined;
+  const target = targetIn(found);
+  if (target !== undefined) return target;
+  throw new LoopError(
+    'TOOL_FAILED',
+    `"${id}" does not say what it acts on: a target needs a kind (program, file or directory) and a path.`,
+    { tool: id },
+  );
+}
+
+function assertTarget(id: string, approved: ApprovalTarget | undefined, found: ApprovalTarget | undefined): void {
+  const difference = targetDifference(approved, found);
+  if (difference === undefined) return;
+  throw new LoopError('TOOL_NOT_ADMITTED', `"${id}" did not run: ${difference}. Ask again.`, { name: id });
+}
+
 /** A tool that a definition names by its implementation. */
-export function implementedTool(spec: ToolSpec, origin: Origin): Pick<ToolParts, 'open' | 'question'> {
+export function implementedTool(spec: ToolSpec, origin: Origin): Pick<ToolParts, 'open' | 'question' | 'resolve'> {
   const { scheme, target } = splitImplementation(spec.implementation);
   const { config = {} } = spec;
   const question: ToolParts['question'] = (scope) =>
     benchOf(scope).implementations.get(scheme)?.question(target, origin, config);
-  const open: ToolParts['open'] = (scope) => {
+  const resolve: ToolParts['resolve'] = (scope) =>
+    benchOf(scope).implementations.get(scheme)?.resolve(target, origin, config);
+  const open: ToolParts['open'] = (scope, approved) => {
     const implementation = benchOf(scope).implementations.get(scheme);
     if (implementation === undefined) {
       throw new LoopError(
@@ -72,9 +140,9 @@ export function implementedTool(spec: ToolSpec, origin: Origin): Pick<ToolParts,
         `No tool can be run as "${spec.implementation}": "${scheme}" is not known here.`,
       );
     }
-    return implementation.open(target, origin, config);
+    return implementation.open(target, origin, config, approved);
   };
-  return { open, question };
+  return { open, question, resolve };
 }
 
 async function performTool(
@@ -82,11 +150,12 @@ async function performTool(
   scope: Scope,
   input: Json,
   performance: Performance,
+  approved?: ApprovalTarget,
 ): Promise<ToolOutcome> {
   const telling = new Telling(parts, scope, performance);
   const { notes } = telling;
   try {
-    const opened = parts.open(scope);
+    const opened = parts.open(scope, approved);
     const tool = typeof opened === 'function' ? opened : await opened;
     const output = ((await telling.bounded(tool(input, parts.inner === true ? telling : callOf(telling)))) ??
       null) as Json;

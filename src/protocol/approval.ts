@@ -1,6 +1,22 @@
 /** Approvals as they are shown and answered. The runtime holds them; whoever answers only points at one. */
 import type { Json } from './json.js';
 
+/** What a call acts on, resolved when its approval was requested. An approval is valid for this target only. */
+export interface ApprovalTarget {
+  /** What `path` names: the entry file of a program to run, a file to write, or the directory of a command. */
+  readonly kind: 'program' | 'file' | 'directory';
+  /** The real path, symbolic links resolved. */
+  readonly path: string;
+  /** SHA-256 of the bytes of a program's entry file, in hex. */
+  readonly sha256?: string;
+  /** How a command is confined. */
+  readonly confinement?: string;
+  /** True for a file that did not exist: it may be created, and nothing may be replaced. */
+  readonly isNew?: boolean;
+  /** True if a symbolic link leads to it: a standing grant for other paths does not cover it. */
+  readonly isLinked?: boolean;
+}
+
 /** A call of a tool that waits for a person. */
 export interface Approval {
   /** Commits to everything that the approval is bound to: with any of it changed there is no such id. */
@@ -13,6 +29,8 @@ export interface Approval {
   readonly argumentsDigest: string;
   /** Of the definition that would run. */
   readonly definitionDigest: string;
+  /** What the call acts on; absent for a tool that resolves nothing. */
+  readonly target?: ApprovalTarget;
   /** On whose behalf; absent when the turn names nobody. */
   readonly principal?: string;
   /** Who alone may answer; anybody but the agent itself unless told. */

@@ -3,6 +3,7 @@
  * SDK's shapes are written out here in types of our own (src/protocol/tool.test.ts holds both to each other), so nothing
  * is loaded. A policy is baked in by copying: no copy can be talked into another policy afterwards.
  */
+import type { ApprovalTarget } from './approval.js';
 import type { Safety } from './entry.js';
 import type { ApprovalPolicy } from './loop.js';
 import type { ModelReasoning, ModelText, PromptToolCall, ProviderJson } from './model.js';
@@ -80,6 +81,8 @@ export interface ToolCallOptions {
 
 /** What `execute` gets beside its input. */
 export interface LoopsToolOptions extends ToolCallOptions {
+  /** What a person approved. Act on nothing else; absent for a call that needed no approval. */
+  readonly approvedTarget?: ApprovalTarget | undefined;
   /** Streams a piece of output to whoever watches; does nothing when nobody does. */
   onToolOutputDelta(delta: string): void;
 }
@@ -127,6 +130,11 @@ export interface LoopsToolDefinition<INPUT, OUTPUT> {
   readonly inputSchema: GivenSchema<INPUT>;
   /** Under the policy `ask`: a text asks a person with it, null lets the call run, and anything else asks plainly. */
   requestApproval?(input: INPUT, ctx: ToolContext): MaybeLater<string | null | undefined>;
+  /**
+   * What the call would act on right now: the runtime asks for it when an approval is requested, binds the approval to
+   * it, and asks again before each attempt. A call whose target has changed is refused.
+   */
+  approvalTarget?(input: INPUT): MaybeLater<ApprovalTarget | undefined>;
   execute(input: INPUT, options: LoopsToolOptions): Produced<OUTPUT>;
   /** How it may be treated after a crash. */
   readonly safety?: Safety;
@@ -147,11 +155,14 @@ export interface LoopsTool<INPUT, OUTPUT> extends TurnTool<INPUT, OUTPUT> {
   readonly name: string;
   readonly readOnly: boolean;
   readonly policy: ApprovalPolicy;
+  /** True if `withApproval` set the policy. Without one, this runtime asks about a tool that has `requestApproval`. */
+  readonly hasExplicitPolicy: boolean;
   readonly mode?: string;
   readonly safety?: Safety;
   /** The text of its functions: what tells two states of the same tool apart. */
   readonly source: string;
   requestApproval?(input: INPUT, ctx: ToolContext): MaybeLater<string | null | undefined>;
+  approvalTarget?(input: INPUT): MaybeLater<ApprovalTarget | undefined>;
   /** A copy with the policy baked in; the name of a mode is what `requestApproval` is told, whatever the turn says. */
   withApproval(policy: ApprovalPolicy, modeName?: string): LoopsTool<INPUT, OUTPUT>;
   /** The tool for one turn, with its output bound to who watches that turn. */
@@ -204,11 +215,15 @@ const MEMBERS: { readonly [member in keyof Definition]-?: readonly [must: string
     description: ['must be a text', (value) => value === undefined || typeof value === 'string'],
     readOnly: ['must be true or false', (value) => value === undefined || typeof value === 'boolean'],
     requestApproval: ['must be a function', (value) => value === undefined || isFunction(value)],
+    approvalTarget: ['must be a function', (value) => value === undefined || isFunction(value)],
     safety: [`must be one of ${SAFETIES.join(', ')}`, (value) => value === undefined || SAFETIES.includes(value)],
     toModelOutput: ['must be a function', (value) => value === undefined || isFunction(value)],
   };
 
-/** Makes a tool. It runs without a question until `withApproval` says otherwise; a TypeError says what is wrong with it. */
+/**
+ * Makes a tool; a TypeError says what is wrong with it. On its own it runs without a question until `withApproval` says
+ * otherwise. In this runtime a tool with `requestApproval` is asked about until `withApproval` says otherwise.
+ */
 export function loopsTool<INPUT, OUTPUT>(definition: LoopsToolDefinition<INPUT, OUTPUT>): LoopsTool<INPUT, OUTPUT> {
   const given = { ...definition };
   const where = `loopsTool(${typeof given.name === 'string' ? `"${given.name}"` : ''})`;
@@ -220,7 +235,7 @@ export function loopsTool<INPUT, OUTPUT>(definition: LoopsToolDefinition<INPUT, 
     if (!fits(given[member as keyof Definition])) throw new TypeError(`${where}: ${member} ${must}.`);
   }
   const inputSchema = standard(given.inputSchema, where);
-  return governed({ ...given, inputSchema }, 'always_allow', undefined);
+  return governed({ ...given, inputSchema }, undefined, undefined);
 }
 
 interface Settled<INPUT, OUTPUT> extends LoopsToolDefinition<INPUT, OUTPUT> {
@@ -229,10 +244,12 @@ interface Settled<INPUT, OUTPUT> extends LoopsToolDefinition<INPUT, OUTPUT> {
 
 function governed<INPUT, OUTPUT>(
   definition: Settled<INPUT, OUTPUT>,
-  policy: ApprovalPolicy,
+  explicit: ApprovalPolicy | undefined,
   mode: string | undefined,
 ): LoopsTool<INPUT, OUTPUT> {
-  const { name, safety, readOnly = safety === 'pure' } = definition;
+  const { name, safety, readOnly = safety === 'pure', execute, requestApproval, toModelOutput, approvalTarget } = definition;
+  const policy = explicit ?? 'always_allow';
+  const functions = [execute, requestApproval, toModelOutput, ...(approvalTarget ? [approvalTarget] : [])];
   const makeTool = (ctx: ToolContext): TurnTool<INPUT, OUTPUT> =>
     turnTool(definition, policy, { ...ctx, ...(mode !== undefined && { mode }) });
   return Object.freeze({
@@ -240,10 +257,12 @@ function governed<INPUT, OUTPUT>(
     name,
     readOnly,
     policy,
+    hasExplicitPolicy: explicit !== undefined,
     ...(mode !== undefined && { mode }),
     ...(safety !== undefined && { safety }),
-    source: [definition.execute, definition.requestApproval, definition.toModelOutput].map(String).join('\n'),
-    ...(definition.requestApproval && { requestApproval: definition.requestApproval.bind(definition) }),
+    source: functions.map(String).join('\n'),
+    ...(requestApproval && { requestApproval: requestApproval.bind(definition) }),
+    ...(approvalTarget && { approvalTarget: approvalTarget.bind(definition) }),
     withApproval(next: ApprovalPolicy, modeName?: string) {
       if (!POLICIES.includes(next)) {
         throw new TypeError(`"${name}": there is no policy "${String(next)}"; take one of ${POLICIES.join(', ')}.`);

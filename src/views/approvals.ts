@@ -2,7 +2,8 @@
  * The approvals of a session: what waits for an answer, what was answered, and what is over without one. While a turn
  * goes on everything is known of its approvals; of those of turns that ended, only how they ended, and not for ever.
  */
-import type { Approval } from '../protocol/approval.js';
+import { targetIn } from '../base/target.js';
+import type { Approval, ApprovalTarget } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Calls, type OpenCall } from './conversation/calls.js';
@@ -27,6 +28,10 @@ export interface StandingGrant {
   readonly definition: string;
   /** A JSON Schema document for the arguments. */
   readonly schema: Json;
+  /** The arguments that the schema limits, as JSON arrays of member names; absent in grants of earlier versions. */
+  readonly limits?: readonly string[] | undefined;
+  /** What the call acted on that it was given with. */
+  readonly target?: ApprovalTarget | undefined;
   readonly by: string;
   /** On whose behalf the turn ran that it was given in. */
   readonly principal?: string | undefined;
@@ -123,11 +128,14 @@ export class Approvals {
     const schema = memberOf(value, 'schema');
     const given = memberOf(value, 'at');
     const tool = textOf(value, 'tool');
+    const limits = memberOf(value, 'limits');
     if (tool === '' || schema === undefined) return;
     this.given.push({
       tool,
       definition: textOf(value, 'definition'),
       schema,
+      limits: Array.isArray(limits) ? limits.map(String) : undefined,
+      target: targetIn(memberOf(value, 'target')),
       by: textOf(value, 'by'),
       principal: textOf(value, 'principal') || undefined,
       approval: textOf(value, 'approval'),

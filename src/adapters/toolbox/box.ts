@@ -1,4 +1,5 @@
 /** A tool of the toolbox: checks its input itself, whoever calls it, and asks unless it only reads. */
+import type { ApprovalTarget } from '../../protocol/approval.js';
 import type { Json } from '../../protocol/json.js';
 import { type LoopsTool, type LoopsToolOptions, loopsTool } from '../../protocol/tool.js';
 import { checkedInput, type InputSchema } from './input.js';
@@ -33,6 +34,8 @@ interface ActingParts<I> extends Parts<I> {
   readonly safety: 'once' | 'idempotent';
   /** What a person is asked; throws where there is nothing to ask, as it could not be done. */
   ask(input: I): Promise<string> | string;
+  /** What a call acts on right now; undefined for a tool that touches no file. `execute` acts on nothing else. */
+  target(input: I): Promise<ApprovalTarget> | undefined;
 }
 
 /** A tool that does something: a person sees what, unless the mode says that nobody watches. */
@@ -46,6 +49,7 @@ export function actingTool<I>(parts: ActingParts<I>): BoxTool<I> {
     safety,
     requestApproval: async (input, { mode }) =>
       mode === 'unsupervised' ? null : parts.ask(checkedInput(name, inputSchema, input)),
+    approvalTarget: async (input) => parts.target(checkedInput(name, inputSchema, input)),
     execute: async (input, options) => parts.execute(checkedInput(name, inputSchema, input), options),
   });
   return acting.withApproval('ask');

@@ -5,9 +5,10 @@
 import type { Stats } from 'node:fs';
 import { join } from 'node:path';
 import { LoopError } from '../../journal/errors.js';
+import type { ApprovalTarget } from '../../protocol/approval.js';
 import { diffOf } from './diff.js';
 import { contentsOf } from './read.js';
-import { named, refusal } from './refusal.js';
+import { named, notApproved, refusal } from './refusal.js';
 import { inTurn, replaceAt } from './replace.js';
 import type { Opened, Roots } from './roots.js';
 import { exactText } from './text.js';
@@ -32,20 +33,32 @@ export async function foreseen(roots: Roots, path: string, plan: Plan): Promise<
   return changeOf(roots.shown(join(real, ...missing)), present?.bytes, plan(present?.bytes));
 }
 
-/** Does it, if the plan still fits. */
-export async function performed(roots: Roots, path: string, plan: Plan): Promise<Change> {
+/** Does it, if the plan still fits; an approved change only to the file that was approved. */
+export async function performed(roots: Roots, path: string, plan: Plan, approved?: ApprovalTarget): Promise<Change> {
   // A plan that does not fit must not leave new directories behind.
   await foreseen(roots, path, plan);
-  return roots.spot(path, (spot) =>
+  return roots.spot(path, approved, (spot) =>
     inTurn(spot.real, async () => {
       const present = await roots
         .within(spot.directory, spot.name, 'file', (opened) => presentIn(opened, path))
         .catch(missingFile);
       const text = plan(present?.bytes);
+      assertNew(path, approved, present?.bytes, text);
       await replaceAt(roots, spot, path, text, present?.stats);
       return changeOf(roots.shown(spot.real), present?.bytes, text);
     }),
   );
+}
+
+/** A file that was approved as a new one replaces nothing but what an earlier attempt of the same call has written. */
+function assertNew(
+  path: string,
+  approved: ApprovalTarget | undefined,
+  present: Buffer | undefined,
+  text: string,
+): void {
+  if (approved?.isNew !== true || present === undefined || present.equals(Buffer.from(text))) return;
+  throw notApproved(`${named(path)} was approved as a new file, and was created since`);
 }
 
 async function presentIn(opened: Opened, path: string): Promise<Present> {

@@ -3,13 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
+import type { ApprovalTarget } from '../../protocol/approval.js';
 import { type Answer, actingTool, type BoxTool } from './box.js';
 import { type Ending, type Program, run } from './child.js';
 import { type Fitting, inputOf } from './input.js';
 import { mountsOf } from './mounts.js';
 import type { CommandOptions } from './options.js';
-import { refusal } from './refusal.js';
-import type { Roots } from './roots.js';
+import { notApproved, refusal } from './refusal.js';
+import { assertApproved, type Roots } from './roots.js';
 import { HOME, PATH, sandboxed, shell, usable } from './sandbox.js';
 
 const TIMEOUT = 120_000;
@@ -38,17 +39,27 @@ export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<
     inputSchema,
     safety: 'once',
     ask: async ({ command, directory = '.' }) => {
-      const bubblewrap = await sandboxOf(options);
-      const network = options.network ? 'with network' : 'without network';
-      const how = bubblewrap === undefined ? 'WITHOUT a sandbox' : `in a sandbox ${network}`;
+      const how = confinementOf(await sandboxOf(options), options);
       return `Run in ${roots.shown(await realDirectory(roots, directory))}, ${how}:\n${command}`;
     },
-    execute: async (input, { abortSignal, onToolOutputDelta }) => {
+    target: async ({ directory = '.' }) => {
+      const confinement = confinementOf(await sandboxOf(options), options);
+      const path = await realDirectory(roots, directory);
+      return {
+        kind: 'directory',
+        path,
+        confinement,
+        ...(!roots.isOwnPath(directory, path) && { isLinked: true }),
+      };
+    },
+    execute: async (input, { abortSignal, onToolOutputDelta, approvedTarget }) => {
       if (input.command.includes('\0')) throw refusal('command has a NUL character in it, which no command line has.');
       // Each root is still where it was: whatever stands there now is what the sandbox shows.
       for (const root of roots.all) await realDirectory(roots, root);
       const directory = await realDirectory(roots, input.directory ?? '.');
       const bubblewrap = await sandboxOf(options);
+      assertApproved(input.directory ?? '.', approvedTarget, directory);
+      assertConfined(approvedTarget, confinementOf(bubblewrap, options));
       const limit = options.timeoutMs ?? TIMEOUT;
       const bounds = {
         timeoutMs: Math.min(limit, (input.timeoutSeconds ?? Number.POSITIVE_INFINITY) * 1000),
@@ -63,6 +74,17 @@ export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<
       return answerOf(await run(program, abortSignal), program, true);
     },
   });
+}
+
+/** How a command is confined, as a person reads it. */
+function confinementOf(bubblewrap: string | undefined, { network }: CommandOptions): string {
+  if (bubblewrap === undefined) return 'WITHOUT a sandbox';
+  return `in a sandbox ${network ? 'with network' : 'without network'}`;
+}
+
+function assertConfined(approved: ApprovalTarget | undefined, confinement: string): void {
+  if (approved === undefined || approved.confinement === confinement) return;
+  throw notApproved(`the command was approved ${approved.confinement}, and would run ${confinement}`);
 }
 
 /** The program to confine with; undefined to run without, which only an option can ask for. */

@@ -35,7 +35,8 @@ export function editFile(roots: Roots): BoxTool<Editing> {
       const { path, diff } = await foreseen(roots, input.path, planOf(input));
       return `Edit ${path}:\n${diff}`;
     },
-    execute: (input) => performed(roots, input.path, planOf(input)),
+    target: ({ path }) => roots.target(path),
+    execute: (input, { approvedTarget }) => performed(roots, input.path, planOf(input), approvedTarget),
   });
 }
 

@@ -27,6 +27,7 @@ export function fetchUrl(options: FetchOptions = {}): BoxTool<Fitting<typeof inp
     safety: 'idempotent',
     ask: ({ url }) =>
       `Fetch ${admitted(url, undefined, options).href} (and follow its redirects to other public hosts)`,
+    target: () => undefined,
     execute: async ({ url }, { abortSignal }) => {
       const controller = new AbortController();
       const abort = (): void => controller.abort(abortSignal?.reason);

@@ -8,8 +8,9 @@ import { resolve } from 'node:path';
 import { LoopError } from '../../journal/errors.js';
 import type { Implementation, ToolFunction } from '../../loops/implementation.js';
 import type { Origin } from '../../loops/origin.js';
+import type { ApprovalTarget } from '../../protocol/approval.js';
 import type { Json } from '../../protocol/json.js';
-import type { LoopsTool } from '../../protocol/tool.js';
+import type { LoopsTool, LoopsToolOptions } from '../../protocol/tool.js';
 import { type CommandOptions, type FetchOptions, optionsFlaw, type ToolboxOptions } from './options.js';
 import { contains, Roots } from './roots.js';
 import { makers, platformFlaw, type Toolbox } from './toolbox.js';
@@ -39,7 +40,12 @@ export function toolboxTools(options: ToolboxToolsOptions = {}): Implementation 
       return async (input, context) =>
         (await toolOf(target, origin, config, options)).requestApproval?.(input, context);
     },
-    open: async (target, origin, config) => functionOf(await toolOf(target, origin, config, options)),
+    resolve: (target, origin, config) => {
+      if (!ASKING.includes(target)) return undefined;
+      return async (input) => (await toolOf(target, origin, config, options)).approvalTarget?.(input);
+    },
+    open: async (target, origin, config, approved) =>
+      functionOf(await toolOf(target, origin, config, options), approved),
   };
 }
 
@@ -102,11 +108,12 @@ async function rootsOf({ directory = '', trusted }: Origin, config: Config): Pro
 }
 
 /** Whoever calls it has passed the gate: the question was asked before. */
-function functionOf(tool: Tool): ToolFunction {
+function functionOf(tool: Tool, approvedTarget: ApprovalTarget | undefined): ToolFunction {
   const run = tool.withApproval('always_allow');
   return async (input, call) => {
     const { callId, toolCallId = callId, signal: abortSignal } = call;
     const onToolOutputDelta = (delta: string): void => call.delta(delta);
-    return run.execute(input, { toolCallId, messages: [], abortSignal, onToolOutputDelta });
+    const options: LoopsToolOptions = { toolCallId, messages: [], abortSignal, onToolOutputDelta, approvedTarget };
+    return run.execute(input, options);
   };
 }

@@ -8,6 +8,11 @@ export function refusal(message: string, data?: { readonly [name: string]: Json 
   return new LoopError('TOOL_FAILED', message, data, cause);
 }
 
+/** A call that would not act on what was approved; nothing was done. */
+export function notApproved(why: string): LoopError {
+  return new LoopError('TOOL_NOT_ADMITTED', `Nothing was done: ${why}. Ask again.`);
+}
+
 /** A path as it was asked for: never what stands behind it, which may be outside. */
 export function named(path: string): string {
   return JSON.stringify(cut(path, 200));

@@ -9,7 +9,8 @@ import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { LoopError } from '../../journal/errors.js';
 import { isStoreFile } from '../../journal/store-files.js';
-import { named, refusal, unusable } from './refusal.js';
+import type { ApprovalTarget } from '../../protocol/approval.js';
+import { named, notApproved, refusal, unusable } from './refusal.js';
 import { hasStorePath, isStoreInode, ofStore } from './store-files.js';
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY, O_DIRECTORY } = constants;
@@ -88,12 +89,39 @@ export class Roots {
     return this.using(this.shown(join(directory.real, name)), this.at(directory, name), kind, use);
   }
 
-  /** The place for a file that may not be there yet; directories that lead to it are made. */
-  async spot<T>(path: string, use: (spot: Spot) => Promise<T>): Promise<T> {
+  /**
+   * The place for a file that may not be there yet; directories that lead to it are made. The place of an approved file
+   * is compared as it was opened: a link that appeared since leads nowhere else.
+   */
+  async spot<T>(path: string, approved: ApprovalTarget | undefined, use: (spot: Spot) => Promise<T>): Promise<T> {
     const { real, missing } = await this.nearest(path);
     const [directory, names] = missing.length === 0 ? [dirname(real), [basename(real)]] : [real, missing];
     if (!this.holds(directory)) throw refusal(`${named(path)} is a directory, not a file.`);
-    return this.using(path, directory, 'directory', (opened) => this.descend(path, opened, names, use));
+    return this.using(path, directory, 'directory', (opened) => {
+      assertApproved(path, approved, join(opened.real, ...names));
+      return this.descend(path, opened, names, use);
+    });
+  }
+
+  /** What a change of this file acts on: the real path of a file that may not be there yet. */
+  async target(path: string): Promise<ApprovalTarget> {
+    const { real, missing } = await this.nearest(path);
+    const file = join(real, ...missing);
+    return {
+      kind: 'file',
+      path: file,
+      ...(missing.length > 0 && { isNew: true }),
+      ...(!this.isOwnPath(path, file) && { isLinked: true }),
+    };
+  }
+
+  /** True if a path, as it is written, leads to this real path without a link below its root. */
+  isOwnPath(path: string, real: string): boolean {
+    const asked = this.asked(path);
+    return [...this.given, ...this.all].some(
+      (root, index) =>
+        contains(root, asked) && join(this.all[index % this.all.length] as string, relative(root, asked)) === real,
+    );
   }
 
   /** The real path of the part that is there, and the names of the part that is not. */
@@ -263,6 +291,12 @@ function realRoot(root: string): string {
   }
   if (real !== dirname(real)) return real;
   throw new LoopError('CONFIG_INVALID', `The root ${root} is the whole file system; name a directory in it.`);
+}
+
+/** Refuses a real path that is not the approved one. */
+export function assertApproved(path: string, approved: ApprovalTarget | undefined, real: string): void {
+  if (approved === undefined || approved.path === real) return;
+  throw notApproved(`${named(path)} leads elsewhere than when it was approved`);
 }
 
 function outside(path: string, roots: readonly string[]): LoopError {

@@ -36,7 +36,8 @@ export function writeFile(roots: Roots): BoxTool<Writing> {
       const { path, diff } = await foreseen(roots, input.path, planOf(input));
       return `Write ${path}:\n${diff}`;
     },
-    execute: (input) => performed(roots, input.path, planOf(input)),
+    target: ({ path }) => roots.target(path),
+    execute: (input, { approvedTarget }) => performed(roots, input.path, planOf(input), approvedTarget),
   });
 }
 

@@ -52,6 +52,7 @@ export function builtinTools(extra: { readonly [name: string]: ToolFunction } = 
   return {
     scheme: 'builtin',
     question: () => undefined,
+    resolve: () => undefined,
     flaw,
     open: async (target, origin, config) => {
       refuse(flaw(target, origin, config));

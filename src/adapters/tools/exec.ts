@@ -10,6 +10,7 @@ import { isVariable, type Kind, outputBytes, readConfig, refuse, whole } from '.
 import { documentOf } from './document.js';
 import { type Place, placeFlaw, placeOf } from './place.js';
 import { lastOf, plain } from './plain.js';
+import { assertProgram, programAt } from './program.js';
 
 export interface ExecOptions {
   /** Where variables come from; the environment of this process unless told. */
@@ -106,8 +107,9 @@ export function execTools(options: ExecOptions = {}): Implementation {
   return {
     scheme: 'exec',
     question: () => undefined,
+    resolve: (target, origin) => async () => programAt((await executable(target, origin)).file, `exec:${target}`),
     flaw,
-    open: async (target, origin, config) => {
+    open: async (target, origin, config, approved) => {
       refuse(flaw(target, origin, config));
       const { args = [], env = [], maxOutputBytes = outputBytes.usual, killGraceMs = 500 } = settingsOf(config);
       await executable(target, origin);
@@ -120,6 +122,7 @@ export function execTools(options: ExecOptions = {}): Implementation {
         const given = variables(source, env);
         const all = { ...variables(source, inherited), ...given, ...ours };
         const text = `${JSON.stringify(input)}\n`;
+        if (approved !== undefined) assertProgram(approved, await programAt(file, `exec:${target}`), `exec:${target}`);
         const command: Command = { file, args, directory, env: all, input: text, maxOutputBytes, killGraceMs };
         const ending = await runCommand(command, signal).catch((error) => {
           throw signal.aborted ? signal.reason : startFailure(target, error);

@@ -93,6 +93,7 @@ function tools(scheme: string, { environment = process.env }: HttpOptions): Impl
   return {
     scheme,
     question: () => undefined,
+    resolve: () => undefined,
     flaw: (target, { trusted }, config) => flawOf(urlOf(scheme, target), trusted, readConfig(scheme, config, kinds)),
     open: async (target, { trusted }, config) => {
       const url = urlOf(scheme, target) as URL;

@@ -1,4 +1,5 @@
 /** `module:PATH#export`: a function of a JavaScript module beside the definition, run in this process. */
+import { createRequire } from 'node:module';
 import { extname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { LoopError } from '../../journal/errors.js';
@@ -7,6 +8,7 @@ import { abortable } from './abortable.js';
 import { refuse } from './config.js';
 import { placeFlaw, placeOf } from './place.js';
 import { reasonOf } from './plain.js';
+import { assertProgram, programAt } from './program.js';
 
 function split(target: string): { readonly path: string; readonly name: string } {
   const at = target.lastIndexOf('#');
@@ -31,13 +33,42 @@ const flaw: Implementation['flaw'] = (target, origin) => {
     : `module:${target} must be a .mjs, .js, .cjs or .ts file.`;
 };
 
-async function load(url: string, target: string, name: string): Promise<ToolFunction> {
+/** Modules by file and digest: what was imported has these bytes, whatever the file holds by now. */
+const imported = new Map<string, Promise<object>>();
+let imports = 0;
+const { cache: commonModules } = createRequire(import.meta.url);
+
+/** The exports of a module with exactly these bytes; TOOL_NOT_ADMITTED if the file changes while it is loaded. */
+function exportsOf(file: string, sha256: string, target: string): Promise<object> {
+  const key = `${sha256} ${file}`;
+  const known = imported.get(key);
+  if (known !== undefined) return known;
+  const loading = load(file, sha256, target);
+  imported.set(key, loading);
+  // A module that is mended may be tried again.
+  loading.catch(() => imported.delete(key));
+  return loading;
+}
+
+/**
+ * Node caches a module by its URL, and a common module by its path too, whatever the file holds by now. A URL of its own
+ * makes it read the file. The digest is compared before and after, so what runs has the bytes that were hashed.
+ */
+async function load(file: string, sha256: string, target: string): Promise<object> {
+  imports += 1;
+  delete commonModules[file];
   let exports: object;
   try {
-    exports = (await import(url)) as object;
+    exports = (await import(`${pathToFileURL(file).href}?sha256=${sha256}&import=${imports}`)) as object;
   } catch (error) {
     throw new LoopError('TOOL_FAILED', `module:${target} cannot be loaded. ${reasonOf(error)}`, undefined, error);
   }
+  const named = `module:${target}`;
+  assertProgram({ kind: 'program', path: file, sha256 }, await programAt(file, named), named);
+  return exports;
+}
+
+function functionIn(exports: object, target: string, name: string): ToolFunction {
   if (!Object.hasOwn(exports, name)) {
     const names = Object.keys(exports).join(', ') || 'nothing';
     throw new LoopError('TOOL_FAILED', `module:${target}: there is no export '${name}'; it exports ${names}.`);
@@ -51,22 +82,31 @@ async function load(url: string, target: string, name: string): Promise<ToolFunc
 
 /** `module:PATH#export`; the function gets the input and the call: its ids, its signal, its config. */
 export function moduleTools(): Implementation {
-  const loaded = new Map<string, Promise<ToolFunction>>();
+  /** What calls without an approval run: the bytes that the file had at the first of them. */
+  const loaded = new Map<string, Promise<object>>();
+  const first = async (file: string, target: string): Promise<object> =>
+    exportsOf(file, (await programAt(file, `module:${target}`)).sha256, target);
   return {
     scheme: 'module',
     question: () => undefined,
+    resolve: (target, origin) => async () =>
+      programAt((await placeOf('module', split(target).path, origin)).file, `module:${target}`),
     flaw,
-    open: async (target, origin, config) => {
+    open: async (target, origin, config, approved) => {
       refuse(flaw(target, origin, config));
       const { path, name } = split(target);
       const { file } = await placeOf('module', path, origin);
-      const url = pathToFileURL(file).href;
-      const key = `${url}#${name}`;
-      const loading = loaded.get(key) ?? load(url, target, name);
-      loaded.set(key, loading);
-      // A module that is mended may be tried again.
-      loading.catch(() => loaded.delete(key));
-      const tool = await loading;
+      let loading: Promise<object>;
+      if (approved === undefined) {
+        loading = loaded.get(file) ?? first(file, target);
+        loaded.set(file, loading);
+        loading.catch(() => loaded.delete(file));
+      } else {
+        const found = await programAt(file, `module:${target}`);
+        assertProgram(approved, found, `module:${target}`);
+        loading = exportsOf(file, found.sha256, target);
+      }
+      const tool = functionIn(await loading, target, name);
       return (input, call) => abortable(call.signal, () => tool(input, call));
     },
   };

@@ -153,7 +153,8 @@ class Working {
     const { approvals, mode, stop } = spec;
     this.deadline = stop?.deadlineMs === undefined ? undefined : at + stop.deadlineMs;
     const { deadline } = this;
-    this.occasion.watches.watch(this.scope.key, { agent: id, approvals, mode, deadline });
+    const { tools } = this;
+    this.occasion.watches.watch(this.scope.key, { agent: id, approvals, mode, tools, deadline });
   }
 
   private async hear(name: 'steer' | 'queue', count: number): Promise<void> {

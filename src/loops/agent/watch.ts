@@ -10,6 +10,8 @@ export interface Watch {
   readonly agent: string;
   readonly approvals: { readonly [tool: string]: ApprovalPolicy } | undefined;
   readonly mode: string | undefined;
+  /** The names of the tools that the agent itself has. */
+  readonly tools: { has(name: string): boolean };
   /** When the agent has to be done, in milliseconds. */
   readonly deadline: number | undefined;
 }
@@ -107,9 +109,36 @@ export class Watches {
     );
   }
 
-  /** How the innermost agent that says so is watched. */
-  mode(key: string): string | undefined {
-    return this.all(key).find(({ mode }) => mode !== undefined)?.mode;
+  /** The modes of all enclosing agents that set one, innermost first. */
+  modes(key: string): readonly string[] {
+    return this.all(key).flatMap(({ mode }) => (mode === undefined ? [] : [mode]));
+  }
+
+  /** The mode of each enclosing agent that asks about a tool, by its name or that of a call on the way to it. */
+  askingModes(key: string, tool: string): readonly (string | undefined)[] {
+    const modes: (string | undefined)[] = [];
+    if (!this.guarded) return modes;
+    this.strictest(key, [tool], (watch, name) => {
+      const policy = policyOf(watch, name);
+      if (policy === 'ask') modes.push(watch.mode);
+      return policy;
+    });
+    return modes;
+  }
+
+  /** True if the agent that has this tool allows it by its name: the innermost agent, and `*` names no tool. */
+  allows(key: string, tool: string): boolean {
+    if (!this.guarded) return false;
+    const own = this.innermost(key);
+    return own?.tools.has(tool) === true && ownOf(own.approvals, tool) === 'always_allow';
+  }
+
+  private innermost(key: string): Watch | undefined {
+    for (let at: string | undefined = key; at !== undefined; at = above(at)) {
+      const watch = this.watches.get(at);
+      if (watch !== undefined) return watch;
+    }
+    return undefined;
   }
 
   private all(key: string): readonly Watch[] {

@@ -17,10 +17,11 @@ export interface CardLook {
   readonly full?: boolean;
 }
 
-/** The most characters of the arguments, and of the description, and of a name. */
+/** The most characters of the arguments, of the description, of a name, and of a path. */
 const ARGUMENTS = 2000;
 const DESCRIPTION = 8000;
 const NAME = 100;
+const PATH = 1000;
 
 export function isExpired({ expiresAt }: Approval, now: number): boolean {
   return now > Date.parse(expiresAt);
@@ -45,6 +46,7 @@ export function cardOf(approval: Approval, look: CardLook): string[] {
       ? []
       : factLines('only by', approvers.map((who) => inLine(who, NAME)).join(', '), look)),
     ...factLines('asked', `${requestedAt}, ${expired ? 'expired' : 'expires'} ${expiresAt}`, look),
+    ...targetLines(approval, look),
     ...argumentLines(approval, look),
     '  description',
     ...excerptLines(describedOf(description, look), look, 'the arguments are whole', id),
@@ -66,6 +68,16 @@ function factLines(label: string, value: string, { colors, width }: CardLook, st
     const shown = style === undefined ? row : colors[style](row);
     return index === 0 ? `${head}${shown}` : `${' '.repeat(LABEL)}${shown}`;
   });
+}
+
+/** What the call acts on, resolved: an approval is valid for nothing else. */
+function targetLines({ target }: Approval, look: CardLook): string[] {
+  if (target === undefined) return [];
+  const { kind, path, sha256, isNew } = target;
+  return [
+    ...factLines(kind, `${inLine(path, PATH)}${isNew === true ? ' (new)' : ''}`, look, 'bold'),
+    ...(sha256 === undefined ? [] : factLines('sha256', inLine(sha256, NAME), look)),
+  ];
 }
 
 /** The arguments, how much they are, and what tells them from others. */

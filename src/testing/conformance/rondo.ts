@@ -59,6 +59,7 @@ function suiteTools(bodies: ReadonlyMap<string, ToolBody>): Implementation {
   return {
     scheme: 'suite',
     question: () => undefined,
+    resolve: () => undefined,
     flaw: (name) => (bodies.has(name) ? undefined : `the suite has no tool "${name}"`),
     open: async (name) => {
       const body = bodies.get(name);

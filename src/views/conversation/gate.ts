@@ -3,6 +3,7 @@
  * any more. A request counts only directly under an effect that was asked and is not settled: a place that layers
  * alone can write to, so no body can put up an approval of its own.
  */
+import { targetIn } from '../../base/target.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { Json } from '../../protocol/json.js';
@@ -166,6 +167,7 @@ function approvalOf(sessionId: string, leaf: OpenCall, given: Json, { at, value 
   const principal = memberOf(value, 'principal');
   const approvers = memberOf(value, 'approvers');
   const expiresAt = memberOf(value, 'expiresAt');
+  const target = targetIn(memberOf(value, 'target'));
   return {
     id: textOf(value, 'id'),
     sessionId,
@@ -175,6 +177,7 @@ function approvalOf(sessionId: string, leaf: OpenCall, given: Json, { at, value 
     arguments: given,
     argumentsDigest: textOf(value, 'argumentsDigest'),
     definitionDigest: textOf(value, 'definition'),
+    ...(target !== undefined && { target }),
     ...(typeof principal === 'string' && { principal }),
     ...(Array.isArray(approvers) && { approvers: approvers.filter((one) => typeof one === 'string') }),
     description: textOf(value, 'description'),

@@ -1,0 +1,191 @@
+import { expect } from 'vitest';
+import { memoryStore } from '../../src/adapters/memory/index.js';
+import { Session } from '../../src/kernel/session.js';
+import type { Json } from '../../src/protocol/json.js';
+import { ManualClock } from '../../src/testing/manual-clock.js';
+import { seededIds } from '../../src/testing/seeded-ids.js';
+import { hostOf, tool } from '../turns/stage.js';
+import { verifies } from '../verifies.js';
+import { ASK, Deeds, ofType, onlyPending, told } from './stage.js';
+
+const PAY = tool('pay', 'builtin:act', ASK);
+const GIVEN = {
+  amount: 5,
+  to: 'ada',
+  urgent: true,
+  tags: ['a', 'b'],
+  account: { iban: 'DE1', owner: 'ada', limits: { day: 3 } },
+  memo: null,
+};
+
+/** How a grant with this predicate is taken for a call with these arguments. */
+async function taken(standing: Json, given: Json = GIVEN): Promise<string> {
+  const host = hostOf([PAY], { tools: { act: new Deeds().act } });
+  await host.run({ loop: 'pay', input: given });
+  return told(host, { id: (await onlyPending(host)).id, approved: true, by: 'ada', standing });
+}
+
+const to = (schema: Json): Json => ({ properties: { to: schema }, required: ['to'] });
+const amount = (schema: Json): Json => ({ properties: { amount: schema }, required: ['amount'] });
+
+/** Predicates that hold for the call and say nothing, or next to nothing, of the value of any argument. */
+const VOID: readonly Json[] = [
+  { minProperties: 1 },
+  { maxProperties: 100 },
+  { not: { const: {} } },
+  { not: { required: ['everything'] } },
+  { required: ['to'] },
+  { required: ['to', 'amount'], type: 'object', additionalProperties: true },
+  { propertyNames: { pattern: '^[a-z]+$' } },
+  { propertyNames: { enum: Object.keys(GIVEN) } },
+  { additionalProperties: true, minProperties: 2, required: ['amount'] },
+  { dependentRequired: { to: ['amount'] } },
+  { if: { required: ['none'] }, else: { properties: { to: { const: 'ada' } } } },
+  { patternProperties: { '^none$': { const: 1 } } },
+  { properties: { other: { const: 1 } } },
+  { properties: { other: { const: 1 } }, minProperties: 1 },
+  to({}),
+  to(true),
+  to({ type: 'string' }),
+  to({ type: ['string', 'null'] }),
+  to({ not: { const: 'x' } }),
+  to({ not: { enum: ['x', 'ada and more'] } }),
+  to({ minLength: 1 }),
+  to({ maxLength: 1000 }),
+  to({ pattern: '' }),
+  to({ pattern: '.' }),
+  to({ pattern: '.*' }),
+  to({ pattern: '^.+$' }),
+  to({ pattern: '^[^#]' }),
+  to({ format: 'email' }),
+  to({ maximum: 5 }),
+  to({ items: { const: 1 } }),
+  to({ anyOf: [{ const: 'ada' }, {}] }),
+  to({ anyOf: [{ const: 'ada' }, { type: 'string' }] }),
+  to({ oneOf: [{ const: 'ada' }, { not: { const: 'ada' } }] }),
+  to({ allOf: [{}, { type: 'string' }] }),
+  amount({ type: 'number' }),
+  amount({ type: 'integer' }),
+  amount({ multipleOf: 1 }),
+  amount({ maximum: 1e300 }),
+  amount({ minimum: -1e300, maximum: 1e300 }),
+  amount({ pattern: '^5$' }),
+  amount({ anyOf: [{ maximum: 5 }, { minimum: 5 }] }),
+  { anyOf: [amount({ maximum: 5 }), amount({ minimum: 5 })] },
+  { anyOf: [amount({ maximum: 5 }), {}] },
+  { anyOf: [amount({ maximum: 5 }), to({ const: 'ada' })] },
+  { allOf: [{ required: ['to'] }, { minProperties: 1 }] },
+  { properties: { urgent: { enum: [true, false] } } },
+  { properties: { urgent: { anyOf: [{ const: true }, { const: false }] } } },
+  { anyOf: [{ properties: { urgent: { const: true } } }, { properties: { urgent: { const: false } } }] },
+  { properties: { tags: { minItems: 1, maxItems: 100 } } },
+  { properties: { tags: { contains: { const: 'a' } } } },
+  { properties: { tags: { items: { type: 'string' } } } },
+  { properties: { account: { required: ['iban'] } } },
+  { properties: { account: { properties: { iban: { type: 'string' } } } } },
+  { $defs: { any: {} }, $ref: '#/$defs/any' },
+];
+
+const LIMITING: readonly Json[] = [
+  { const: GIVEN },
+  { enum: [GIVEN, { amount: 6 }] },
+  { properties: { amount: { maximum: 10 } } },
+  amount({ minimum: 0, maximum: 10 }),
+  amount({ exclusiveMaximum: 6 }),
+  amount({ enum: [5, 6] }),
+  to({ const: 'ada' }),
+  to({ enum: ['ada', 'bob'] }),
+  to({ pattern: '^(ada|bob)$' }),
+  to({ anyOf: [{ const: 'ada' }, { enum: ['bob'] }] }),
+  to({ allOf: [{ type: 'string' }, { const: 'ada' }] }),
+  { anyOf: [to({ const: 'ada' }), to({ const: 'bob' })] },
+  { anyOf: [{ const: GIVEN }, to({ enum: ['bob'] })] },
+  { minProperties: 1, not: { const: {} }, ...(to({ const: 'ada' }) as object) },
+  { properties: { urgent: { const: true } } },
+  { properties: { memo: { const: null } } },
+  { properties: { tags: { const: ['a', 'b'] } } },
+  { properties: { tags: { items: { enum: ['a', 'b', 'c'] } } } },
+  { properties: { account: { properties: { iban: { const: 'DE1' } } } } },
+  { properties: { account: { properties: { limits: { properties: { day: { maximum: 5 } } } } } } },
+];
+
+verifies('approval.limits', 'a predicate that limits no argument is refused, with an example', async () => {
+  const accepted: string[] = [];
+  for (const standing of VOID) {
+    const how = await taken(standing);
+    if (how === 'taken') accepted.push(JSON.stringify(standing));
+    else
+      expect(how, JSON.stringify(standing)).toContain(
+        'like {"properties":{"amount":{"maximum":5}},"required":["amount"]}',
+      );
+  }
+  expect(accepted).toEqual([]);
+});
+
+verifies('approval.limits', 'a predicate that limits an argument is taken', async () => {
+  for (const standing of LIMITING) expect(await taken(standing), JSON.stringify(standing)).toBe('taken');
+  expect(await taken({ const: 'ada' }, 'ada')).toBe('taken');
+  expect(await taken({ maximum: 5 }, 5)).toBe('taken');
+  expect(await taken({ const: {} }, {})).toBe('taken');
+});
+
+/** Whether a further call is asked about after a grant. */
+async function asksAfter(standing: Json, next: Json): Promise<boolean> {
+  const deeds = new Deeds();
+  const host = hostOf([PAY], { tools: { act: deeds.act } });
+  const { turnId } = await host.run({ loop: 'pay', input: GIVEN, sessionId: 's' });
+  await host.answer({ id: (await onlyPending(host)).id, approved: true, by: 'ada', standing });
+  await host.resume(turnId);
+  const { status } = await host.run({ loop: 'pay', input: next, sessionId: 's' });
+  expect(deeds.count).toBe(status === 'ok' ? 2 : 1);
+  return status === 'paused';
+}
+
+verifies(
+  'approval.limits',
+  'a grant covers no call without an argument that it limits, or of another type',
+  async () => {
+    const small = { properties: { amount: { maximum: 10 } } };
+    expect(await asksAfter(small, { amount: 7 })).toBe(false);
+    for (const next of [{}, { to: 'ada' }, { amount: '99999' }, { amount: [99999] }, { amount: null }] as Json[])
+      expect(await asksAfter(small, next), JSON.stringify(next)).toBe(true);
+    const both = { properties: { amount: { maximum: 10 }, to: { const: 'ada' } } };
+    expect(await asksAfter(both, { amount: 7, to: 'ada' })).toBe(false);
+    expect(await asksAfter(both, { to: 'ada' })).toBe(true);
+    // An argument that the approved call did not have need not be in later ones.
+    const optional = { properties: { amount: { maximum: 10 }, note: { enum: ['a'] } } };
+    expect(await asksAfter(optional, { amount: 7 })).toBe(false);
+    expect(await asksAfter(optional, { amount: 7, note: 'b' })).toBe(true);
+    const nested = { properties: { account: { properties: { iban: { const: 'DE1' } } } } };
+    expect(await asksAfter(nested, { account: { iban: 'DE1' } })).toBe(false);
+    for (const next of [{ account: {} }, { account: 'DE2' }, {}] as Json[])
+      expect(await asksAfter(nested, next), JSON.stringify(next)).toBe(true);
+    const tags = { properties: { tags: { items: { enum: ['a', 'b', 'c'] } } } };
+    expect(await asksAfter(tags, { tags: ['c'] })).toBe(false);
+    for (const next of [{ tags: ['d'] }, { tags: [] }, { tags: 'd' }] as Json[])
+      expect(await asksAfter(tags, next), JSON.stringify(next)).toBe(true);
+  },
+);
+
+verifies('approval.limits', 'a grant of an earlier version that limits nothing covers no call', async () => {
+  for (const [schema, covered] of [
+    [{ minProperties: 1 }, false],
+    [{ required: ['amount'] }, false],
+    [{ properties: { amount: { maximum: 10 } } }, true],
+  ] as const) {
+    const store = memoryStore();
+    const clock = new ManualClock(1_000_000);
+    const host = hostOf([PAY], { store, tools: { act: new Deeds().act }, clock });
+    const { turnId } = await host.run({ loop: 'pay', input: { amount: 5 }, sessionId: 's' });
+    const { id, definitionDigest } = await onlyPending(host);
+    await host.answer({ id, approved: true, by: 'ada' });
+    await host.resume(turnId);
+    const session = await Session.open('s', { store, clock, ids: seededIds(9) });
+    const grant = { tool: 'pay', definition: definitionDigest, schema, by: 'ada', approval: id, at: 1_000_000 };
+    await session.note('rondo.grant.given', id, grant as never);
+    await session.close();
+    expect(ofType(await host.archive.entries('s'), 'rondo.grant.given')).toHaveLength(1);
+    const { status } = await host.run({ loop: 'pay', input: { amount: 6 }, sessionId: 's' });
+    expect(status, JSON.stringify(schema)).toBe(covered ? 'ok' : 'paused');
+  }
+});

@@ -1,0 +1,75 @@
+// Projects on the disk for tests of approvals: definitions with real programs and files beside them, and a real store.
+
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Host } from '../../src/host/host.js';
+import type { Approval } from '../../src/protocol/approval.js';
+import { compose, settingsOf } from '../../src/surfaces/compose.js';
+
+export interface Project {
+  readonly loops: string;
+  path(name: string): string;
+  write(name: string, content: string | object): void;
+  read(name: string): string | undefined;
+  /** Works with a host of its own on the project's store, as a new process would. */
+  inProcess<T>(work: (host: Host) => Promise<T>): Promise<T>;
+}
+
+/** A trusted project whose loops and their files are these. */
+export function projectOf(files: { readonly [name: string]: string | object }): Project {
+  const cwd = mkdtempSync(join(tmpdir(), 'rondo-target-'));
+  onTestFinished(() => rmSync(cwd, { recursive: true, force: true }));
+  const loops = join(cwd, 'loops');
+  const path = (name: string): string => join(loops, name);
+  const write = (name: string, content: string | object): void => {
+    mkdirSync(dirname(path(name)), { recursive: true });
+    writeFileSync(path(name), typeof content === 'string' ? content : JSON.stringify(content));
+    if (name.endsWith('.sh')) chmodSync(path(name), 0o755);
+  };
+  for (const [name, content] of Object.entries(files)) write(name, content);
+  const inProcess: Project['inProcess'] = async (work) => {
+    const settings = await settingsOf({
+      flags: { store: `sqlite:${join(cwd, 'data', 'store.db')}`, trust: ['loops'] },
+      env: {},
+      cwd,
+    });
+    const { host, bad, close } = await compose(settings);
+    try {
+      if (bad.length > 0) throw new Error(JSON.stringify(bad));
+      return await work(host);
+    } finally {
+      await close();
+    }
+  };
+  const read = (name: string) => (existsSync(path(name)) ? readFileSync(path(name), 'utf8') : undefined);
+  return { loops, path, write, read, inProcess };
+}
+
+/** A definition of a tool that asks. */
+export const asking = (implementation: string, more: object = {}): object => ({
+  id: 'act',
+  name: 'Act',
+  version: '1.0.0',
+  inputSchema: true,
+  outputSchema: true,
+  kind: 'tool',
+  tool: { implementation },
+  policy: { approval: 'ask' },
+  ...more,
+});
+
+/** What waits for an answer, alone. */
+export async function waiting(host: Host): Promise<Approval> {
+  const [approval, ...more] = await host.archive.approvals();
+  if (approval === undefined || more.length > 0) throw new Error(`${more.length} approvals more than one wait.`);
+  return approval;
+}
+
+/** Approves what waits and goes on; the status, or the code of the error. */
+export async function approved(host: Host, turnId: string, more: object = {}): Promise<string> {
+  await host.answer({ id: (await waiting(host)).id, approved: true, by: 'ada', ...more });
+  const { status, error } = await host.resume(turnId);
+  return error?.code ?? status;
+}

@@ -1,0 +1,256 @@
+// What an approval covers, which agents ask, and which grants are taken: checks that fail with their guard broken.
+
+import { deepStrictEqual, match, strictEqual } from 'node:assert';
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { Host } from '../../src/host/host.js';
+import type { Json } from '../../src/protocol/json.js';
+import type { AgentSpec } from '../../src/protocol/loop.js';
+import type { LoopsTool } from '../../src/protocol/tool.js';
+import { agentDef, told } from '../turns/agents.js';
+import type { Shelf } from './library.js';
+
+/** The gate with the tools that it stands before. */
+export const acting: Shelf = {
+  rings:
+    /^(?:(?:protocol|base|journal|kernel|adapters[/](?:memory|tools|toolbox)|testing)[/][^/]*|(?:loops|layers|host|views)[/].*)$/,
+  parts: [
+    'adapters/memory/index.js',
+    'adapters/tools/index.js',
+    'adapters/toolbox/index.js',
+    'testing/manual-clock.js',
+    'testing/seeded-ids.js',
+    'host/host.js',
+    'loops/registry.js',
+    'loops/tool-loop.js',
+    'protocol/tool.js',
+  ],
+};
+
+export type Acting = typeof import('../../src/adapters/memory/index.js') &
+  typeof import('../../src/adapters/tools/index.js') &
+  typeof import('../../src/adapters/toolbox/index.js') &
+  typeof import('../../src/testing/manual-clock.js') &
+  typeof import('../../src/testing/seeded-ids.js') &
+  typeof import('../../src/host/host.js') &
+  typeof import('../../src/loops/registry.js') &
+  typeof import('../../src/loops/tool-loop.js') &
+  typeof import('../../src/protocol/tool.js');
+
+export type ActingCheck = (library: Acting) => Promise<void>;
+
+const ANY = { name: 'Act', version: '1.0.0', inputSchema: true, outputSchema: true } as const;
+const GO = { prompt: 'go' };
+
+/** Works in a directory of its own. */
+async function inDirectory(work: (directory: string) => Promise<void>): Promise<void> {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'rondo-guard-')));
+  try {
+    await work(directory);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** A host with all ways to run tools, whose definitions lie in this directory. */
+function hostOf(
+  library: Acting,
+  loops: readonly unknown[],
+  directory = tmpdir(),
+  replies: readonly string[] = [],
+): Host {
+  const tools = [library.builtinTools(), library.execTools(), library.moduleTools(), library.toolboxTools()];
+  const implementations = new Map(tools.map((one) => [one.scheme, one]));
+  const registry = new library.Registry(implementations);
+  for (const loop of loops) registry.add(loop, { directory, trusted: true });
+  const script = (name: string) => told([{ calls: [[name, GO]] }, { text: 'done' }], name === 'pay' ? 'help' : 'told');
+  const backends = new Map(replies.map(script).map((backend) => [backend.id, backend]));
+  const { memoryStore, ManualClock, seededIds } = library;
+  const clock = new ManualClock(1_000_000);
+  return new library.Host({
+    store: memoryStore(),
+    clock,
+    ids: seededIds(1),
+    registry,
+    backends,
+    implementations,
+    trusts: () => true,
+  });
+}
+
+/** Approves what waits, and goes on. */
+async function approve(host: Host, turnId: string, more: object = {}): Promise<string> {
+  for (const { id } of await host.archive.approvals()) await host.answer({ id, approved: true, by: 'ada', ...more });
+  const { status, error } = await host.resume(turnId);
+  return error?.code ?? status;
+}
+
+const script = (mark: string, directory: string): string =>
+  `#!/bin/sh\ncat > /dev/null\necho ${mark} >> ${directory}/trace\necho 1\n`;
+const moduleText = (mark: string): string => `export const act = () => '${mark}';\n`;
+const asking = (implementation: string, id = 'act'): object => ({
+  ...ANY,
+  id,
+  kind: 'tool',
+  tool: { implementation },
+  policy: { approval: 'ask' },
+});
+
+/** A call that waits, what happens then, and how it ends once it is approved. */
+async function swapped(library: Acting, directory: string, loop: object, input: Json, change: () => void) {
+  const host = hostOf(library, [loop], directory);
+  const { turnId, status } = await host.run({ loop: 'act', input, sessionId: 's' });
+  strictEqual(status, 'paused');
+  change();
+  return approve(host, turnId);
+}
+
+function payTool(library: Acting, done: string[]): LoopsTool<unknown, unknown> {
+  return library.loopsTool({
+    name: 'pay',
+    inputSchema: z.object({}).loose(),
+    requestApproval: (_, { mode }) => (mode === 'unsupervised' ? null : 'Pay?'),
+    execute: () => done.push('paid'),
+  }) as LoopsTool<unknown, unknown>;
+}
+
+/** How a turn of two agents ends with nobody to answer, and what was paid. */
+async function unanswered(
+  library: Acting,
+  rules: { outer?: Partial<AgentSpec>; inner?: Partial<AgentSpec> },
+  allow: boolean,
+) {
+  const done: string[] = [];
+  const pay = payTool(library, done);
+  const loops = [
+    library.toolLoop(allow ? pay.withApproval('always_allow') : pay),
+    agentDef('helper', { backend: { id: 'help' }, tools: ['pay'], ...rules.inner }),
+    agentDef('boss', { tools: ['helper'], ...rules.outer }),
+  ];
+  const { status } = await hostOf(library, loops, tmpdir(), ['helper', 'pay']).run({ loop: 'boss', input: GO });
+  return [status, done.length];
+}
+
+export const targetChecks = {
+  'a program that changed after its approval was requested does not run': (library) =>
+    inDirectory(async (directory) => {
+      const file = join(directory, 'act.sh');
+      writeFileSync(file, script('first', directory), { mode: 0o755 });
+      const change = (): void => writeFileSync(file, script('other', directory));
+      strictEqual(await swapped(library, directory, asking('exec:./act.sh'), {}, change), 'TOOL_NOT_ADMITTED');
+    }),
+  'a program that changes between the look before an attempt and its start does not run': (library) =>
+    inDirectory(async (directory) => {
+      writeFileSync(join(directory, 'act.sh'), script('first', directory), { mode: 0o755 });
+      const origin = { directory, trusted: true };
+      const tools = library.execTools();
+      const approved = await tools.resolve('./act.sh', origin, {})?.({});
+      const run = await tools.open('./act.sh', origin, {}, approved);
+      appendFileSync(join(directory, 'act.sh'), 'echo more >&2\n');
+      const call = { callId: 'c', idempotencyKey: 'k', signal: new AbortController().signal, config: {} };
+      const said = Promise.resolve(run({}, call as never)).then(String, (error: { code: string }) => error.code);
+      strictEqual(await said, 'TOOL_NOT_ADMITTED');
+    }),
+  'a module runs with the bytes that were approved': (library) =>
+    inDirectory(async (directory) => {
+      const file = join(directory, 'act.mjs');
+      const host = hostOf(library, [asking('module:./act.mjs#act')], directory);
+      for (const mark of ['first', 'second']) {
+        writeFileSync(file, moduleText(mark));
+        const { turnId } = await host.run({ loop: 'act', input: {} });
+        strictEqual(await approve(host, turnId), 'ok');
+        strictEqual((await host.resume(turnId)).output, mark);
+      }
+    }),
+  'a common module runs with the bytes that were approved': (library) =>
+    inDirectory(async (directory) => {
+      const host = hostOf(library, [asking('module:./act.cjs#act')], directory);
+      for (const mark of ['first', 'second']) {
+        writeFileSync(join(directory, 'act.cjs'), `exports.act = () => '${mark}';\n`);
+        const { turnId } = await host.run({ loop: 'act', input: {} });
+        strictEqual(await approve(host, turnId), 'ok');
+        strictEqual((await host.resume(turnId)).output, mark);
+      }
+    }),
+  'a file is written where it was approved, and nowhere else': (library) =>
+    inDirectory(async (directory) => {
+      for (const name of ['real', 'other']) {
+        mkdirSync(join(directory, name));
+        writeFileSync(join(directory, name, 'a.txt'), 'one\n');
+      }
+      const roots = library.toolbox({ roots: [directory] });
+      const input = { path: 'real/a.txt', content: 'new\n' };
+      const approvedTarget = await roots.write_file.approvalTarget?.(input);
+      rmSync(join(directory, 'real'), { recursive: true });
+      symlinkSync(join(directory, 'other'), join(directory, 'real'));
+      const { execute } = roots.write_file.withApproval('always_allow');
+      const options = { toolCallId: 'c', messages: [], approvedTarget };
+      const end = await Promise.resolve(execute(input, options)).then(String, (error: { code: string }) => error.code);
+      deepStrictEqual([end, readFileSync(join(directory, 'other', 'a.txt'), 'utf8')], ['TOOL_NOT_ADMITTED', 'one\n']);
+    }),
+  'a new file replaces nothing that was created since': (library) =>
+    inDirectory(async (directory) => {
+      const loop = { ...asking('toolbox:write_file') };
+      const change = (): void => writeFileSync(join(directory, 'a.txt'), 'mine\n');
+      const input = { path: 'a.txt', content: 'new\n' };
+      strictEqual(await swapped(library, directory, loop, input, change), 'TOOL_NOT_ADMITTED');
+    }),
+  'a standing grant ends when its program changes': (library) =>
+    inDirectory(async (directory) => {
+      const file = join(directory, 'act.sh');
+      writeFileSync(file, script('first', directory), { mode: 0o755 });
+      const host = hostOf(library, [asking('exec:./act.sh')], directory);
+      const turn = { loop: 'act', input: { to: 'ada' }, sessionId: 's' };
+      const { turnId } = await host.run(turn);
+      strictEqual(await approve(host, turnId, { standing: { properties: { to: { const: 'ada' } } } }), 'ok');
+      writeFileSync(file, script('other', directory));
+      strictEqual((await host.run(turn)).status, 'paused');
+    }),
+  "a sub-agent's mode does not cancel the ask of an enclosing agent": async (library) => {
+    const rules = { outer: { approvals: { pay: 'ask' } }, inner: { mode: 'unsupervised' } } as const;
+    deepStrictEqual(await unanswered(library, rules, true), ['paused', 0]);
+  },
+  'an inner mode does not cancel what an outer mode asks': async (library) => {
+    const rules = { outer: { mode: 'day' }, inner: { mode: 'unsupervised' } };
+    deepStrictEqual(await unanswered(library, rules, false), ['paused', 0]);
+  },
+  'a tool that can say what to ask is asked about': async (library) => {
+    deepStrictEqual(await unanswered(library, {}, false), ['paused', 0]);
+  },
+  'only the agent that has a tool allows it': async (library) => {
+    const rules = { outer: { approvals: { pay: 'always_allow' } } } as const;
+    deepStrictEqual(await unanswered(library, rules, false), ['paused', 0]);
+    const star = { inner: { approvals: { '*': 'always_allow' } } } as const;
+    deepStrictEqual(await unanswered(library, star, false), ['paused', 0]);
+  },
+  'a standing grant limits the value of an argument': async (library) => {
+    for (const standing of [{ minProperties: 1 }, { properties: { to: { pattern: '.' } } }]) {
+      const host = hostOf(library, [asking('builtin:echo')]);
+      await host.run({ loop: 'act', input: { to: 'ada' } });
+      const [{ id = '' } = {}] = await host.archive.approvals();
+      const said = await host.answer({ id, approved: true, by: 'ada', standing }).then(
+        () => 'taken',
+        (error: { message: string }) => error.message,
+      );
+      match(said, /limits the value or the range/);
+    }
+  },
+  'a grant covers no call without an argument that it limits': async (library) => {
+    const host = hostOf(library, [asking('builtin:echo')]);
+    const { turnId } = await host.run({ loop: 'act', input: { amount: 5, to: 'ada' }, sessionId: 's' });
+    const standing = { properties: { amount: { maximum: 10 }, to: { const: 'ada' } } };
+    strictEqual(await approve(host, turnId, { standing }), 'ok');
+    strictEqual((await host.run({ loop: 'act', input: { to: 'ada' }, sessionId: 's' })).status, 'paused');
+  },
+} as const satisfies Record<string, ActingCheck>;

@@ -133,6 +133,13 @@ export const requirements = {
   'tool.exec': 'A program gets its input on stdin and answers on stdout, in bounds.',
   'tool.http': 'An HTTP tool posts its input, in bounds, with an idempotency key.',
   'tool.trust': 'Code runs only from a directory that the operator trusts.',
+  'authority.trust':
+    'Trust comes from the operator: flags, environment and a file outside of the project, never from the project or its journal.',
+  'authority.verbs': 'No verb executes anything from a directory that is not trusted.',
+  'authority.paths': 'A project that is not trusted reads and writes inside of its own directory only.',
+  'authority.send':
+    'An environment variable is sent only to hosts that the operator named for it; keys of known providers to their own hosts.',
+  'authority.reach': 'What is not trusted reaches public addresses only, unless the operator named the host.',
   'tool.orphan': 'No tool leaves a process behind.',
   'tool.env': 'A tool sees nothing of our environment that it was not given.',
   'policy.filter': 'What a filter refuses is neither sent nor returned.',

@@ -10,6 +10,7 @@ export {
 } from './adapters/models/index.js';
 export { systemClock, systemIds } from './adapters/system/index.js';
 export { builtinTools, execTools, httpsTools, httpTools, moduleTools } from './adapters/tools/index.js';
+export { type PermitLists, type Permits, permitsOf } from './base/permits.js';
 export { Host, type HostOptions, type InFlight, type TurnOptions, type TurnRequest } from './host/host.js';
 export type { Replay } from './host/replay.js';
 export type { Clock, Ids } from './journal/clock.js';

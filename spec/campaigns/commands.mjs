@@ -79,7 +79,6 @@ export class Commands {
     writeFileSync(join(loops, 'report'), script(fleet.options.socket));
     writeFileSync(join(loops, 'package.json'), '{"type":"module"}');
     chmodSync(join(loops, 'report'), 0o755);
-    writeFileSync(join(this.#project, 'rondo.toml'), '[trust]\ndirectories = ["loops"]\n');
   }
 
   /** Runs one turn after another. @param {() => boolean} goesOn */
@@ -111,7 +110,8 @@ export class Commands {
     const { file, record } = this.#fleet.options;
     const at = Date.now();
     const all = [bin, ...args, '--data', dirname(file), '--json'];
-    const child = spawn(process.execPath, all, { cwd: this.#project, stdio: ['ignore', 'pipe', 'pipe'] });
+    const env = { ...process.env, RONDO_TRUST: this.#project };
+    const child = spawn(process.execPath, all, { cwd: this.#project, env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.#fleet.pids.add(child.pid ?? 0);
     const interrupt = () => {
       if (child.kill(this.#random() < 0.5 ? 'SIGINT' : 'SIGTERM')) this.interrupts += 1;

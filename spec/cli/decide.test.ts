@@ -71,7 +71,7 @@ verifies('cli.decide', 'an answer is lost because the turn cannot go on here', a
   const project = new Agents().payer();
   await project.run(run);
   const { id = '', turnId = '' } = (await project.approvals())[0] ?? {};
-  project.write('rondo.toml', '');
+  project.trusted = false;
   const yes = await project.run(['approve', id, '--json']);
   expect(yes.code).toBe(0);
   expect(JSON.parse(yes.stdout)).toMatchObject({ approved: true, error: { code: 'DEFINITION_INVALID' } });

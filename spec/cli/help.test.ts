@@ -6,7 +6,7 @@ import { verifies } from '../verifies.js';
 import { Project } from './stage.js';
 
 const contract =
-  'run chat list show check runs status trace events resume cancel approvals approve deny resolve replay diff conformance doctor remove demo';
+  'run chat list show check runs status trace events resume cancel approvals approve deny resolve replay diff trust conformance doctor remove demo';
 
 verifies('cli.help', 'a verb of the surface is missing', async () => {
   expect(verbs.map(({ name }) => name).sort()).toEqual(contract.split(' ').sort());
@@ -39,7 +39,7 @@ verifies('cli.help', 'an example of the help is not understood', async () => {
     for (const example of examples) {
       expect(example.startsWith(`rondo ${name}`)).toBe(true);
       const used = example.match(/ --[a-z]+/g)?.map((flag) => flag.trim()) ?? [];
-      const allowed = [...options.map(([flags]) => flags.split(' ')[0]), '--loops'];
+      const allowed = [...options.map(([flags]) => flags.split(' ')[0]), '--loops', '--send', '--reach'];
       for (const flag of used) expect(allowed).toContain(flag);
     }
   }

@@ -65,8 +65,8 @@ verifies('cli.owner', 'a second run has definitions, trust and environment of it
   await project.held('go');
   project.write('loops/late.json', tool('late', 'echo'));
   expect(await project.json(['run', 'late'])).toMatchObject({ status: 'ok' });
-  // The first process trusts the directory of the loops; that it owns the store does not lend its trust to others.
-  project.write('rondo.toml', '');
+  // The first process trusts the project; that it owns the store does not lend its trust to others.
+  project.trusted = false;
   const { code, stdout } = await project.run(['run', 'hold', '--input', '{"until": "go"}', '--json']);
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'LOOP_NOT_FOUND' } });

@@ -22,11 +22,10 @@ export class Pty {
 
   constructor(project: Project, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
     const command = [process.execPath, bin, ...args].map(quote).join(' ');
-    const { PATH = '', HOME = '' } = process.env;
     // The size is that of the new terminal, which has none by itself.
     this.child = spawn('script', ['-qfec', `stty cols 80 rows 30; exec ${command}`, '/dev/null'], {
       cwd: project.directory,
-      env: { PATH, HOME, TERM: 'xterm-256color', ...env },
+      env: { ...project.environment(), TERM: 'xterm-256color', ...env },
     });
     this.child.stdin.on('error', () => undefined);
     this.child.stdout.setEncoding('utf8').on('data', (piece: string) => {

@@ -89,6 +89,8 @@ const usual = { hello, pair, wait: tool('wait', 'wait'), echo: tool('echo', 'ech
 
 export class Project {
   readonly directory: string;
+  /** Whether the operator trusts the project. */
+  trusted = false;
 
   constructor(loops: Readonly<Record<string, object>> = usual) {
     this.directory = mkdtempSync(join(tmpdir(), 'rondo-cli-'));
@@ -118,8 +120,14 @@ export class Project {
   holding(safety?: string): this {
     this.write('loops/hold.json', hold(safety));
     chmodSync(this.write('loops/hold', HOLD), 0o755);
-    this.write('rondo.toml', '[trust]\ndirectories = ["loops"]\n');
+    this.trusted = true;
     return this;
+  }
+
+  /** What every process of the project has in its environment. */
+  environment(): Readonly<Record<string, string>> {
+    const { PATH = '', HOME = '' } = process.env;
+    return { PATH, HOME, ...(this.trusted && { RONDO_TRUST: this.directory }) };
   }
 
   /** Lets go what holds on until this. */
@@ -128,8 +136,8 @@ export class Project {
   }
 
   start(args: readonly string[], { env = {}, input }: Setting = {}): Running {
-    const { PATH = '', HOME = '' } = process.env;
-    const child = spawn(process.execPath, [bin, ...args], { cwd: this.directory, env: { PATH, HOME, ...env } });
+    const all = { ...this.environment(), ...env };
+    const child = spawn(process.execPath, [bin, ...args], { cwd: this.directory, env: all });
     const said = { stdout: '', stderr: '' };
     for (const name of ['stdout', 'stderr'] as const) {
       child[name].setEncoding('utf8').on('data', (piece: string) => {

@@ -222,7 +222,7 @@ function hanging(effect: string, remark: string): string {
 
 verifies('cli.contract', 'a change that breaks a run in flight is not noticed before it is resumed', async () => {
   const project = new Project({ hello });
-  project.write('rondo.toml', '[trust]\ndirectories = ["loops"]\n');
+  project.trusted = true;
   project.write('loops/hangs.mjs', hanging('first', 'as it was'));
   const { child, ended } = project.start(['run', 'hangs', '--session', 'flight']);
   await until(async () => (await project.json<{ runs?: TurnStatus[] }>(['runs'])).runs?.length === 1 || undefined);

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { loadConfig } from '../../src/adapters/files/index.js';
+import { loadOperatorFile } from '../../src/adapters/files/operator.js';
 import { readToml } from '../../src/adapters/files/toml.js';
 import { toolboxTools } from '../../src/adapters/toolbox/index.js';
 import { builtinTools, execTools, httpTools, moduleTools } from '../../src/adapters/tools/index.js';
@@ -44,9 +45,10 @@ const documents = pages
   .flatMap((page) => blocksIn(page, 'json'))
   .map((block) => ({ ...block, value: JSON.parse(block.text) }));
 const isConfig = ({ text }: Block): boolean => text.startsWith('# rondo.toml\n');
+const isOperatorFile = ({ text }: Block): boolean => text.startsWith('# trust.toml\n');
 const tables = pages
   .flatMap((page) => blocksIn(page, 'toml'))
-  .filter((block) => !isConfig(block))
+  .filter((block) => !isConfig(block) && !isOperatorFile(block))
   .map((block) => ({ ...block, value: readToml(block.text) as LoopDef }));
 const loops = [...documents.filter(({ value }) => isLoop(value)), ...tables];
 const origin = { directory: root, trusted: true };
@@ -90,6 +92,21 @@ verifies('config.keys', 'a rondo.toml that a guide shows is refused', async () =
       const file = join(folder, 'rondo.toml');
       writeFileSync(file, text);
       expect((await loadConfig(file)).file, `${page}, line ${line}`).toBe(file);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }
+});
+
+verifies('authority.trust', 'a trust.toml that a guide shows is refused', async () => {
+  const files = pages.flatMap((page) => blocksIn(page, 'toml')).filter(isOperatorFile);
+  expect(files.length).toBeGreaterThan(0);
+  for (const { page, line, text } of files) {
+    const folder = mkdtempSync(join(tmpdir(), 'rondo-trust-'));
+    try {
+      const file = join(folder, 'trust.toml');
+      writeFileSync(file, text, { mode: 0o600 });
+      expect((await loadOperatorFile(file)).directories, `${page}, line ${line}`).toHaveLength(1);
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -25,6 +25,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'moduleTools',
     'openaiBackend',
     'openaiCompatibleBackend',
+    'permitsOf',
     'scriptedBackend',
     'systemClock',
     'systemIds',

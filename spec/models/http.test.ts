@@ -20,7 +20,7 @@ const services: readonly [Backend, Dialect, model: string][] = [
   [openaiCompatibleBackend({ env }), chat, 'm-asked'],
 ];
 const prompt = 'Wer ist Zoë? 👋🏽';
-const asking = { origin: { directory: undefined, trusted: false }, turn: 't1', answered: 0 };
+const asking = { origin: { directory: undefined, trusted: true }, turn: 't1', answered: 0 };
 
 async function asked(
   backend: Backend,

@@ -16,7 +16,8 @@ const compilerOptions = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.
 function alone(): string {
   const folder = mkdtempSync(join(tmpdir(), 'rondo-alone-'));
   const sources = readdirSync(join(root, 'src/adapters/models')).filter((name) => !name.endsWith('.test.ts'));
-  for (const file of [...sources.map((name) => `adapters/models/${name}`), 'journal/errors.ts']) {
+  const base = ['base/permits.ts', 'base/address.ts', 'base/public-lookup.ts'];
+  for (const file of [...sources.map((name) => `adapters/models/${name}`), 'journal/errors.ts', ...base]) {
     const target = join(folder, file.replace(/\.ts$/, '.js'));
     mkdirSync(dirname(target), { recursive: true });
     const text = readFileSync(join(root, 'src', file), 'utf8');
@@ -33,7 +34,7 @@ function alone(): string {
 const program = `
   import * as models from './adapters/models/index.js';
   const env = { OPENAI_API_KEY: 'sk-1', ANTHROPIC_API_KEY: 'sk-2' };
-  const asking = { origin: { directory: undefined, trusted: false }, turn: 't1', answered: 0 };
+  const asking = { origin: { directory: undefined, trusted: true }, turn: 't1', answered: 0 };
   const told = [];
   for (const make of [models.openaiBackend, models.anthropicBackend, models.openaiCompatibleBackend]) {
     const backend = make({ env });

@@ -60,7 +60,7 @@ export interface HostOptions {
   readonly registry: Registry;
   readonly backends?: ReadonlyMap<string, Backend>;
   readonly implementations?: ReadonlyMap<string, Implementation>;
-  /** Whether the operator trusts a directory to run code; none unless told. */
+  /** Whether a recorded definition that claims this directory may run code; none unless told. */
   readonly trusts?: (directory: string | undefined) => boolean;
   readonly maxDepth?: number;
   /** How long an approval may wait, in milliseconds; thirty days unless told. */

@@ -3,6 +3,7 @@
  * turn that is resumed is linked from them, whatever the registry holds by then. Code cannot be kept: of a loop in code
  * only its name and the digest of its source are, and the code must still be there.
  */
+import { canonical } from '../journal/canonical.js';
 import { LoopError } from '../journal/errors.js';
 import { digest } from '../journal/record.js';
 import type { Implementation } from '../loops/implementation.js';
@@ -63,7 +64,7 @@ function keptOf({ definition, digest: own, origin: { directory, file }, code }: 
 export interface Unpinning {
   readonly registry: Registry;
   readonly implementations: ReadonlyMap<string, Implementation>;
-  /** Trust is the operator's of today, not the turn's of then. */
+  /** Whether the operator of today trusts what was recorded of this directory and is not what is registered from there now. */
   trusts(directory: string | undefined): boolean;
 }
 
@@ -72,15 +73,32 @@ export function unpin(text: string, { registry, implementations, trusts }: Unpin
   const kept = JSON.parse(text) as readonly Kept[];
   const old = new Registry(implementations);
   for (const { id, version, definition, directory, file } of kept) {
-    const origin = { directory, trusted: trusts(directory), ...(file !== undefined && { file }) };
-    const code = definition === undefined ? registry.find(id, version)?.code : undefined;
+    const now = registry.find(id, version);
+    const code = definition === undefined ? now?.code : undefined;
     if (definition === undefined && code === undefined) throw gone(id, version);
-    old.add(definition ?? code, origin);
+    const trusted = isSame(now, definition, directory) ? now.origin.trusted : trusts(directory);
+    try {
+      old.add(definition ?? code, { directory, trusted, ...(file !== undefined && { file }) });
+    } catch (thrown) {
+      throw trusted || !(thrown instanceof LoopError) ? thrown : asRecorded(thrown);
+    }
   }
   const [first] = kept;
   const root = first && old.find(first.id, first.version);
   if (root === undefined) throw gone(first?.id ?? '', first?.version ?? '');
   return pin(linkedIn(old, root));
+}
+
+/** A definition that may not run, with what is different about one that stands in a journal. */
+function asRecorded({ code, message, data }: LoopError): LoopError {
+  const why = 'This is a recorded definition, not the one there is now: it is trusted only if you trust the directory';
+  return new LoopError(code, `${message} ${why} of the journal too.`, data);
+}
+
+/** True if what was recorded is what is registered now, from the same directory: then its trust is that of now. */
+function isSame(now: Registered | undefined, definition: Json | undefined, directory?: string): now is Registered {
+  if (now === undefined || definition === undefined || now.origin.directory !== directory) return false;
+  return now.digest === digest(canonical(definition));
 }
 
 /** Loops in code that a pin names and that are not the same now. */

@@ -5,7 +5,7 @@ import { expect, onTestFinished } from 'vitest';
 import { codeOf } from '../../spec/code-of.js';
 import { verifies } from '../../spec/verifies.js';
 import { compose, loadLoops, settingsOf, trustOf } from './compose.js';
-import { type Environment, type Flags, settle, UsageError } from './settings.js';
+import { type Environment, type Flags, UsageError } from './settings.js';
 
 function directory(): string {
   const made = mkdtempSync(join(tmpdir(), 'rondo-compose-'));
@@ -48,8 +48,8 @@ verifies('tool.trust', 'a directory beside a trusted one is trusted, or one that
   for (const name of ['safe/inner', 'safer', 'outside']) mkdirSync(join(root, name), { recursive: true });
   symlinkSync(join(root, 'outside'), join(root, 'safe', 'way-out'));
   symlinkSync(join(root, 'safe'), join(root, 'way-in'));
-  const flags = { trust: ['safe', 'missing'] };
-  const trusts = trustOf(settle({ flags, env: {}, cwd: root }, { trusted: [] }));
+  const directories = ['safe', 'missing'].map((name) => ({ directory: join(root, name), source: 'file' as const }));
+  const trusts = trustOf({ directories });
   expect(trusts(join(root, 'safe'))).toBe(true);
   expect(trusts(join(root, 'safe', 'inner'))).toBe(true);
   expect(trusts(join(root, 'way-in', 'inner'))).toBe(true);
@@ -115,6 +115,35 @@ verifies('model.secret', 'a definition sends the key of a backend of the config 
   expect(result.error?.message).toContain('takes no options');
   await close();
 });
+
+verifies(
+  'authority.send',
+  'the config of a project has a variable sent to an address of its own choosing',
+  async () => {
+    const ours = { ...asks, backend: { id: 'ours' } };
+    const told = async (flags: Flags, env: Environment = {}, toml = TOML): Promise<string> => {
+      const files = { 'loops/asks.json': ours, 'rondo.toml': toml };
+      const { host, close } = await compose(await project(files, flags, { OUR_KEY: 'secret', ...env }));
+      const { error } = await host.run({ loop: 'asks', input: {} });
+      await close();
+      expect(error?.code).toBe('BACKEND_FAILED');
+      return error?.message ?? '';
+    };
+    const refused = 'rondo trust --send OUR_KEY=127.0.0.1:9';
+    expect(await told({})).toContain(refused);
+    // Trust in the directory does not make its config decide about variables.
+    expect(await told({ trust: ['.'] })).toContain(refused);
+    expect(await told({ send: ['OUR_KEY=127.0.0.1:8'] })).toContain(refused);
+    expect(await told({ send: ['OTHER=127.0.0.1:9'] })).toContain(refused);
+    for (const flags of [{ send: ['OUR_KEY=127.0.0.1:9'] }, { send: ['A=b', 'OUR_KEY=127.0.0.1:9'], trust: ['.'] }])
+      expect(await told(flags)).not.toContain('rondo trust');
+    expect(await told({}, { RONDO_SEND: 'A=b.example, OUR_KEY=127.0.0.1:9' })).not.toContain('rondo trust');
+    const keyless = TOML.replace('apiKeyEnv = "OUR_KEY"', '');
+    expect(await told({}, {}, keyless)).toContain('rondo trust --reach 127.0.0.1:9');
+    for (const flags of [{ reach: ['127.0.0.1:9'] }, { trust: ['.'] }])
+      expect(await told(flags, {}, keyless)).not.toContain('rondo trust');
+  },
+);
 
 verifies('config.keys', 'a backend of the config stands in for one that is built in', async () => {
   const settings = await project({ 'rondo.toml': TOML.replace('ours', 'openai') });

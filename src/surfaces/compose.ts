@@ -2,18 +2,20 @@
  * Puts a host together. The only file that picks adapters, and it loads each when it is needed: a verb that opens no
  * store pays for none.
  */
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import type { BadFile, Config, Found } from '../adapters/files/index.js';
+import { dirname, join } from 'node:path';
+import type { BadFile, Config, CustomBackend, Found } from '../adapters/files/index.js';
 import type { Maintenance } from '../adapters/sqlite/index.js';
+import { type Permits, permitsOf, sendRefusal } from '../base/permits.js';
 import type { Host, HostOptions } from '../host/host.js';
 import { LoopError } from '../journal/errors.js';
 import type { Implementation } from '../loops/implementation.js';
 import type { Backend } from '../loops/model.js';
 import type { Registered, Registry } from '../loops/registry.js';
 import type { ToolSpec } from '../protocol/loop.js';
-import { type Asked, configNamed, type Settings, settle, UsageError } from './settings.js';
+import { assertOutside, authorityOf, isInside, operatorFileOf, type Remembered, realPathOf } from './authority.js';
+import { type Asked, type Authority, configNamed, placesNamed, type Settings, settle, UsageError } from './settings.js';
 
 export type { BadFile, Config } from '../adapters/files/index.js';
 export type { Damage, Incident, Maintenance, StoreRecord, VerifyCursor } from '../adapters/sqlite/index.js';
@@ -58,35 +60,61 @@ export interface Parts {
 
 /** The settings that hold for what was asked; CONFIG_INVALID or a UsageError says what is wrong. */
 export async function settingsOf(asked: Asked): Promise<ProjectSettings> {
+  const authority = authorityOf(asked, await rememberedFor(asked));
+  const trusts = trustOf(authority);
   const named = configNamed(asked);
-  const lost = asked.flags.trust?.find((directory) => trueOf(resolve(asked.cwd, directory)) === undefined);
-  if (lost !== undefined) throw new UsageError(`--trust ${lost}: there is no such directory.`);
-  if (named === undefined && !existsSync(join(asked.cwd, 'rondo.toml'))) return settle(asked, NO_CONFIG);
-  const { loadConfig } = await import('../adapters/files/config.js');
-  return settle(asked, await loadConfig(named, asked.cwd));
+  let config = NO_CONFIG;
+  if (named !== undefined || existsSync(join(asked.cwd, 'rondo.toml'))) {
+    const { loadConfig } = await import('../adapters/files/config.js');
+    const given = placesNamed(asked);
+    const open = (['data', 'loops', 'store'] as const).filter((key) => !given[key]);
+    config = await loadConfig(named, asked.cwd, { confined: (directory) => (trusts(directory) ? [] : open) });
+  }
+  const settings = settle(asked, config, authority);
+  assertLoopsInside(settings, trusts);
+  return settings;
 }
 
-const NO_CONFIG: Config = { file: undefined, trusted: [], prices: new Map(), backends: new Map() };
+const NO_CONFIG: Config = { file: undefined, prices: new Map(), backends: new Map() };
+
+/** What the operator's own file says, if it is to be believed. */
+export async function rememberedFor(asked: Asked): Promise<Remembered> {
+  const file = operatorFileOf(asked.env);
+  if (file === undefined || !existsSync(file)) return { directories: [], send: new Map(), destinations: [] };
+  assertOutside(file, asked);
+  return (await import('../adapters/files/operator.js')).loadOperatorFile(file);
+}
+
+/** Writes the operator's own file. */
+export async function remember(file: string, content: Remembered): Promise<void> {
+  await (await import('../adapters/files/operator.js')).saveOperatorFile(file, content);
+}
+
+/** The usual directory of definitions may be a link; in a project that is not trusted, not one that leads out of it. */
+function assertLoopsInside({ loops, loopsNamed, cwd }: ProjectSettings, trusts: Trusts): void {
+  const real = loopsNamed ? undefined : realPathOf(loops);
+  if (real === undefined || isInside(realPathOf(cwd) ?? cwd, real) || trusts(cwd)) return;
+  throw new UsageError(`${loops} is a link to ${real}, outside of ${cwd}, which is not trusted: use --loops ${real}.`);
+}
+
+export type Trusts = (directory: string | undefined) => boolean;
 
 /** Whether the operator trusts a directory to run code: it is one of those named, or inside one; links are followed. */
-export function trustOf({ trusted }: Settings): (directory: string | undefined) => boolean {
-  const places = trusted.flatMap((directory) => trueOf(directory) ?? []);
-  const inside = (place: string, directory: string): boolean => {
-    const way = relative(place, directory);
-    return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
-  };
+export function trustOf({ directories }: Pick<Authority, 'directories'>): Trusts {
+  const places = directories.flatMap(({ directory }) => realPathOf(directory) ?? []);
   return (directory) => {
-    const real = directory === undefined ? undefined : trueOf(directory);
-    return real !== undefined && places.some((place) => inside(place, real));
+    const real = directory === undefined ? undefined : realPathOf(directory);
+    return real !== undefined && places.some((place) => isInside(place, real));
   };
 }
 
-function trueOf(path: string): string | undefined {
-  try {
-    return realpathSync(path);
-  } catch {
-    return undefined;
-  }
+/**
+ * Trust in what a journal recorded. A clone may bring a journal whose definitions claim any directory, so their word counts
+ * only if the operator trusts the directory of the journal itself.
+ */
+function recordedTrust({ store, authority }: Settings): Trusts {
+  const trusts = trustOf(authority);
+  return store.kind === 'memory' || trusts(dirname(store.path)) ? trusts : () => false;
 }
 
 /** No definitions at all, for verbs that only look at what was recorded. */
@@ -102,7 +130,7 @@ export async function loadLoops(settings: Settings, files: readonly string[] = [
     import('../loops/definition/definition.js'),
     import('../loops/registry.js'),
   ]);
-  const options = { parse, trusted: trustOf(settings) };
+  const options = { parse, trusted: trustOf(settings.authority) };
   const absent = !settings.loopsNamed && !existsSync(settings.loops);
   const directories = files.length > 0 ? [...new Set(files.map(dirname))] : absent ? [] : [settings.loops];
   const loads = await Promise.all([
@@ -172,18 +200,25 @@ async function located(
   return 'bad' in judged ? judged.bad : flaws.map((flaw) => ({ file, ...flaw }));
 }
 
+/** The environment, and what of it may be sent where. */
+interface Permitted {
+  readonly environment: NodeJS.ProcessEnv;
+  readonly permits: Permits;
+}
+
 /** How each kind of tool is loaded. Some take long, so a registry gets only those that its definitions name. */
-const TOOLS = new Map<string, (environment: NodeJS.ProcessEnv) => Promise<Implementation>>([
+const TOOLS = new Map<string, (options: Permitted) => Promise<Implementation>>([
   ['builtin', async () => (await import('../adapters/tools/builtin.js')).builtinTools()],
-  ['exec', async (environment) => (await import('../adapters/tools/exec.js')).execTools({ environment })],
+  ['exec', async ({ environment }) => (await import('../adapters/tools/exec.js')).execTools({ environment })],
   ['module', async () => (await import('../adapters/tools/module.js')).moduleTools()],
-  ['http', async (environment) => (await import('../adapters/tools/http.js')).httpTools({ environment })],
+  ['http', async (options) => (await import('../adapters/tools/http.js')).httpTools(options)],
   ['toolbox', async () => (await import('../adapters/toolbox/implementation.js')).toolboxTools()],
-  ['https', async (environment) => (await import('../adapters/tools/http.js')).httpsTools({ environment })],
+  ['https', async (options) => (await import('../adapters/tools/http.js')).httpsTools(options)],
 ]);
 
-async function tools({ env }: Settings, schemes: Iterable<string> = TOOLS.keys()) {
-  const loads = [...schemes].flatMap((scheme) => TOOLS.get(scheme)?.({ ...env }) ?? []);
+async function tools({ env, authority }: Settings, schemes: Iterable<string> = TOOLS.keys()) {
+  const options = { environment: { ...env }, permits: permitsOf(env, authority) };
+  const loads = [...schemes].flatMap((scheme) => TOOLS.get(scheme)?.(options) ?? []);
   const all = await Promise.all(loads);
   return new Map(all.map((implementation) => [implementation.scheme, implementation]));
 }
@@ -199,29 +234,46 @@ function schemesOf(found: readonly Found[]): Iterable<string> {
   return [...schemes].every((scheme) => TOOLS.has(scheme)) ? schemes : TOOLS.keys();
 }
 
-async function backends({ env, config }: ProjectSettings): Promise<ReadonlyMap<string, Backend>> {
+async function backends({ env, config, authority }: ProjectSettings): Promise<ReadonlyMap<string, Backend>> {
   const { anthropicBackend, mockBackend, openaiBackend, openaiCompatibleBackend, scriptedBackend } = await import(
     '../adapters/models/index.js'
   );
-  const general = openaiCompatibleBackend({ env });
-  const own = [mockBackend(), scriptedBackend(), openaiBackend({ env }), anthropicBackend({ env }), general];
+  const permits = permitsOf(env, authority);
+  const settings = { env, permits };
+  const general = openaiCompatibleBackend(settings);
+  const own = [mockBackend(), scriptedBackend(), openaiBackend(settings), anthropicBackend(settings), general];
   const all = new Map(own.map((backend) => [backend.id, backend]));
-  for (const [id, { baseURL, apiKeyEnv, model = '' }] of config.backends) {
+  const trusted = config.file !== undefined && trustOf(authority)(dirname(config.file));
+  for (const [id, server] of config.backends) {
     if (all.has(id)) throw new UsageError(`${config.file}: [backends.${id}] is built in; choose another name.`);
-    const options = { baseURL, ...(apiKeyEnv !== undefined && { apiKeyEnv }) };
-    all.set(id, { id, defaultModel: model, open: openAt(general, id, options) });
+    const open = openAt(general, id, server, (variable, url) => permits.maySend(variable, url), trusted);
+    all.set(id, { id, defaultModel: server.model ?? '', open });
   }
   return all;
 }
 
-/** A server of the config: the operator named its address, so a definition may not send the key anywhere else. */
-function openAt(general: Backend, id: string, options: { readonly [name: string]: string }): Backend['open'] {
-  return (ref, asking) => {
+/**
+ * A server of the config. Its address holds for all definitions, and its key goes only where the operator permits it: also in
+ * a trusted directory, the config by itself sends no variable anywhere.
+ */
+function openAt(
+  general: Backend,
+  id: string,
+  { baseURL, apiKeyEnv }: CustomBackend,
+  maySend: Permits['maySend'],
+  trusted: boolean,
+): Backend['open'] {
+  const options = { baseURL, ...(apiKeyEnv !== undefined && { apiKeyEnv }) };
+  const refused = (message: string): LoopError => new LoopError('BACKEND_FAILED', message, { retryable: false });
+  return async (ref, asking) => {
     if (Object.keys(ref.options ?? {}).length > 0) {
-      const message = `The backend '${id}' takes no options: its address and its key stand in the config.`;
-      throw new LoopError('BACKEND_FAILED', message, { retryable: false });
+      throw refused(`The backend '${id}' takes no options: its address and its key stand in the config.`);
     }
-    return general.open({ ...ref, options }, { ...asking, origin: { ...asking.origin, trusted: true } });
+    const url = new URL(baseURL);
+    if (apiKeyEnv !== undefined && !maySend(apiKeyEnv, url)) {
+      throw refused(`The backend '${id}' of the config ${sendRefusal(apiKeyEnv, url)}.`);
+    }
+    return general.open({ ...ref, options }, { ...asking, origin: { ...asking.origin, trusted } });
   };
 }
 
@@ -286,7 +338,7 @@ export async function compose(settings: ProjectSettings, parts: Parts = {}): Pro
   try {
     const { registry, bad } = definitions;
     const ids = await idsOf(settings, store);
-    const trusts = trustOf(settings);
+    const trusts = recordedTrust(settings);
     const host = new Host({ store, clock, ids, registry, backends: models, implementations, trusts });
     return { host, registry, bad, config: settings.config, store, durable, maintenance, close: () => store.close() };
   } catch (thrown) {

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { type Asked, type Configured, configNamed, settle, UsageError } from './settings.js';
 
-const none: Configured = { trusted: [] };
+const none: Configured = {};
 const cwd = '/home/ada';
 
 function settled(asked: Partial<Asked> = {}, config = none) {
@@ -16,7 +16,7 @@ verifies('cli.contract', 'the defaults are not those of the surface', () => {
     loops: join(cwd, 'loops'),
     loopsNamed: false,
     store: { kind: 'sqlite', path: join(cwd, '.rondo', 'journal.db') },
-    trusted: [],
+    authority: { directories: [], destinations: [] },
     seed: undefined,
     now: undefined,
   });
@@ -34,11 +34,6 @@ verifies('cli.contract', 'the config goes before a variable, or a variable befor
   expect(third).toMatchObject({ data: '/flag', store: { kind: 'sqlite', path: join(cwd, 'db/file') } });
   expect(configNamed({ flags: { config: 'a' }, env: { RONDO_CONFIG: 'b' }, cwd })).toBe('a');
   expect(configNamed({ flags: {}, env: { RONDO_CONFIG: 'b' }, cwd })).toBe('b');
-});
-
-verifies('cli.contract', 'trust that was given on the command line takes the place of that of the config', () => {
-  const { trusted } = settled({ flags: { trust: ['a', '/b'] } }, { trusted: ['/c'] });
-  expect(trusted).toEqual([join(cwd, 'a'), '/b', '/c']);
 });
 
 verifies('cli.input', 'a setting that is not in this version does something else instead', () => {

@@ -3,6 +3,7 @@
  * before the default. Nothing is read here but what is handed in.
  */
 import { join, resolve } from 'node:path';
+import type { PermitLists } from '../base/permits.js';
 
 /** Somebody asked for something that there is not; nothing was done. */
 export class UsageError extends Error {
@@ -16,8 +17,28 @@ export interface Flags {
   readonly config?: string;
   readonly store?: string;
   readonly engine?: string;
+  /** Directories that may run code. */
   readonly trust?: readonly string[];
+  /** `VARIABLE=HOST`: environment variables that may be sent to a host. */
+  readonly send?: readonly string[];
+  /** Hosts that are not public and may be reached. */
+  readonly reach?: readonly string[];
 }
+
+export type TrustSource = '--trust' | 'RONDO_TRUST' | 'file';
+
+/** A directory that may run code, and where the operator said so. */
+export interface TrustedDirectory {
+  readonly directory: string;
+  readonly source: TrustSource;
+}
+
+/** What the operator allows. */
+export interface Authority extends PermitLists {
+  readonly directories: readonly TrustedDirectory[];
+}
+
+const NO_AUTHORITY: Authority = { directories: [], send: new Map(), destinations: [] };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -34,7 +55,6 @@ export interface Configured {
   readonly loops?: string;
   readonly store?: string;
   readonly engine?: string;
-  readonly trusted: readonly string[];
 }
 
 export type StoreChoice = { readonly kind: 'memory' } | { readonly kind: 'sqlite'; readonly path: string };
@@ -45,7 +65,8 @@ export interface Settings<C extends Configured = Configured> {
   /** Whether somebody named the directory of definitions: then it must be there. */
   readonly loopsNamed: boolean;
   readonly store: StoreChoice;
-  readonly trusted: readonly string[];
+  /** What the operator allows; nothing of it comes from the config. */
+  readonly authority: Authority;
   /** For tests: makes ids and chance repeatable. */
   readonly seed: string | undefined;
   /** For tests: what the clock shows at the start, in milliseconds. */
@@ -60,7 +81,11 @@ export function configNamed({ flags, env }: Asked): string | undefined {
   return flags.config ?? given(env, 'RONDO_CONFIG');
 }
 
-export function settle<C extends Configured>(asked: Asked, config: C): Settings<C> {
+export function settle<C extends Configured>(
+  asked: Asked,
+  config: C,
+  authority: Authority = NO_AUTHORITY,
+): Settings<C> {
   const { flags, env, cwd } = asked;
   const named = (flag: string | undefined, variable: string): string | undefined => flag ?? given(env, variable);
   const place = (path: string | undefined): string | undefined => (path === undefined ? undefined : resolve(cwd, path));
@@ -72,12 +97,22 @@ export function settle<C extends Configured>(asked: Asked, config: C): Settings<
     loops: loops ?? resolve(cwd, 'loops'),
     loopsNamed: loops !== undefined,
     store: storeOf(named(flags.store, 'RONDO_STORE') ?? config.store ?? 'sqlite:', data, cwd),
-    trusted: [...(flags.trust ?? []).map((directory) => resolve(cwd, directory)), ...config.trusted],
+    authority,
     seed: given(env, 'RONDO_SEED'),
     now: timeOf(given(env, 'RONDO_NOW')),
     env,
     cwd,
     config,
+  };
+}
+
+/** What a flag or a variable says of the places that a config may name. */
+export function placesNamed({ flags, env }: Asked): { readonly [key in 'data' | 'loops' | 'store']: boolean } {
+  const isNamed = (flag: string | undefined, variable: string): boolean => (flag ?? given(env, variable)) !== undefined;
+  return {
+    data: isNamed(flags.data, 'RONDO_DATA'),
+    loops: isNamed(flags.loops, 'RONDO_LOOPS'),
+    store: isNamed(flags.store, 'RONDO_STORE'),
   };
 }
 

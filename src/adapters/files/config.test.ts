@@ -1,10 +1,10 @@
-import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import type { LoopError } from '../../journal/errors.js';
-import { type Config, loadConfig } from './config.js';
+import { type Config, loadConfig, type PathKey } from './config.js';
 
 const made: string[] = [];
 
@@ -29,9 +29,6 @@ loops = "/opt/loops"
 store = "sqlite:db/journal.db"
 engine = "local"
 
-[trust]
-directories = ["loops", "/opt/loops"]
-
 [prices."openai/gpt-4o-mini"]
 inputPerMillion = 150000
 outputPerMillion = 600_000.5
@@ -51,7 +48,6 @@ verifies('config.keys', 'a setting is lost on the way', async () => {
     loops: '/opt/loops',
     store: `sqlite:${join(directory, 'db/journal.db')}`,
     engine: 'local',
-    trusted: [join(directory, 'loops'), '/opt/loops'],
     prices: new Map([['openai/gpt-4o-mini', { inputPerMillion: 150000, outputPerMillion: 600000.5 }]]),
     backends: new Map([
       [
@@ -60,7 +56,7 @@ verifies('config.keys', 'a setting is lost on the way', async () => {
       ],
     ]),
   });
-  expect(await load('\ufeff# nothing')).toMatchObject({ trusted: [], prices: new Map(), backends: new Map() });
+  expect(await load('\ufeff# nothing')).toMatchObject({ prices: new Map(), backends: new Map() });
   for (const store of ['memory:', 'sqlite:', 'postgres://db/x', 'sqlite:/abs.db']) {
     expect((await load(`store = "${store}"`)).store).toBe(store);
   }
@@ -69,7 +65,7 @@ verifies('config.keys', 'a setting is lost on the way', async () => {
 verifies('config.keys', 'no settings are taken for broken ones, or missing ones for none', async () => {
   const directory = await directoryWith('');
   await rm(join(directory, 'rondo.toml'));
-  expect(await loadConfig(undefined, directory)).toMatchObject({ file: undefined, trusted: [] });
+  expect(await loadConfig(undefined, directory)).toMatchObject({ file: undefined });
   await expect(loadConfig('rondo.toml', directory)).rejects.toMatchObject({
     code: 'CONFIG_INVALID',
     data: { file: join(directory, 'rondo.toml'), reason: 'it does not exist' },
@@ -82,9 +78,6 @@ verifies('config.keys', 'a misspelt setting silently becomes its default', async
     ['Data = "a"', '/Data', 1, 'did you mean "data"?'],
     ['data = ""', '/data', 1, 'must be text that is not empty'],
     ['\nengine = 1', '/engine', 2, 'must be text'],
-    ['trust = true', '/trust', 1, 'must be a table'],
-    ['[trust]\ndirs = []', '/trust/dirs', 2, 'did you mean "directories"?'],
-    ['[trust]\ndirectories = ["a", 1]', '/trust/directories', 2, 'must be a list of directories'],
     ['[prices.x]\ninputPerMillion = 1', '/prices/x', 1, 'must be named "backend/model"'],
     ['[prices."a/b"]\ninput_per_million = 1', '/prices/a~1b/input_per_million', 2, 'did you mean "inputPerMillion"?'],
     ['[prices."a/b"]\ninputPerMillion = 1', '/prices/a~1b/outputPerMillion', 1, 'is required'],
@@ -109,6 +102,49 @@ verifies('config.keys', 'a misspelt setting silently becomes its default', async
     expect((error as LoopError).data, text).toMatchObject(path === undefined ? {} : { path });
     expect((error as LoopError).message, text).toContain(`rondo.toml:${line}: `);
   }
+});
+
+verifies('authority.trust', 'a project grants itself trust in its own settings', async () => {
+  for (const text of ['[trust]\ndirectories = ["."]', 'trust = true', 'trust.directories = ["/"]', '[trust]']) {
+    const error = await load(text).catch((thrown: LoopError) => thrown);
+    expect(error, text).toMatchObject({ code: 'CONFIG_INVALID', data: { path: '/trust' } });
+    expect((error as LoopError).message, text).toContain('run: rondo trust DIR');
+  }
+});
+
+verifies('authority.paths', 'a project that is not trusted has files written or read outside of it', async () => {
+  const directory = await directoryWith('');
+  const outside = await directoryWith('');
+  await symlink(outside, join(directory, 'link'));
+  await symlink(join(outside, 'not-there'), join(directory, 'nowhere'));
+  await mkdir(join(directory, 'sub'));
+  const keys = ['data', 'loops', 'store'] as const;
+  const attempt = async (line: string, confined: readonly PathKey[] = keys): Promise<unknown> => {
+    await writeFile(join(directory, 'rondo.toml'), line);
+    return loadConfig(undefined, directory, { confined: () => confined }).then(
+      () => 'taken',
+      ({ code, data }: LoopError) => [code, (data as { path: string }).path],
+    );
+  };
+  for (const key of keys) {
+    const line = (path: string) => `${key} = "${key === 'store' ? 'sqlite:' : ''}${path}"`;
+    for (const path of [
+      '..',
+      '../x',
+      '/tmp/x',
+      outside,
+      'link',
+      'link/deeper/x',
+      'nowhere',
+      'nowhere/x',
+      'sub/../../x',
+    ])
+      expect(await attempt(line(path)), line(path)).toEqual(['CONFIG_INVALID', `/${key}`]);
+    for (const path of ['x', 'sub/x', './sub/../y', directory]) expect(await attempt(line(path))).toBe('taken');
+    expect(await attempt(line('..'), [])).toBe('taken');
+  }
+  expect(await attempt('store = "memory:"')).toBe('taken');
+  expect(await attempt('store = "sqlite:"')).toBe('taken');
 });
 
 verifies('config.keys', 'a secret that was put into the settings is printed', async () => {

@@ -1,12 +1,11 @@
 /**
  * The settings of a project: rondo.toml. An unknown key is refused, because a misspelt setting must not silently become
- * its default. Secrets never stand here: a backend names the variable of the environment that holds its key.
+ * its default. Secrets never stand here: a backend names the variable of the environment that holds its key. Nor does
+ * authority: a project comes from anywhere, so it grants itself no trust, and its paths stay inside of it.
  */
 import { dirname, isAbsolute, resolve } from 'node:path';
-import { LoopError } from '../../journal/errors.js';
-import { readText } from './read.js';
-import { placeInToml, readToml } from './toml.js';
-import { type Place, reasonOf, Unreadable } from './unreadable.js';
+import { staysInside } from './confine.js';
+import { Flaw, readTable, type Table, table, text } from './table.js';
 
 /** What a million tokens cost, in millionths of the currency. */
 export interface Price {
@@ -32,8 +31,6 @@ export interface Config {
   readonly loops?: string;
   readonly store?: string;
   readonly engine?: string;
-  /** Directories that code may run from. */
-  readonly trusted: readonly string[];
   /** By `backend/model`. */
   readonly prices: ReadonlyMap<string, Price>;
   /** By id. */
@@ -42,54 +39,6 @@ export interface Config {
 
 const NAME = 'rondo.toml';
 const SIZE = 1024 * 1024;
-
-/** What is wrong, and where. */
-class Flaw extends Error {
-  readonly path: readonly string[];
-
-  constructor(path: readonly string[], reason: string) {
-    super(reason);
-    this.path = path;
-  }
-}
-
-/** A table of the file; every look into it says where it looks. */
-interface Table {
-  readonly path: readonly string[];
-  readonly members: ReadonlyMap<string, unknown>;
-}
-
-function table(value: unknown, path: readonly string[], known?: readonly string[]): Table {
-  const isTable = typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
-  if (!isTable) throw new Flaw(path, 'must be a table');
-  const members = new Map<string, unknown>(Object.entries(value));
-  for (const key of members.keys()) {
-    if (known !== undefined && !known.includes(key)) throw new Flaw([...path, key], unknownKey(key, known));
-  }
-  return { path, members };
-}
-
-/** Case, dashes and underscores are what people get wrong, and the ends of words. */
-function unknownKey(key: string, known: readonly string[]): string {
-  const plain = (word: string): string => word.toLowerCase().replace(/[^a-z]/g, '');
-  const begin = plain(key).slice(0, 3);
-  const meant = known.find((name) => plain(name) === plain(key)) ?? known.find((name) => plain(name).startsWith(begin));
-  const guess = meant === undefined || begin === '' ? '' : `; did you mean "${meant}"?`;
-  return `is not a known key; known here: ${known.join(', ')}${guess}`;
-}
-
-/** The value is never repeated in the reason: somebody may have put a secret there. */
-function text(
-  { path, members }: Table,
-  key: string,
-  pattern = /\S/,
-  says = 'text that is not empty',
-): string | undefined {
-  const value = members.get(key);
-  if (value === undefined) return undefined;
-  if (typeof value !== 'string' || !pattern.test(value)) throw new Flaw([...path, key], `must be ${says}`);
-  return value;
-}
 
 function amount({ path, members }: Table, key: string): number {
   const value = members.get(key);
@@ -131,16 +80,6 @@ function customBackend(value: unknown, path: readonly string[]): CustomBackend {
   return { kind: 'openai-compatible', baseURL, ...given({ apiKeyEnv, model }) };
 }
 
-function trusted(root: Table, home: string): string[] {
-  const value = root.members.get('trust');
-  if (value === undefined) return [];
-  const { members, path } = table(value, ['trust'], ['directories']);
-  const directories = members.get('directories') ?? [];
-  const all = Array.isArray(directories) && directories.every((item) => typeof item === 'string' && item.trim() !== '');
-  if (!all) throw new Flaw([...path, 'directories'], 'must be a list of directories');
-  return (directories as string[]).map((directory) => resolve(home, directory));
-}
-
 /** A file in a store's URL is relative to the settings, like any other path in them. */
 function storeAt(home: string, store: string | undefined): string | undefined {
   const file = store?.startsWith('sqlite:') ? store.slice('sqlite:'.length) : '';
@@ -153,11 +92,34 @@ function given<K extends string>(members: { readonly [key in K]: string | undefi
   return Object.fromEntries(written) as { [key in K]?: string };
 }
 
-function configOf(value: unknown, file: string): Config {
+/** What a file that is not trusted must keep inside of its own directory. */
+export type PathKey = 'data' | 'loops' | 'store';
+
+export interface ConfigOptions {
+  /** Which paths may not leave the directory of the file, asked with that directory; none unless told. */
+  readonly confined?: (directory: string) => readonly PathKey[];
+}
+
+function assertConfined(config: Config, home: string, keys: readonly PathKey[]): void {
+  const places = { data: config.data, loops: config.loops, store: config.store?.replace(/^sqlite:/, '') };
+  for (const key of keys) {
+    const place = places[key];
+    if (place === undefined || !isAbsolute(place) || staysInside(home, place)) continue;
+    const instead = `give it as --${key} or RONDO_${key.toUpperCase()}, or trust the directory: rondo trust ${home}`;
+    throw new Flaw([key], `leads out of ${home}, which is not trusted; ${instead}`);
+  }
+}
+
+const NO_TRUST =
+  'is not for a project to say: a directory that could trust itself would be no safer than none. Remove it, and run: rondo trust DIR';
+
+function configOf(value: unknown, file: string, { confined = () => [] }: ConfigOptions): Config {
   const home = dirname(file);
-  const root = table(value, [], ['data', 'loops', 'store', 'engine', 'trust', 'prices', 'backends']);
+  const known = ['data', 'loops', 'store', 'engine', 'prices', 'backends'];
+  if (table(value, []).members.has('trust')) throw new Flaw(['trust'], NO_TRUST);
+  const root = table(value, [], known);
   const [data, loops] = [text(root, 'data'), text(root, 'loops')];
-  return {
+  const config: Config = {
     file,
     ...given({
       data: data === undefined ? undefined : resolve(home, data),
@@ -165,36 +127,21 @@ function configOf(value: unknown, file: string): Config {
       store: storeAt(home, text(root, 'store')),
       engine: text(root, 'engine'),
     }),
-    trusted: trusted(root, home),
     prices: new Map(parts(root, 'prices').map(([name, part, path]) => [name, price(part, path)])),
     backends: new Map(parts(root, 'backends').map(([name, part, path]) => [name, customBackend(part, path)])),
   };
+  assertConfined(config, home, confined(home));
+  return config;
 }
-
-function refusal(file: string, reason: string, path: string | undefined, place: Place | undefined): LoopError {
-  const where = place === undefined ? file : `${file}:${place.line}`;
-  const message = `${where}: ${path === undefined ? '' : `${path} `}${reason}.`;
-  const data = { file, reason, ...(path === undefined ? {} : { path }), ...place };
-  return new LoopError('CONFIG_INVALID', message, data);
-}
-
-const pointerOf = (path: readonly string[]): string =>
-  path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 
 /** The settings of a file that was named, or of rondo.toml here if there is one; CONFIG_INVALID says what is wrong. */
-export async function loadConfig(named: string | undefined, directory = process.cwd()): Promise<Config> {
+export async function loadConfig(
+  named: string | undefined,
+  directory = process.cwd(),
+  options: ConfigOptions = {},
+): Promise<Config> {
   const file = resolve(directory, named ?? NAME);
-  let written = '';
-  try {
-    written = await readText(file, SIZE);
-    return configOf(readToml(written), file);
-  } catch (thrown) {
-    if (thrown instanceof Unreadable && thrown.missing && named === undefined) return none;
-    if (thrown instanceof Unreadable) throw refusal(file, thrown.message, undefined, thrown.place);
-    if (!(thrown instanceof Flaw)) throw refusal(file, reasonOf(thrown), undefined, undefined);
-    const path = pointerOf(thrown.path);
-    throw refusal(file, thrown.message, path, placeInToml(written, path));
-  }
+  return (await readTable(file, SIZE, named === undefined, (value) => configOf(value, file, options))) ?? none;
 }
 
-const none: Config = { file: undefined, trusted: [], prices: new Map(), backends: new Map() };
+const none: Config = { file: undefined, prices: new Map(), backends: new Map() };

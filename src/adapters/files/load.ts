@@ -4,6 +4,7 @@
  */
 import { readdir, realpath } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
+import { trustAdvice } from '../../base/permits.js';
 import type { Origin } from '../../loops/origin.js';
 import type { LoopDef } from '../../protocol/loop.js';
 import { importLoops } from './code.js';
@@ -113,16 +114,13 @@ async function loadModule(file: string, trusted: boolean): Promise<Loaded> {
     const text = await readText(file, SIZE);
     // A program is started, never imported: importing it would run it.
     if (text.startsWith('#!')) return { found: [], bad: [] };
-    if (!trusted) return refused(file, UNTRUSTED);
+    if (!trusted) return refused(file, `it is code, and its directory is not trusted. ${trustAdvice(dirname(file))}`);
     const origin = originOf(file, trusted);
     return { found: (await importLoops(file)).map((item) => ({ file, origin, ...item })), bad: [] };
   } catch (thrown) {
     return refused(file, reasonOf(thrown));
   }
 }
-
-const UNTRUSTED =
-  'it is code, and code runs only from a directory that you trust: add it to [trust] directories in rondo.toml, or use --trust';
 
 function originOf(file: string, trusted: boolean): Origin {
   return { directory: dirname(file), file, trusted };

@@ -1,9 +1,10 @@
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
+import { permitsOf } from '../../base/permits.js';
 import type { LoopError } from '../../journal/errors.js';
 import type { Backend } from '../../loops/model.js';
 import type { Json } from '../../protocol/json.js';
-import type { Model } from '../../protocol/model.js';
+import type { Model, ModelCallOptions } from '../../protocol/model.js';
 import { anthropicBackend, openaiBackend, openaiCompatibleBackend } from './providers.js';
 
 const env = { OPENAI_API_KEY: 'sk-one', ANTHROPIC_API_KEY: 'sk-two', LOCAL_KEY: 'sk-three', EMPTY: ' ' };
@@ -35,7 +36,11 @@ verifies('model.port', 'a backend opens models that cannot be asked', async () =
     ['openai-compatible', ''],
   ]);
   const local = { baseURL: 'http://127.0.0.1:1/v1' };
-  const models = [await opened(openai), await opened(anthropic), await opened(compatible, { options: local })];
+  const models = [
+    await opened(openai),
+    await opened(anthropic),
+    await opened(compatible, { options: local, trusted: true }),
+  ];
   for (const model of models) expect(model).toMatchObject({ specificationVersion: 'v3', modelId: 'm' });
 });
 
@@ -44,7 +49,9 @@ verifies('model.failure', 'a missing key is found out by the service', async () 
   expect(await refusal(openaiBackend(none))).toContain('set the environment variable OPENAI_API_KEY');
   expect(await refusal(anthropicBackend(none))).toContain('set the environment variable ANTHROPIC_API_KEY');
   for (const apiKeyEnv of ['NOT_SET', 'EMPTY', 'toString']) {
-    expect(await refusal(openai, { options: { apiKeyEnv } })).toContain(`variable ${apiKeyEnv}`);
+    expect(await refusal(openai, { options: { apiKeyEnv }, trusted: true })).toContain(
+      `set the environment variable ${apiKeyEnv}`,
+    );
   }
 });
 
@@ -69,14 +76,99 @@ verifies('model.secret', 'a definition that nobody trusts has a key sent to a st
     [openai, { baseURL: 'http://localhost.example.com' }],
     [openai, { baseURL: 'http://127.0.0.1.example.com' }],
   ] as const) {
-    expect(await refusal(backend, { options })).toMatch(/would send a key to .*trust/);
+    expect(await refusal(backend, { options })).toMatch(
+      /sends the environment variable \w+ to .*rondo trust --send \w+=/,
+    );
     await expect(opened(backend, { options, trusted: true })).resolves.toMatchObject({ specificationVersion: 'v3' });
   }
   await expect(opened(compatible, { options: far })).resolves.toMatchObject({ specificationVersion: 'v3' });
-  for (const baseURL of ['http://localhost:1', 'http://127.0.0.1:1/v1', 'http://[::1]:1']) {
-    await expect(opened(openai, { options: { baseURL } })).resolves.toMatchObject({ specificationVersion: 'v3' });
-  }
 });
+
+verifies('authority.send', 'a key goes to an address that only its file names', async () => {
+  const far = 'https://elsewhere.example/v1';
+  // The variable is refused before anybody learns whether it is set.
+  for (const apiKeyEnv of ['LOCAL_KEY', 'NOT_SET', 'OPENAI_API_KEY']) {
+    for (const baseURL of [
+      far,
+      'http://127.0.0.1:1/v1',
+      'http://api.openai.com/v1',
+      'https://api.openai.com:8443/v1',
+    ]) {
+      expect(await refusal(compatible, { options: { baseURL, apiKeyEnv } })).toContain(`variable ${apiKeyEnv} to`);
+    }
+  }
+  for (const backend of [openai, anthropic]) {
+    expect(await refusal(backend, { options: { apiKeyEnv: 'LOCAL_KEY' } })).toContain('variable LOCAL_KEY to api.');
+  }
+  const home = { baseURL: 'https://api.openai.com/v1', apiKeyEnv: 'OPENAI_API_KEY' };
+  const other = { ...env, OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' };
+  const opens: [Backend, Ref][] = [
+    [openai, {}],
+    [openai, { options: { apiKeyEnv: 'OPENAI_API_KEY' } }],
+    [openaiBackend({ env: other }), { options: { apiKeyEnv: 'OPENAI_API_KEY' } }],
+    [compatible, { options: home }],
+    [allowing('elsewhere.example'), { options: { baseURL: far, apiKeyEnv: 'LOCAL_KEY' } }],
+    [allowing('http://10.0.0.5:81'), { options: { baseURL: 'http://10.0.0.5:81', apiKeyEnv: 'LOCAL_KEY' } }],
+  ];
+  for (const [backend, ref] of opens) await expect(opened(backend, ref)).resolves.toMatchObject({ modelId: 'm' });
+  // In clear text a key goes to another machine only if the operator says so.
+  const clear = { options: { baseURL: 'http://elsewhere.example', apiKeyEnv: 'LOCAL_KEY' } };
+  expect(await refusal(allowing('elsewhere.example'), clear)).toContain('LOCAL_KEY=http://elsewhere.example');
+});
+
+function allowing(host: string): Backend {
+  return openaiCompatibleBackend({
+    env,
+    permits: permitsOf(env, { send: new Map([['LOCAL_KEY', [host]]]), destinations: [] }),
+  });
+}
+
+verifies(
+  'authority.reach',
+  'a definition that nobody trusts has a model asked on this machine or its network',
+  async () => {
+    for (const baseURL of [
+      'http://localhost:1',
+      'http://127.0.0.1:1/v1',
+      'http://[::1]:1',
+      'http://10.0.0.5',
+      'http://2130706433',
+    ]) {
+      expect(await refusal(compatible, { options: { baseURL } })).toMatch(
+        /not on the public internet.*rondo trust --reach/,
+      );
+      await expect(opened(compatible, { options: { baseURL }, trusted: true })).resolves.toMatchObject({
+        modelId: 'm',
+      });
+    }
+    const asked: string[] = [];
+    const resolve = async (host: string) => {
+      asked.push(host);
+      return ['203.0.113.7', '127.0.0.1'];
+    };
+    const hidden = openaiCompatibleBackend({ env, resolve });
+    const model = await opened(hidden, { options: { baseURL: 'http://inner.example/v1' } });
+    const call = { prompt: [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }] } as unknown as ModelCallOptions;
+    const thrown = await Promise.resolve(model.doGenerate(call)).catch((error: unknown) => error);
+    expect(thrown).toMatchObject({ code: 'BACKEND_FAILED', data: { retryable: false } });
+    expect((thrown as LoopError).message).toContain('inner.example is not on the public internet');
+    expect(asked).toEqual(['inner.example']);
+  },
+);
+
+verifies(
+  'authority.reach',
+  'a model that was opened for a trusted definition is handed to one that is not',
+  async () => {
+    const resolve = async () => ['127.0.0.1'];
+    const backend = openaiCompatibleBackend({ env, resolve });
+    const ref = { options: { baseURL: 'http://inner.example:1/v1' } };
+    await opened(backend, { ...ref, trusted: true });
+    const model = await opened(backend, ref);
+    const call = { prompt: [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }] } as unknown as ModelCallOptions;
+    await expect(model.doGenerate(call)).rejects.toThrow('not on the public internet');
+  },
+);
 
 verifies('model.failure', 'a misspelt or missing option is passed over', async () => {
   expect(await refusal(openai, { options: { baseUrl: 'x' } })).toMatch(/'baseUrl'.*baseURL, apiKeyEnv/);

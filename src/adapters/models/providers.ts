@@ -1,25 +1,41 @@
 /**
  * The backends that call somebody's service: OpenAI, Anthropic, and everything that speaks OpenAI's chat API. The
- * packages of the AI SDK are optional and loaded when a model is opened. Keys come from the environment only. A
- * provider is asked once: trying again is the business of a loop's policy.
+ * packages of the AI SDK are optional and loaded when a model is opened. Keys come from the environment only, and a
+ * definition that is not trusted sends them only where the operator permits it. A provider is asked once: trying again
+ * is the business of a loop's policy.
  */
+import {
+  isKnownPrivate,
+  type Permits,
+  permitsOf,
+  reachRefusal,
+  sendRefusal,
+  variableFlaw,
+} from '../../base/permits.js';
+import type { Resolve } from '../../base/public-lookup.js';
 import type { Backend } from '../../loops/model.js';
 import type { Origin } from '../../loops/origin.js';
 import type { Json } from '../../protocol/json.js';
 import type { BackendRef } from '../../protocol/loop.js';
 import type { Model, ProviderOptions } from '../../protocol/model.js';
+import { checkedFetch, plainFetch } from './fetch.js';
 import { sealed } from './sealed.js';
 import { optionsOf, refused } from './settings.js';
 
 /** What the factories are given. */
 export interface ProviderSettings {
   readonly env: { readonly [name: string]: string | undefined };
+  /** What definitions that are not trusted may send and reach; without it, keys of known providers go to their own hosts. */
+  readonly permits?: Permits;
+  /** Resolves host names for definitions that are not trusted; the resolver of the system unless given. */
+  readonly resolve?: Resolve;
 }
 
 /** Where a provider is, and what it is told to let us in. */
 interface Access {
   readonly baseURL?: string;
   readonly apiKey?: string;
+  readonly fetch: typeof globalThis.fetch;
 }
 
 type OpenModel = (model: string) => Model;
@@ -32,6 +48,8 @@ interface Kind {
   readonly major: number;
   /** The variable with the key unless a definition names another; without it, a key is needed only when named. */
   readonly keyEnv?: string;
+  /** The address of the service unless told. */
+  readonly home?: string;
   /** The variable with another address of the service. */
   readonly baseEnv?: string;
   readonly providerOptions?: ProviderOptions;
@@ -46,6 +64,7 @@ export function openaiBackend(settings: ProviderSettings): Backend {
     packageName: '@ai-sdk/openai',
     major: 3,
     keyEnv: 'OPENAI_API_KEY',
+    home: 'https://api.openai.com/v1',
     baseEnv: 'OPENAI_BASE_URL',
     // Strict mode refuses most schemas that people write; the reply is checked against the schema here anyway.
     providerOptions: { openai: { strictJsonSchema: false } },
@@ -61,6 +80,7 @@ export function anthropicBackend(settings: ProviderSettings): Backend {
     packageName: '@ai-sdk/anthropic',
     major: 3,
     keyEnv: 'ANTHROPIC_API_KEY',
+    home: 'https://api.anthropic.com/v1',
     baseEnv: 'ANTHROPIC_BASE_URL',
     load: async (access) => (await import('@ai-sdk/anthropic')).createAnthropic(access).languageModel,
   });
@@ -85,7 +105,7 @@ export function openaiCompatibleBackend(settings: ProviderSettings): Backend {
   });
 }
 
-function backendOf({ env }: ProviderSettings, kind: Kind): Backend {
+function backendOf(settings: ProviderSettings, kind: Kind): Backend {
   const opened = new Map<string, Promise<OpenModel>>();
   return {
     id: kind.id,
@@ -93,8 +113,8 @@ function backendOf({ env }: ProviderSettings, kind: Kind): Backend {
     async open(ref, { origin }) {
       const options = optionsOf(ref, ['baseURL', 'apiKeyEnv']);
       if (ref.model === '') throw refused(`The backend '${kind.id}' needs a model; name one in the definition.`);
-      const access = accessOf(ref, kind, options, env, origin);
-      const key = JSON.stringify([access.baseURL, options.apiKeyEnv ?? kind.keyEnv]);
+      const access = accessOf(ref, kind, options, settings, origin);
+      const key = JSON.stringify([access.baseURL, options.apiKeyEnv ?? kind.keyEnv, access.fetch === plainFetch]);
       const provider = opened.get(key) ?? load(kind, access);
       opened.set(key, provider);
       provider.catch(() => opened.delete(key));
@@ -120,20 +140,41 @@ function accessOf(
   ref: BackendRef,
   kind: Kind,
   { baseURL, apiKeyEnv }: { readonly [name: string]: Json },
-  env: ProviderSettings['env'],
-  origin: Origin,
+  { env, permits = permitsOf(env), resolve }: ProviderSettings,
+  { trusted }: Origin,
 ): Access {
   const named =
     baseURL === undefined ? undefined : addressOf(baseURL, `The option 'baseURL' of the backend '${ref.id}'`);
   const usual = kind.baseEnv === undefined ? undefined : env[kind.baseEnv];
   const address = named ?? (usual ? addressOf(usual, `The environment variable ${kind.baseEnv}`) : undefined);
-  const apiKey = keyOf(ref, apiKeyEnv ?? kind.keyEnv, env);
-  if (apiKey !== undefined && named !== undefined && !origin.trusted && !isLocal(named)) {
-    throw refused(
-      `The backend '${ref.id}' would send a key to ${new URL(named).host}, an address that a definition names; trust the definition's directory first.`,
-    );
+  const variable = variableOf(ref, apiKeyEnv ?? kind.keyEnv);
+  const url = address ?? kind.home;
+  // What a file names is judged before the environment is looked at; without a name in it, everything is the operator's.
+  const chosen = !trusted && (named !== undefined || apiKeyEnv !== undefined);
+  if (chosen && url !== undefined) assertPermitted(ref, new URL(url), variable, permits, named !== undefined);
+  const apiKey = keyOf(ref, variable, env);
+  const isChecked = !trusted && named !== undefined && !permits.mayReach(new URL(named));
+  return {
+    ...(address !== undefined && { baseURL: address }),
+    ...(apiKey !== undefined && { apiKey }),
+    fetch: isChecked ? checkedFetch(resolve) : plainFetch,
+  };
+}
+
+/** Refuses what the operator does not permit to a definition that is not trusted, as far as its text tells. */
+function assertPermitted(
+  ref: BackendRef,
+  url: URL,
+  variable: string | undefined,
+  permits: Permits,
+  named: boolean,
+): void {
+  if (variable !== undefined && !permits.maySend(variable, url)) {
+    throw refused(`The backend '${ref.id}' ${sendRefusal(variable, url)}.`);
   }
-  return { ...(address !== undefined && { baseURL: address }), ...(apiKey !== undefined && { apiKey }) };
+  if (named && isKnownPrivate(url) && !permits.mayReach(url)) {
+    throw refused(`The backend '${ref.id}' cannot be asked: ${reachRefusal(url)}.`);
+  }
 }
 
 function addressOf(value: Json, where: string): string {
@@ -145,16 +186,14 @@ function addressOf(value: Json, where: string): string {
   return url.href;
 }
 
-/** An address that does not leave this machine. */
-function isLocal(address: string): boolean {
-  return /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(new URL(address).hostname);
+function variableOf(ref: BackendRef, variable: Json | undefined): string | undefined {
+  if (variable === undefined) return undefined;
+  if (typeof variable === 'string' && variableFlaw(variable) === undefined) return variable;
+  throw refused(`The option 'apiKeyEnv' of the backend '${ref.id}' must be the name of an environment variable.`);
 }
 
-function keyOf(ref: BackendRef, variable: Json | undefined, env: ProviderSettings['env']): string | undefined {
+function keyOf(ref: BackendRef, variable: string | undefined, env: ProviderSettings['env']): string | undefined {
   if (variable === undefined) return undefined;
-  if (typeof variable !== 'string' || !/^[A-Za-z_]\w{0,127}$/.test(variable)) {
-    throw refused(`The option 'apiKeyEnv' of the backend '${ref.id}' must be the name of an environment variable.`);
-  }
   const key = Object.hasOwn(env, variable) ? env[variable]?.trim() : undefined;
   if (key) return key;
   throw refused(`The backend '${ref.id}' needs a key; set the environment variable ${variable}.`);

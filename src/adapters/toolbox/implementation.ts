@@ -5,6 +5,7 @@
  */
 import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { trustAdvice } from '../../base/permits.js';
 import { LoopError } from '../../journal/errors.js';
 import type { Implementation, ToolFunction } from '../../loops/implementation.js';
 import type { Origin } from '../../loops/origin.js';
@@ -26,7 +27,6 @@ type Config = { readonly [name: string]: Json };
 const CHANGING: readonly string[] = ['write_file', 'edit_file', 'run_command'] satisfies (keyof Toolbox)[];
 /** What does something asks unless the policy of its definition says otherwise. */
 const ASKING: readonly string[] = [...CHANGING, 'fetch_url'];
-const TRUST = 'If you trust it, start with --trust or list it under [trust] in the config.';
 
 /** What stands behind `toolbox:NAME`; a LoopError says what is wrong with the operator's options. */
 export function toolboxTools(options: ToolboxToolsOptions = {}): Implementation {
@@ -76,18 +76,19 @@ function flaw(target: string, origin: Origin, config: Config): string | undefine
 function placeFlaw(target: string, { directory, trusted }: Origin, config: Config): string | undefined {
   const { fetch } = config as Partial<ToolboxOptions>;
   if (fetch?.allowPrivate && !trusted) {
-    return `config.fetch.allowPrivate opens this machine's network, and where this definition comes from is not trusted. ${TRUST}`;
+    return `config.fetch.allowPrivate opens this machine's network, and where this definition comes from is not trusted. ${trustAdvice(directory)}`;
   }
   if (target === 'fetch_url') return undefined;
   if (directory === undefined) {
     return `toolbox:${target} needs a definition that comes from a file: the paths of its roots start at it.`;
   }
   if (trusted) return undefined;
-  if (CHANGING.includes(target)) return `toolbox:${target} changes things, and ${directory} is not trusted. ${TRUST}`;
+  if (CHANGING.includes(target))
+    return `toolbox:${target} changes things, and ${directory} is not trusted. ${trustAdvice(directory)}`;
   const base = resolve(directory);
   const leaving = rootsIn(config).find((root) => !contains(base, resolve(base, root)));
   if (leaving === undefined) return undefined;
-  return `config.roots: ${leaving} leaves the directory of its definition (${directory}), which is not trusted. ${TRUST}`;
+  return `config.roots: ${leaving} leaves the directory of its definition (${directory}), which is not trusted. ${trustAdvice(directory)}`;
 }
 
 /** The definition's own directory unless told. */
@@ -103,7 +104,7 @@ async function rootsOf({ directory = '', trusted }: Origin, config: Config): Pro
   if (leaving === undefined) return roots;
   throw new LoopError(
     'DEFINITION_INVALID',
-    `A root of the definition in ${directory} is a link that leaves it. ${TRUST}`,
+    `A root of the definition in ${directory} is a link that leaves it. ${trustAdvice(directory)}`,
   );
 }
 

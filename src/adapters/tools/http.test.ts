@@ -5,6 +5,7 @@ import { setTimeout } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
+import { permitsOf } from '../../base/permits.js';
 import type { Json } from '../../protocol/json.js';
 import { call, cleanUp, failure, takes, thrown } from './fixtures/stage.mjs';
 import { httpsTools, httpTools } from './index.js';
@@ -87,7 +88,7 @@ verifies('tool.http', 'the input or the key does not arrive, or the answer does 
 
 verifies('tool.http', 'a key that no header can hold breaks the call', async () => {
   routes.set('/tool', (response, { headers }) => void response.end(JSON.stringify(headers['idempotency-key'])));
-  const tool = await httpTools().open(`${base}/tool`, origin, {});
+  const tool = await httpTools().open(`${base}/tool`, known, {});
   const keyed = async (idempotencyKey: string): Promise<unknown> => tool(1, call({ idempotencyKey }));
   expect(await keyed('söhne 🌍:t1/0\r\nX: 1')).toBe('s%C3%B6hne%20%F0%9F%8C%8D:t1/0%0D%0AX:%201');
   expect(await keyed('100%')).toBe('100%25');
@@ -119,7 +120,7 @@ verifies('tool.http', 'a URL that should be refused is asked', async () => {
   }
   expect(http.flaw('https://user:hunter2@host/', origin, {})).not.toContain('hunter2');
   for (const target of ['//host/x', 'http://127.0.0.1:1234/x', 'https://host/x?y=z', 'http://[::1]:80/']) {
-    expect(http.flaw(target, origin, {}), target).toBeUndefined();
+    expect(http.flaw(target, known, {}), target).toBeUndefined();
   }
   expect(https.flaw('//host/x', origin, {})).toBeUndefined();
   expect(https.flaw('http://host/x', origin, {})).toBeTypeOf('string');
@@ -128,13 +129,13 @@ verifies('tool.http', 'a URL that should be refused is asked', async () => {
 
 verifies('tool.http', 'an implementation that is written as a URL goes elsewhere', async () => {
   routes.set('/tool', (response) => void response.end('"here"'));
-  const tool = await httpTools().open(`${base.slice('http:'.length)}/tool`, origin, {});
+  const tool = await httpTools().open(`${base.slice('http:'.length)}/tool`, known, {});
   expect(await tool(null, call())).toBe('here');
 });
 
 verifies('tool.http', 'what should be secure is sent in the clear', async () => {
   asked = [];
-  const tool = await httpsTools().open(`${base.slice('http:'.length)}/tool`, origin, {});
+  const tool = await httpsTools().open(`${base.slice('http:'.length)}/tool`, known, {});
   const { code, message, data } = await failure(tool(null, call()));
   expect({ code, data }).toEqual({ code: 'TOOL_FAILED', data: { retryable: true } });
   expect(message).toMatch(/^https:.* did not answer: /);
@@ -170,9 +171,68 @@ verifies('tool.http', 'a secret is written into a definition, or a header of our
 
 verifies('tool.trust', 'a definition from anywhere sends our secrets anywhere', async () => {
   const config = { headersFromEnv: { 'X-Key': 'AWS_SECRET_ACCESS_KEY' } };
-  expect(httpTools().flaw('http://host/', origin, config)).toContain('--trust');
+  expect(httpTools().flaw('http://host/', origin, config)).toContain(
+    'rondo trust --send AWS_SECRET_ACCESS_KEY=http://host',
+  );
   expect((await failure(httpTools().open('http://host/', origin, config))).code).toBe('DEFINITION_INVALID');
   expect(httpTools().flaw('http://host/', known, config)).toBeUndefined();
+});
+
+verifies(
+  'authority.send',
+  'a header with a variable goes to a host that the operator did not name for it',
+  async () => {
+    const environment = { TOKEN: 't0psecret', OPENAI_API_KEY: 'sk' };
+    const send = new Map([['TOKEN', ['stock.example', '127.0.0.1:1']]]);
+    const tools = httpTools({ environment, permits: permitsOf(environment, { send, destinations: [] }) });
+    const flaw = (url: string, variable = 'TOKEN') =>
+      tools.flaw(url, origin, { headersFromEnv: { 'X-Key': variable } });
+    for (const url of ['https://stock.example/a', 'http://127.0.0.1:1/']) expect(flaw(url)).toBeUndefined();
+    for (const url of [
+      'https://evil.example/',
+      'https://stock.example:8443/',
+      'https://stock.example.evil/',
+      'http://127.0.0.1:2/',
+    ])
+      expect(flaw(url), url).toContain('sends the environment variable TOKEN to');
+    // The same host without TLS: everybody on the way could read it.
+    expect(flaw('http://stock.example/')).toContain('TOKEN=http://stock.example');
+    expect(flaw('https://stock.example/', 'HOME')).toContain('HOME = ["stock.example"] under [send]');
+    expect(flaw('https://api.openai.com/v1', 'OPENAI_API_KEY')).toBeUndefined();
+    expect(flaw('https://api.openai.com.evil/', 'OPENAI_API_KEY')).toContain('OPENAI_API_KEY');
+  },
+);
+
+verifies('authority.reach', 'a definition that nobody trusts reaches this machine or its network', async () => {
+  routes.set('/tool', say(200, '1'));
+  const { host, port } = new URL(base);
+  opened = 0;
+  const spellings = [
+    base,
+    `http://localhost:${port}`,
+    `http://2130706433:${port}`,
+    `http://[::ffff:127.0.0.1]:${port}`,
+  ];
+  for (const url of [...spellings, 'http://10.0.0.5', 'http://169.254.169.254', 'http://[fd00::1]', 'http://0.0.0.0'])
+    expect(httpTools().flaw(`${url}/tool`, origin, {}), url).toMatch(/not on the public internet.*rondo trust --reach/);
+  // A name tells nothing: what it resolves to is judged when it is connected to, and one bad address is enough.
+  for (const addresses of [['127.0.0.1'], ['203.0.113.7', '10.1.2.3'], ['::1'], ['fe80::1%eth0'], ['nonsense'], []]) {
+    const tool = await httpTools({ resolve: async () => addresses }).open(
+      `http://inner.example:${port}/tool`,
+      origin,
+      {},
+    );
+    const { code, message } = await failure(Promise.resolve(tool(null, call())));
+    expect(`${code} ${message}`).toContain(
+      `TOOL_FAILED http://inner.example:${port}/tool: inner.example:${port} is not`,
+    );
+  }
+  expect(opened).toBe(0);
+  const permits = permitsOf({}, { send: new Map(), destinations: [host] });
+  const allowed = await httpTools({ permits }).open(`${base}/tool`, origin, {});
+  expect(await allowed(null, call())).toBe(1);
+  const trusting = await httpTools().open(`${base}/tool`, known, {});
+  expect(await trusting(null, call())).toBe(1);
 });
 
 verifies('tool.env', 'a header goes out without its secret, or the secret is told in an error', async () => {
@@ -308,7 +368,7 @@ verifies('tool.http', 'a server that is not there cannot be told from one that r
   await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
   const { port } = gone.address() as AddressInfo;
   await new Promise((resolve) => gone.close(resolve));
-  const tool = await httpTools().open(`http://127.0.0.1:${port}/x?token=hidden`, origin, {});
+  const tool = await httpTools().open(`http://127.0.0.1:${port}/x?token=hidden`, known, {});
   expect(await failure(tool(null, call()))).toEqual({
     code: 'TOOL_FAILED',
     message: `http://127.0.0.1:${port}/x did not answer: ECONNREFUSED.`,
@@ -335,7 +395,7 @@ verifies('tool.http', 'a server that answers and reads no further keeps us sendi
     sockets.add(socket);
   });
   await new Promise<void>((resolve) => idle.listen(0, '127.0.0.1', resolve));
-  const tool = await httpTools().open(`http://127.0.0.1:${(idle.address() as AddressInfo).port}/`, origin, {});
+  const tool = await httpTools().open(`http://127.0.0.1:${(idle.address() as AddressInfo).port}/`, known, {});
   expect(await tool('x'.repeat(50_000_000), call())).toBe(1);
   for (const socket of sockets) socket.resume();
   expect(await total).toBeLessThan(50_000_000);

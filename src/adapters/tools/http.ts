@@ -1,4 +1,9 @@
-/** `http:URL`: an endpoint that takes the input as the JSON body of a POST and answers with the output. */
+/**
+ * `http:URL`: an endpoint that takes the input as the JSON body of a POST and answers with the output. A definition that is
+ * not trusted reaches public addresses and sends variables only as far as the operator permits more.
+ */
+import { isKnownPrivate, type Permits, permitsOf, reachRefusal, sendRefusal } from '../../base/permits.js';
+import { NotPublic, type Resolve } from '../../base/public-lookup.js';
 import { LoopError } from '../../journal/errors.js';
 import type { Implementation } from '../../loops/implementation.js';
 import type { Json } from '../../protocol/json.js';
@@ -11,6 +16,10 @@ import type { Answer } from './post.js';
 export interface HttpOptions {
   /** Where `headersFromEnv` looks; the environment of this process unless told. */
   readonly environment?: NodeJS.ProcessEnv;
+  /** What definitions that are not trusted may send and reach; without it, only public addresses. */
+  readonly permits?: Permits;
+  /** Resolves host names for definitions that are not trusted; the resolver of the system unless given. */
+  readonly resolve?: Resolve;
 }
 
 interface Settings {
@@ -41,16 +50,24 @@ function labelOf({ origin, pathname }: URL): string {
   return `${origin}${pathname}`;
 }
 
-function flawOf(url: URL | undefined, trusted: boolean, { settings, flaw }: Reading<Settings>): string | undefined {
+function flawOf(
+  url: URL | undefined,
+  trusted: boolean,
+  { settings, flaw }: Reading<Settings>,
+  permits: Permits,
+): string | undefined {
   if (url === undefined) return 'This is not a URL that can be asked; write http:https://HOST/PATH.';
   if (url.username !== '' || url.password !== '') {
     return `The URL of ${labelOf(url)} holds credentials; take them out and use config.headersFromEnv.`;
   }
-  // A definition from anywhere could otherwise send any secret of ours anywhere.
-  if (settings.headersFromEnv !== undefined && !trusted) {
-    return 'config.headersFromEnv hands out variables of the environment, and where this definition comes from is not trusted. If you trust it, start with --trust or list its directory under [trust] in the config.';
-  }
-  return flaw;
+  return flaw ?? (trusted ? undefined : permitFlaw(url, Object.values(settings.headersFromEnv ?? {}), permits));
+}
+
+/** What of a definition that is not trusted the operator does not permit, as far as its text tells. */
+function permitFlaw(url: URL, variables: readonly string[], permits: Permits): string | undefined {
+  const refused = variables.find((variable) => !permits.maySend(variable, url));
+  if (refused !== undefined) return `config.headersFromEnv ${sendRefusal(refused, url)}`;
+  return isKnownPrivate(url) && !permits.mayReach(url) ? reachRefusal(url) : undefined;
 }
 
 /** How long the server asks us to stay away; a date counts from the date of the same answer, so no clock is needed. */
@@ -84,21 +101,27 @@ function outputOf(label: string, answer: Answer, secrets: readonly string[]): Js
   throw fail(`${label} must answer with one JSON document, but answered ${document.flaw}`);
 }
 
-function networkFailure(label: string, error: unknown): LoopError {
+function networkFailure(url: URL, error: unknown): LoopError {
+  const label = labelOf(url);
+  if (error instanceof NotPublic) {
+    return new LoopError('TOOL_FAILED', `${label}: ${reachRefusal(url)}.`, { retryable: false }, error);
+  }
   const { code = reasonOf(error) } = error as NodeJS.ErrnoException;
   return new LoopError('TOOL_FAILED', `${label} did not answer: ${code}.`, { retryable: true }, error);
 }
 
-function tools(scheme: string, { environment = process.env }: HttpOptions): Implementation {
+function tools(scheme: string, options: HttpOptions): Implementation {
+  const { environment = process.env, permits = permitsOf(environment), resolve } = options;
   return {
     scheme,
     question: () => undefined,
     resolve: () => undefined,
-    flaw: (target, { trusted }, config) => flawOf(urlOf(scheme, target), trusted, readConfig(scheme, config, kinds)),
+    flaw: (target, { trusted }, config) =>
+      flawOf(urlOf(scheme, target), trusted, readConfig(scheme, config, kinds), permits),
     open: async (target, { trusted }, config) => {
       const url = urlOf(scheme, target) as URL;
       const reading = readConfig(scheme, config, kinds);
-      refuse(flawOf(url, trusted, reading));
+      refuse(flawOf(url, trusted, reading, permits));
       const { headers = {}, headersFromEnv = {}, maxOutputBytes = outputBytes.usual } = reading.settings;
       // Loaded with the first tool that needs it: it brings the whole of Node's HTTP.
       const { post } = await import('./post.js');
@@ -107,9 +130,10 @@ function tools(scheme: string, { environment = process.env }: HttpOptions): Impl
         signal.throwIfAborted();
         const secrets = fromEnvironment(environment, headersFromEnv);
         const all = { ...own, ...secrets, 'idempotency-key': headerText(idempotencyKey) };
-        const posting = { url, headers: all, body: JSON.stringify(input), maxOutputBytes };
+        const publicOnly = !trusted && !permits.mayReach(url);
+        const posting = { url, headers: all, body: JSON.stringify(input), maxOutputBytes, publicOnly, resolve };
         const answer = await post(posting, signal).catch((error) => {
-          throw signal.aborted ? signal.reason : networkFailure(labelOf(url), error);
+          throw signal.aborted ? signal.reason : networkFailure(url, error);
         });
         return outputOf(labelOf(url), answer, Object.values(secrets));
       };

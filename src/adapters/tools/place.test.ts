@@ -23,7 +23,7 @@ for (const { tools, suffix } of kinds) {
     const origin = { ...trusted(answering), trusted: false };
     const flaw = tools.flaw(`${name}${suffix}`, origin, {}) ?? '';
     expect(flaw).toContain('--trust');
-    expect(flaw).toContain('[trust]');
+    expect(flaw).toContain(`rondo trust ${origin.directory}`);
     expect(await failure(tools.open(`${name}${suffix}`, origin, {}))).toEqual({
       code: 'DEFINITION_INVALID',
       message: flaw,

@@ -5,6 +5,7 @@
  */
 import { realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { trustAdvice } from '../../base/permits.js';
 import { LoopError } from '../../journal/errors.js';
 import type { Origin } from '../../loops/origin.js';
 
@@ -23,7 +24,7 @@ function inside(directory: string, file: string): boolean {
 export function placeFlaw(scheme: string, path: string, { directory, trusted }: Origin): string | undefined {
   if (directory === undefined) return `${scheme}: tools need a definition that comes from a file: paths start at it.`;
   if (!trusted) {
-    return `${scheme}: tools run code, and ${directory} is not trusted. If you trust it, start with --trust or list it under [trust] in the config.`;
+    return `${scheme}: tools run code, and ${directory} is not trusted. ${trustAdvice(directory)}`;
   }
   if (path === '' || path.includes('\0')) return `${scheme}: needs the path of a file, like ${scheme}:./tool.mjs.`;
   if (!inside(resolve(directory), resolve(directory, path))) {

@@ -2,8 +2,10 @@
  * One POST over a connection of its own, which is closed with it. Not `fetch`: after an abort it opens a fresh idle
  * connection, gives up after five minutes whatever the policy says, and does not tell a redirect from a lost network.
  */
+import { lookup } from 'node:dns/promises';
 import { type IncomingHttpHeaders, type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as secureRequest } from 'node:https';
+import { publicLookup, type Resolve } from '../../base/public-lookup.js';
 import { Bytes } from './bytes.js';
 
 export interface Posting {
@@ -11,6 +13,9 @@ export interface Posting {
   readonly headers: { readonly [name: string]: string };
   readonly body: string;
   readonly maxOutputBytes: number;
+  /** True if the host may only be connected to at a public address. An address in the URL itself is for the caller to judge. */
+  readonly publicOnly?: boolean;
+  readonly resolve?: Resolve | undefined;
 }
 
 export interface Answer {
@@ -24,12 +29,21 @@ export interface Answer {
 /** A refusal is read for its message only. */
 const REFUSAL = 64 * 1024;
 
+const systemResolve: Resolve = async (hostname) =>
+  (await lookup(hostname, { all: true, verbatim: true })).map(({ address }) => address);
+
 /** Sends and reads the answer up to the limit. An abort rejects with the signal's reason. */
-export async function post({ url, headers, body, maxOutputBytes }: Posting, signal: AbortSignal): Promise<Answer> {
+export async function post(posting: Posting, signal: AbortSignal): Promise<Answer> {
+  const { url, headers, body, maxOutputBytes, publicOnly = false, resolve = systemResolve } = posting;
   signal.throwIfAborted();
   const begin = url.protocol === 'https:' ? secureRequest : plainRequest;
   const length = String(Buffer.byteLength(body));
-  const sent = begin(url, { method: 'POST', headers: { ...headers, 'content-length': length }, agent: false });
+  const sent = begin(url, {
+    method: 'POST',
+    headers: { ...headers, 'content-length': length },
+    agent: false,
+    ...(publicOnly && { lookup: publicLookup(resolve) }),
+  });
   const stop = (): void => void sent.destroy();
   signal.addEventListener('abort', stop, { once: true });
   try {

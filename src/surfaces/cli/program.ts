@@ -16,6 +16,13 @@ const settings: readonly (readonly [flags: string, means: string])[] = [
   ['--engine <name>', 'what runs the turns (RONDO_ENGINE; default local)'],
 ];
 
+/** What the operator allows; each may be repeated. */
+const allowances: readonly (readonly [flags: string, means: string])[] = [
+  ['--trust <dir>', 'let definitions of this directory run code; may be repeated (RONDO_TRUST, see: rondo trust)'],
+  ['--send <var=host>', 'let this variable be sent to this host; may be repeated (RONDO_SEND)'],
+  ['--reach <host>', 'let this host be reached though it is not public; may be repeated (RONDO_REACH)'],
+];
+
 const exits = `
 Exit codes: 0 ok, 1 failed or not found, 2 paused, 3 verification did not pass, 64 usage,
 70 a fault of the machinery or the set-up, 130 interrupted.
@@ -75,7 +82,7 @@ const collect = (value: string, before: readonly string[] = []): string[] => [..
 function addSettings(command: Command): void {
   command.optionsGroup('Settings:');
   for (const [flags, means] of settings) command.option(flags, means);
-  command.option('--trust <dir>', 'let definitions of this directory run code; may be repeated', collect);
+  for (const [flags, means] of allowances) command.option(flags, means, collect);
 }
 
 function addVerb(program: Command, verb: Verb, use: Use): void {
@@ -88,8 +95,9 @@ function addVerb(program: Command, verb: Verb, use: Use): void {
   addSettings(command);
   command.action(async () => {
     const [outer, inner] = [program.opts<Flags>(), command.opts<Flags & Options>()];
-    const trust = [...(outer.trust ?? []), ...(inner.trust ?? [])];
-    await use(verb, command.processedArgs as string[], inner, { ...outer, ...inner, trust });
+    const both = (key: 'trust' | 'send' | 'reach'): string[] => [...(outer[key] ?? []), ...(inner[key] ?? [])];
+    const allowed = { trust: both('trust'), send: both('send'), reach: both('reach') };
+    await use(verb, command.processedArgs as string[], inner, { ...outer, ...inner, ...allowed });
   });
 }
 

@@ -215,6 +215,21 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import('./verbs/resolve.js')).resolve,
   },
   {
+    name: 'trust',
+    group: SYSTEM,
+    arguments: '[dir]',
+    about: 'Let the definitions of a directory run code, and remember it; without one, show what is allowed.',
+    options: [['--remove', 'take back what is named'], JSON_FLAG],
+    examples: [
+      'rondo trust',
+      'rondo trust .',
+      'rondo trust . --remove',
+      'rondo trust --send LAB_KEY=llm.example.com',
+      'rondo trust --reach 127.0.0.1:11434',
+    ],
+    load: async () => (await import('./verbs/trust.js')).trust,
+  },
+  {
     name: 'conformance',
     group: SYSTEM,
     arguments: '',

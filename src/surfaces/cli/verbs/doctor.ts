@@ -1,6 +1,7 @@
 /** `doctor`: looks at everything that a run needs, and says what to do about what is wrong. */
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { permitsOf, sendRefusal } from '../../../base/permits.js';
 import { Fault } from '../../../journal/errors.js';
 import {
   type Composed,
@@ -213,18 +214,22 @@ async function loopFindings(settings: ProjectSettings): Promise<Finding[]> {
 }
 
 const services = [
-  { id: 'openai', variable: 'OPENAI_API_KEY', packageName: '@ai-sdk/openai' },
-  { id: 'anthropic', variable: 'ANTHROPIC_API_KEY', packageName: '@ai-sdk/anthropic' },
+  { id: 'openai', variable: 'OPENAI_API_KEY', packageName: '@ai-sdk/openai', url: undefined },
+  { id: 'anthropic', variable: 'ANTHROPIC_API_KEY', packageName: '@ai-sdk/anthropic', url: undefined },
 ] as const;
 
 /** Which models could be asked. Of a key only whether it is set is told, never a letter of it. */
-async function backendFindings({ env, config }: ProjectSettings): Promise<Finding[]> {
-  const own = [...config.backends].map(([id, { apiKeyEnv }]) => ({
+async function backendFindings({ env, config, authority }: ProjectSettings): Promise<Finding[]> {
+  const permits = permitsOf(env, authority);
+  const own = [...config.backends].map(([id, { apiKeyEnv, baseURL }]) => ({
     id,
     variable: apiKeyEnv,
     packageName: '@ai-sdk/openai-compatible',
+    url: new URL(baseURL),
   }));
-  const found = [...services, ...own].map(({ id, variable, packageName }) => {
+  const found = [...services, ...own].map(({ id, variable, packageName, url }) => {
+    const refused = url && variable && !permits.maySend(variable, url);
+    if (refused) return finding('backend', 'warn', `${id} cannot be asked: it ${sendRefusal(variable, url)}.`);
     const wants = [
       ...(variable === undefined || env[variable] ? [] : [`set ${variable}`]),
       ...(isInstalled(packageName) ? [] : [`npm install ${packageName}`]),

@@ -1,0 +1,74 @@
+// A cloned project that is hostile in every way a file can be: whatever of it is executed leaves a mark outside.
+
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { ends, Project } from './stage.js';
+
+const definition = (id: string, more: object): object => ({
+  id,
+  name: id,
+  version: '1.0.0',
+  kind: 'tool',
+  ...ends(),
+  ...more,
+});
+
+/** What runs, directly or by being imported, says so. */
+const marking = (mark: string): string =>
+  `import { appendFileSync } from 'node:fs';\nappendFileSync(${JSON.stringify(mark)}, new Error().stack ?? 'run');\n`;
+
+export class Clone extends Project {
+  /** The operator's own directory, outside of the project. */
+  readonly home: string;
+  readonly mark: string;
+
+  constructor() {
+    super({});
+    this.home = mkdtempSync(join(tmpdir(), 'rondo-home-'));
+    onTestFinished(() => rmSync(this.home, { recursive: true, force: true }));
+    this.mark = join(this.home, 'executed');
+    this.write('package.json', { type: 'module' });
+    this.write(
+      'loops/code.mjs',
+      `${marking(this.mark)}export const loop = ${JSON.stringify(definition('code', { tool: { implementation: 'builtin:echo' } }))};`,
+    );
+    this.write('loops/tool.mjs', `${marking(this.mark)}export const run = () => 1;`);
+    chmodSync(this.write('loops/tool.sh', `#!/bin/sh\necho run >> '${this.mark}'\necho '{"ran": 1}'\n`), 0o755);
+    for (const [id, implementation] of [
+      ['exec', 'exec:./tool.sh'],
+      ['module', 'module:./tool.mjs#run'],
+      ['command', 'toolbox:run_command'],
+      ['harmless', 'builtin:echo'],
+    ] as const)
+      this.write(`loops/${id}.json`, definition(id, { tool: { implementation, safety: 'idempotent' } }));
+    for (const name of [
+      'libsql',
+      'commander',
+      'smol-toml',
+      'json-p3',
+      're2js',
+      '@ai-sdk/openai',
+      '@ai-sdk/openai-compatible',
+    ]) {
+      this.write(`node_modules/${name}/package.json`, { name, version: '99.0.0', type: 'module', main: 'index.js' });
+      this.write(`node_modules/${name}/index.js`, marking(this.mark));
+    }
+  }
+
+  override environment(): Readonly<Record<string, string>> {
+    return { ...super.environment(), HOME: this.home, XDG_CONFIG_HOME: join(this.home, '.config') };
+  }
+
+  get executed(): boolean {
+    return existsSync(this.mark);
+  }
+
+  /** A directory of the operator's, outside of the project. */
+  outside(name: string): string {
+    const path = join(this.home, name);
+    mkdirSync(path, { recursive: true });
+    return path;
+  }
+}

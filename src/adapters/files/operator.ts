@@ -1,0 +1,115 @@
+/**
+ * The operator's own file, trust.toml: which directories may run code, which variables may be sent where, and which hosts
+ * that are not public may be reached. It is believed only if nobody but its user and root could have written it.
+ */
+import { constants, lstatSync, mkdirSync, realpathSync, renameSync, rmSync, type Stats, statSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
+import { hostFlaw, type PermitLists, variableFlaw } from '../../base/permits.js';
+import { LoopError } from '../../journal/errors.js';
+import { Flaw, readTable, type Table, table } from './table.js';
+
+export interface OperatorFile extends PermitLists {
+  /** Directories that may run code, absolute. */
+  readonly directories: readonly string[];
+}
+
+const SIZE = 1024 * 1024;
+const EMPTY: OperatorFile = { directories: [], send: new Map(), destinations: [] };
+
+/** What the file says; nothing if it is absent. CONFIG_INVALID says why it is not believed, or what is wrong in it. */
+export async function loadOperatorFile(file: string): Promise<OperatorFile> {
+  if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return EMPTY;
+  assertOwn(file);
+  return (await readTable(file, SIZE, true, operatorOf)) ?? EMPTY;
+}
+
+/** Refuses a file that others could have written, or whose directory lets others replace it. */
+function assertOwn(file: string): void {
+  if (process.getuid === undefined) return;
+  let real: string;
+  try {
+    real = realpathSync(file);
+  } catch {
+    throw unbelieved(file, 'it is a link that leads nowhere', 'remove it');
+  }
+  for (const path of [real, dirname(real)]) {
+    const status = statSync(path);
+    if (path === real && !status.isFile()) throw unbelieved(file, 'it is not a regular file', 'remove it');
+    const why = whyNotOwn(status, process.getuid());
+    if (why !== undefined) throw unbelieved(file, `${path === real ? 'it' : path} ${why}`, `chmod go-w ${path}`);
+  }
+}
+
+function whyNotOwn({ uid, mode }: Stats, user: number): string | undefined {
+  if (uid !== user && uid !== 0) return `belongs to another user (uid ${uid})`;
+  return (mode & 0o022) === 0 ? undefined : 'can be written by others';
+}
+
+function unbelieved(file: string, why: string, advice: string): LoopError {
+  const message = `${file} decides what may run and be sent, so only you may be able to write it: ${why}. If it is yours: ${advice}`;
+  return new LoopError('CONFIG_INVALID', message, { file, reason: why });
+}
+
+function operatorOf(value: unknown): OperatorFile {
+  const root = table(value, [], ['directories', 'destinations', 'send']);
+  const send = root.members.has('send')
+    ? table(root.members.get('send'), ['send'])
+    : { path: ['send'], members: new Map() };
+  const absolute = (text: string): string | undefined => (isAbsolute(text) ? undefined : 'must be absolute paths');
+  return {
+    directories: listIn(root, 'directories', absolute),
+    destinations: listIn(root, 'destinations', hostFlaw),
+    send: new Map([...send.members.keys()].map((variable) => [variable, hostsOf(send, variable)])),
+  };
+}
+
+function hostsOf(send: Table, variable: string): readonly string[] {
+  const flaw = variableFlaw(variable);
+  if (flaw !== undefined) throw new Flaw([...send.path, variable], flaw);
+  return listIn(send, variable, hostFlaw);
+}
+
+function listIn({ path, members }: Table, key: string, flaw: (text: string) => string | undefined): readonly string[] {
+  const value = members.get(key) ?? [];
+  if (!Array.isArray(value)) throw new Flaw([...path, key], 'must be a list of texts');
+  for (const item of value) {
+    const wrong = typeof item === 'string' ? flaw(item) : 'must be a list of texts';
+    if (wrong !== undefined) throw new Flaw([...path, key], wrong);
+  }
+  return value as string[];
+}
+
+const HEADER = `# What Rondo may run and send for you. \`rondo trust\` writes this file; comments are not kept.
+# directories: may run code. destinations: hosts that are not public and may be reached.
+# [send]: which environment variable may be sent to which hosts.
+`;
+
+function textOf({ directories, destinations, send }: OperatorFile): string {
+  const list = (items: readonly string[]): string =>
+    `[${items.map((item) => `\n  ${JSON.stringify(item)},`).join('')}\n]`;
+  const lines = [`directories = ${list(directories)}`, `destinations = ${list(destinations)}`, '', '[send]'];
+  for (const [variable, hosts] of send) lines.push(`${variable} = ${JSON.stringify(hosts)}`);
+  return `${HEADER}\n${lines.join('\n')}\n`;
+}
+
+/** Replaces the file as a whole: a reader sees the old one or the new one. Only its user can read it. */
+export async function saveOperatorFile(file: string, content: OperatorFile): Promise<void> {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const target = lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() ? realpathSync(file) : file;
+  const draft = join(dirname(target), `.trust.toml.${process.pid}`);
+  let handle: FileHandle | undefined;
+  try {
+    rmSync(draft, { force: true });
+    handle = await open(draft, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
+    await handle.writeFile(textOf(content));
+    await handle.sync();
+    renameSync(draft, target);
+  } catch (thrown) {
+    rmSync(draft, { force: true });
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    throw new LoopError('CONFIG_INVALID', `${file} cannot be written: ${reason}`, { file, reason }, thrown);
+  } finally {
+    await handle?.close();
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * The `fetch` of providers. None follows a redirect: the headers carry a key, and only some clients drop only some of them on
+ * the way to another host. The checked one also connects to public addresses only, for addresses that nobody vouches for.
+ */
+import { type IncomingMessage, request as plainRequest } from 'node:http';
+import { request as secureRequest } from 'node:https';
+import { Readable } from 'node:stream';
+import { reachRefusal } from '../../base/permits.js';
+import { NotPublic, publicLookup, type Resolve } from '../../base/public-lookup.js';
+import { refused } from './settings.js';
+
+type Fetch = typeof globalThis.fetch;
+
+/** The fetch of this Node. */
+export const plainFetch: Fetch = async (input, init) =>
+  withoutRedirect(await globalThis.fetch(input, { ...init, redirect: 'manual' }));
+
+function withoutRedirect(response: Response): Response {
+  const { status, headers } = response;
+  if (status < 300 || status > 399 || !headers.has('location')) return response;
+  response.body?.cancel().catch(() => undefined);
+  throw refused(`It answered ${status}, a redirect, which is not followed: name the address where it really is.`);
+}
+
+/** A fetch that connects to public addresses only. An address in the URL itself is for the caller to judge. */
+export function checkedFetch(resolve: Resolve = systemResolve): Fetch {
+  return async (input, init) => {
+    const asked = new Request(input, init);
+    const url = new URL(asked.url);
+    const begin = url.protocol === 'https:' ? secureRequest : plainRequest;
+    const body = Buffer.from(await asked.arrayBuffer());
+    const headers = { ...Object.fromEntries(asked.headers), 'content-length': String(body.length) };
+    const { method, signal } = asked;
+    const incoming = await new Promise<IncomingMessage>((answered, reject) => {
+      const sent = begin(url, { method, headers, signal, agent: false, lookup: publicLookup(resolve) });
+      sent.on('response', answered).on('error', (error) => reject(failureOf(error, url)));
+      sent.end(body);
+    });
+    return withoutRedirect(responseOf(incoming));
+  };
+}
+
+function failureOf(error: Error, url: URL): Error {
+  return error instanceof NotPublic ? refused(`It cannot be asked: ${reachRefusal(url)}.`) : error;
+}
+
+async function systemResolve(hostname: string): Promise<readonly string[]> {
+  const { lookup } = await import('node:dns/promises');
+  return (await lookup(hostname, { all: true, verbatim: true })).map(({ address }) => address);
+}
+
+/** Answers of these codes have no body. */
+const BARE = [204, 205, 304];
+
+function responseOf(incoming: IncomingMessage): Response {
+  const { statusCode: status = 0, statusMessage: statusText = '' } = incoming;
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(incoming.headers)) headers.set(name, String(value));
+  const body = BARE.includes(status) ? null : (Readable.toWeb(incoming) as ReadableStream<Uint8Array>);
+  if (body === null) incoming.resume();
+  return new Response(body, { status, statusText, headers });
+}

@@ -1,0 +1,38 @@
+/**
+ * Resolves host names to public addresses only. It takes the place of the resolver inside a connection: what it has judged
+ * is what is connected to, so a name that resolves differently the next time (DNS rebinding) changes nothing.
+ */
+import { isIP, type LookupFunction } from 'node:net';
+import { isPublic } from './address.js';
+
+/** All addresses of a host. */
+export type Resolve = (hostname: string) => Promise<readonly string[]>;
+
+/** The error of a host that has an address which is not public. */
+export class NotPublic extends Error {
+  readonly code = 'NOT_PUBLIC';
+}
+
+/** A `lookup` for sockets. One address that is not public is enough to refuse the host. */
+export function publicLookup(resolve: Resolve): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname).then(
+      (addresses) => answer(hostname, addresses, options.all === true, callback),
+      (error) => callback(error, '', 0),
+    );
+  };
+}
+
+function answer(
+  hostname: string,
+  addresses: readonly string[],
+  all: boolean,
+  callback: Parameters<LookupFunction>[2],
+): void {
+  const found = addresses.map((address) => ({ address, family: isIP(address) }));
+  const [first] = found;
+  if (first === undefined || !addresses.every(isPublic)) {
+    callback(new NotPublic(`${hostname} is not on the public internet`), '', 0);
+  } else if (all) callback(null, found);
+  else callback(null, first.address, first.family);
+}

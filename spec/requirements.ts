@@ -26,6 +26,11 @@ export const requirements = {
     'A scope does one step at a time and none after its body has ended; a body that breaks this ends the run.',
   'kernel.close': 'Closing waits for effects in flight; nothing is performed or written after it.',
   'kernel.timer': 'A timer never fires early and survives a restart.',
+  'time.monotonic':
+    'What lasts a length of time within a process is measured by the monotonic clock: a wall clock that is set back stalls nothing, one that is set forward ends nothing early.',
+  'time.restart':
+    'After a restart a recorded period ends by the wall clock, and never takes longer than its whole length.',
+  'time.stamps': 'Nothing ends before it began, and no duration is negative, when the wall clock is set back.',
   'kernel.signal': 'A signal is taken once for each delivery id, whenever it comes.',
   'kernel.pause': 'A run that nothing in the process can move ends as a pause that names what it waits for.',
   'kernel.layer': 'Layers stand around every effect; a recorded result does not pass them again.',

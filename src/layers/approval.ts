@@ -28,7 +28,7 @@ export interface AskableEffect extends Effect {
 export interface Rule {
   readonly policy: ApprovalPolicy;
   readonly mode?: string | undefined;
-  /** When it must be done, whatever its own policy allows, in milliseconds. */
+  /** When it must be done, whatever its own policy allows: by the monotonic clock of the process. */
   readonly deadline?: number | undefined;
   /** How long a tool may take, and to find words for the person who is asked, in milliseconds. */
   readonly limitMs?: number | undefined;
@@ -92,7 +92,7 @@ const WORDING = 60_000;
 async function worded(words: unknown, { clock, name, limitMs }: Wording): Promise<unknown> {
   if (typeof (words as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return words;
   const done = new AbortController();
-  const late = clock.sleep(clock.now() + limitMs, done.signal).then(() => {
+  const late = clock.sleep(limitMs, done.signal).then(() => {
     throw new LoopError('TIMEOUT', `"${name}" did not say within ${limitMs} ms what a person should be asked.`, {
       name,
     });

@@ -24,8 +24,8 @@ export interface AskOptions {
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
   /** Where the request is part of a conversation, the rest of it. */
   readonly conversation?: ConversationParts | undefined;
-  /** The time, for how long the thinking took. */
-  readonly now?: (() => number) | undefined;
+  /** The monotonic clock, for how long the thinking took. */
+  readonly elapsed?: (() => number) | undefined;
   /** Adds what is known of the tools that a reply calls. */
   readonly known?: ((reply: ModelReply) => ModelReply) | undefined;
   /** The most that a reply may have, 8 MiB unless told. */

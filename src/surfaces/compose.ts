@@ -216,10 +216,7 @@ async function clockOf({ now }: Settings): Promise<HostOptions['clock']> {
   const { systemClock } = await import('../adapters/system/index.js');
   if (now === undefined) return systemClock;
   const ahead = now - systemClock.now();
-  return {
-    now: () => systemClock.now() + ahead,
-    sleep: (until, signal) => systemClock.sleep(until - ahead, signal),
-  };
+  return { ...systemClock, now: () => systemClock.now() + ahead };
 }
 
 /** Ids of a seed take in what the store holds: a second invocation with the same seed must not repeat the first's. */

@@ -10,7 +10,7 @@ export interface Watch {
   readonly agent: string;
   readonly approvals: { readonly [tool: string]: ApprovalPolicy } | undefined;
   readonly mode: string | undefined;
-  /** When the agent has to be done, in milliseconds. */
+  /** When the agent has to be done, by the monotonic clock of the process. */
   readonly deadline: number | undefined;
 }
 

@@ -38,7 +38,7 @@ export function modelEffect(request: ModelRequest, questioning: Questioning): Ef
     const signal = performance.lasting ?? performance.signal;
     const handed = (): AbortSignal => performance.signal;
     const put = (model: Model): Promise<ModelReply> =>
-      ask(model, asked, { signal, handed, conversation, onDelta, now: bench.now, known });
+      ask(model, asked, { signal, handed, conversation, onDelta, elapsed: bench.elapsed, known });
     const model = modelOf(asked, request, questioning);
     return model instanceof Promise ? model.then(put) : put(model);
   };

@@ -137,6 +137,11 @@ export const requirements = {
   'policy.rate': 'No more requests go out in a window than the policy allows.',
   'policy.timeout': 'What takes too long ends with TIMEOUT, whether it listens or not.',
   'policy.order': 'Layers stand in one order, and an effect without a policy pays for none.',
+  'policy.applies':
+    'Each key of a policy takes effect on its loop, or the definition is refused with what to do instead.',
+  'policy.call': 'A timeout on a composite ends the whole call, whatever it is at, and across restarts.',
+  'policy.backend':
+    'A backend that does not exist, or that cannot be opened, has failed: the fallback is asked, and the check reports it.',
   'policy.approval': 'A policy that asks for an approval that cannot be given refuses.',
   'policy.replay': 'What layers decided is recorded, and a replay decides the same.',
   'turn.key': 'The same key is the same turn; the same key with other content is refused.',

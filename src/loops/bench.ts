@@ -78,9 +78,9 @@ export class Bench {
     throw new LoopError('BACKEND_FAILED', `There is no backend "${id}"; there are ${known}.`, { backend: id });
   }
 
-  /** A reference that says which model answers, by name. */
+  /** A reference that says which model answers, by name. What no backend answers fails when it is asked, not here. */
   named(ref: BackendRef): NamedModel {
-    return { ...ref, model: ref.model ?? this.backend(ref.id).defaultModel };
+    return { ...ref, model: ref.model ?? this.parts.backends.get(ref.id)?.defaultModel ?? '' };
   }
 
   /** What is known of a turn that runs. */

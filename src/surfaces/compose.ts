@@ -138,11 +138,48 @@ async function placed(item: Found, error: LoopError): Promise<readonly BadFile[]
   // A schema's path begins with where its definition stands, for people.
   const pointer = /: (\/(?:input|output)Schema.*)$/s.exec(path)?.[1] ?? path;
   if (!('definition' in item)) return [{ file, reason: `${item.name}: ${error.message}` }];
+  return located(file, [{ path: pointer, reason }]);
+}
+
+interface Flaw {
+  readonly path: string;
+  readonly reason: string;
+}
+
+/** Flaws of a document that can be read, each with its line. */
+async function located(file: string, flaws: readonly Flaw[]): Promise<readonly BadFile[]> {
   const { judgeText } = await import('../adapters/files/document.js');
   const judged = judgeText(file, await readFile(file, 'utf8').catch(() => ''), () => {
-    throw new LoopError(error.code, error.message, { flaws: [{ path: pointer, reason }] });
+    throw new LoopError('DEFINITION_INVALID', '', { flaws: flaws.map((flaw) => ({ ...flaw })) });
   });
-  return 'bad' in judged ? judged.bad : [{ file, reason }];
+  return 'bad' in judged ? judged.bad : flaws.map((flaw) => ({ file, ...flaw }));
+}
+
+/** Backends that definitions name and that neither Rondo nor the config has. */
+export async function unknownBackends(settings: ProjectSettings, { found }: Definitions): Promise<readonly BadFile[]> {
+  const [{ backendsOf }, { nearest }, known] = await Promise.all([
+    import('../loops/definition/backends.js'),
+    import('../loops/definition/nearest.js'),
+    backends(settings),
+  ]);
+  const ids = [...known.keys()];
+  const bad = found.map(
+    ({ file, registered: { definition, code } }): readonly BadFile[] | Promise<readonly BadFile[]> => {
+      // An agent in code may have been given its model, which is no backend by id.
+      const named = backendsOf(definition).filter(
+        ({ path }) => code?.model === undefined || path.startsWith('/policy/'),
+      );
+      const flaws = named.flatMap(({ id, path }) => {
+        if (known.has(id)) return [];
+        const meant = nearest(id, ids);
+        const hint = meant === undefined ? `there are ${ids.join(', ')}` : `did you mean "${meant}"?`;
+        return [{ path, reason: `names the backend "${id}", which does not exist; ${hint}` }];
+      });
+      if (flaws.length === 0) return [];
+      return code === undefined ? located(file, flaws) : flaws.map(({ path, reason }) => ({ file, path, reason }));
+    },
+  );
+  return (await Promise.all(bad)).flat();
 }
 
 /** How each kind of tool is loaded. Some take long, so a registry gets only those that its definitions name. */

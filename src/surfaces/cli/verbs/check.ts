@@ -2,7 +2,15 @@
 import { resolve } from 'node:path';
 import type { InFlight } from '../../../host/host.js';
 import { strangers } from '../../../loops/definition/definition.js';
-import { type BadFile, type Definitions, loadLoops, type ProjectSettings, settingsOf } from '../../compose.js';
+import type { LoopDef } from '../../../protocol/loop.js';
+import {
+  type BadFile,
+  type Definitions,
+  loadLoops,
+  type ProjectSettings,
+  settingsOf,
+  unknownBackends,
+} from '../../compose.js';
 import { describeBad } from '../definitions.js';
 import { openHost } from '../host.js';
 import { type Paint, paint, plain } from '../paint.js';
@@ -35,7 +43,8 @@ export const check: Act = async ({ args, asked, terminal, json }) => {
   const settings = await settingsOf(asked);
   const named = ((args[0] ?? []) as readonly string[]).map((file) => resolve(settings.cwd, file));
   const definitions = await loadLoops(settings, named);
-  const files = filesOf(definitions, named);
+  const lost = await unknownBackends(settings, definitions);
+  const files = filesOf({ ...definitions, bad: [...definitions.bad, ...lost] }, named);
   const own = new Set(files.map(({ file }) => file));
   const dangling = danglingIn(definitions, own);
   const inFlight = await inFlightOf(settings, definitions, terminal);
@@ -53,13 +62,21 @@ function filesOf({ found, bad }: Definitions, named: readonly string[]): readonl
     const errors = bad.filter((item) => item.file === file).map(({ file: _, ...rest }) => rest);
     const loops = found.filter((item) => item.file === file);
     const warnings = loops.flatMap(({ registered: { definition, code } }) =>
-      code !== undefined ? [] : strangers(definition).map((key) => ({ path: `/${key}`, reason: UNKNOWN })),
+      code !== undefined ? [] : warningsOf(definition),
     );
     return { file, ok: errors.length === 0, errors, warnings };
   });
 }
 
 const UNKNOWN = 'is not a key that means anything here; it is kept and ignored';
+const NO_MODEL = 'is for prompts; it is kept and ignored';
+
+/** Members that a definition may have and that do nothing. */
+function warningsOf(definition: LoopDef): Checked['warnings'] {
+  const unknown = strangers(definition).map((key) => ({ path: `/${key}`, reason: UNKNOWN }));
+  const hasModel = definition.kind === 'prompt' || definition.backend === undefined;
+  return hasModel ? unknown : [...unknown, { path: '/backend', reason: NO_MODEL }];
+}
 
 /** Steps that lead nowhere, of the loops that these files hold. */
 function danglingIn({ registry, found }: Definitions, files: ReadonlySet<string>): Findings['dangling'] {

@@ -152,7 +152,7 @@ verifies('cli.contract', 'a definition that cannot run passes the check', async 
 
 verifies('policy.backend', 'check reports each backend that does not exist, with its file, path and line', async () => {
   const project = new Project({ hello });
-  project.write('rondo.toml', '[backends.house]\nbaseURL = "http://127.0.0.1:9/v1"\n');
+  project.write('rondo.toml', '[backends.house]\nkind = "openai-compatible"\nbaseURL = "http://127.0.0.1:9/v1"\n');
   const fallback = [{ id: 'house' }, { id: 'nobody' }];
   const routing = [{ when: { promptLengthOver: 9 }, backend: { id: 'long' } }];
   project.write('loops/asks.json', { ...hello, id: 'asks', backend: { id: 'opnai' }, policy: { routing, fallback } });

@@ -40,7 +40,7 @@ export type Library = typeof import('../../src/kernel/session.js') &
 
 /** All that a turn passes through, for the guards of the gate. */
 export const hosting: Shelf = {
-  rings: /^(?:(?:protocol|journal|kernel|adapters[/]memory|testing)[/][^/]*|(?:loops|layers|host|views)[/].*)$/,
+  rings: /^(?:(?:base|protocol|journal|kernel|adapters[/]memory|testing)[/][^/]*|(?:loops|layers|host|views)[/].*)$/,
   parts: [
     'kernel/session.js',
     'adapters/memory/index.js',

@@ -28,6 +28,11 @@ export const requirements = {
     'A scope does one step at a time and none after its body has ended; a body that breaks this ends the run.',
   'kernel.close': 'Closing waits for effects in flight; nothing is performed or written after it.',
   'kernel.timer': 'A timer never fires early and survives a restart.',
+  'time.monotonic':
+    'What lasts a length of time within a process is measured by the monotonic clock: a wall clock that is set back stalls nothing, one that is set forward ends nothing early.',
+  'time.restart':
+    'After a restart a recorded period ends by the wall clock, and never takes longer than its whole length.',
+  'time.stamps': 'Nothing ends before it began, and no duration is negative, when the wall clock is set back.',
   'kernel.signal': 'A signal is taken once for each delivery id, whenever it comes.',
   'kernel.pause': 'A run that nothing in the process can move ends as a pause that names what it waits for.',
   'kernel.layer': 'Layers stand around every effect; a recorded result does not pass them again.',
@@ -149,6 +154,11 @@ export const requirements = {
   'policy.rate': 'No more requests go out in a window than the policy allows.',
   'policy.timeout': 'What takes too long ends with TIMEOUT, whether it listens or not.',
   'policy.order': 'Layers stand in one order, and an effect without a policy pays for none.',
+  'policy.applies':
+    'Each key of a policy takes effect on its loop, or the definition is refused with what to do instead.',
+  'policy.call': 'A timeout on a composite ends the whole call, whatever it is at, and across restarts.',
+  'policy.backend':
+    'A backend that does not exist, or that cannot be opened, has failed: the fallback is asked, and the check reports it.',
   'policy.approval': 'A policy that asks for an approval that cannot be given refuses.',
   'policy.replay': 'What layers decided is recorded, and a replay decides the same.',
   'turn.key': 'The same key is the same turn; the same key with other content is refused.',

@@ -24,7 +24,7 @@ export const PAY: LoopDef = {
     retry: { attempts: 2, backoffMs: 10, factor: 2, maxBackoffMs: 100, jitter: 0 },
     rateLimit: { requests: 1000, perMs: 1000 },
     filters: {
-      before: [{ pattern: 'iban', action: 'redact', replacement: '…', reason: 'private' }],
+      before: [{ pattern: 'iban', action: 'redact', replacement: '…' }],
       after: [{ pattern: 'secret', action: 'refuse' }],
     },
   },

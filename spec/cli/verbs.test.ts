@@ -150,6 +150,65 @@ verifies('cli.contract', 'a definition that cannot run passes the check', async 
   expect((await project.run(['check', 'loops/nowhere.json'])).code).toBe(1);
 });
 
+verifies('policy.backend', 'check reports each backend that does not exist, with its file, path and line', async () => {
+  const project = new Project({ hello });
+  project.write('rondo.toml', '[backends.house]\nkind = "openai-compatible"\nbaseURL = "http://127.0.0.1:9/v1"\n');
+  const fallback = [{ id: 'house' }, { id: 'nobody' }];
+  const routing = [{ when: { promptLengthOver: 9 }, backend: { id: 'long' } }];
+  project.write('loops/asks.json', { ...hello, id: 'asks', backend: { id: 'opnai' }, policy: { routing, fallback } });
+  project.write('loops/known.json', { ...hello, id: 'known', backend: { id: 'house' } });
+  const agent = { backend: { id: 'gone' }, tools: [] };
+  project.write('loops/boss.json', {
+    ...hello,
+    id: 'boss',
+    ...{ prompt: undefined, backend: undefined },
+    kind: 'composite',
+    composite: { agent },
+  });
+  const { code, stdout } = await project.run(['check', '--json']);
+  expect(code).toBe(1);
+  const findings = JSON.parse(stdout);
+  const of = (name: string): { readonly ok: boolean; readonly errors: readonly { readonly path: string }[] } =>
+    findings.files.find(({ file }: { file: string }) => file === project.path(`loops/${name}.json`));
+  expect([of('known').ok, of('hello').ok]).toEqual([true, true]);
+  expect(
+    of('asks')
+      .errors.map(({ path }) => path)
+      .sort(),
+  ).toEqual(['/backend/id', '/policy/fallback/1/id', '/policy/routing/0/backend/id']);
+  expect(of('asks').errors).toContainEqual({
+    ...{ path: '/backend/id', line: expect.any(Number), column: expect.any(Number) },
+    reason: 'names the backend "opnai", which does not exist; did you mean "openai"?',
+  });
+  expect(of('boss')).toMatchObject({ ok: false, errors: [{ path: '/composite/agent/backend/id' }] });
+  expect((await project.run(['check', 'loops/known.json'])).code).toBe(0);
+  const human = await project.run(['check', 'loops/boss.json']);
+  expect(human.stdout).toMatch(/boss\.json:\d+:\d+: \/composite\/agent\/backend\/id: names the backend "gone"/);
+});
+
+verifies('policy.applies', 'check reports a key without effect with its line, and a run refuses it', async () => {
+  const project = new Project({ hello });
+  project.write('loops/slow.json', { ...tool('slow', 'echo'), policy: { fallback: [{ id: 'mock' }] } });
+  project.write('loops/asks.json', { ...tool('asks', 'echo'), backend: { id: 'mock' } });
+  const { code, stdout } = await project.run(['check', '--json']);
+  expect(code).toBe(1);
+  const findings = JSON.parse(stdout);
+  expect(findings.files).toContainEqual({
+    file: project.path('loops/slow.json'),
+    ok: false,
+    errors: [
+      {
+        ...{ path: '/policy/fallback', line: expect.any(Number), column: expect.any(Number) },
+        reason: 'has no effect on a tool; put it on the prompt or the agent that asks the model',
+      },
+    ],
+    warnings: [],
+  });
+  const asks = findings.files.find(({ file }: { file: string }) => file === project.path('loops/asks.json'));
+  expect(asks).toMatchObject({ ok: true, warnings: [{ path: '/backend' }] });
+  expect((await project.run(['run', 'slow'])).code).not.toBe(0);
+});
+
 verifies('cli.contract', 'a turn cannot be found again', async () => {
   const project = new Project();
   const { turnId, sessionId } = await project.json<TurnResult>(['run', 'hello', '--input', '{"name": "Ada"}']);

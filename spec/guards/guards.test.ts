@@ -157,7 +157,7 @@ const guards: readonly Guard<Library>[] = [
     'seen?.open?.until ?? clock.now() + ms',
     'clock.now() + ms',
   ),
-  guard('kernel.timer', 'a timer fires early', 'wait.ts', 'if (clock.now() < until) {', 'if (false) {'),
+  guard('kernel.timer', 'a timer fires early', 'wait.ts', 'if (period.left > 0) {', 'if (false) {'),
   guard(
     'kernel.signal',
     'a signal delivered twice is taken twice',

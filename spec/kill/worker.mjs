@@ -15,7 +15,8 @@ const start = 1_700_000_000_000;
  *  @type {import('rondo').Clock} */
 const clock = {
   now: () => (systemClock.now() - start) * SPEED,
-  sleep: (until, signal) => systemClock.sleep(until / SPEED + start, signal),
+  elapsed: () => systemClock.elapsed() * SPEED,
+  sleep: (ms, signal) => systemClock.sleep(ms / SPEED, signal),
 };
 
 const store = await openSqlite(join(folder, 'journal.db'));

@@ -141,10 +141,9 @@ export class Host {
       resume: (turnId) => this.resume(turnId),
     });
     const turn = (turnId: string): Attendance | undefined => this.running.get(turnId);
-    const now = (): number => clock.now();
     this.layers = this.layersOf(turn);
     this.governed = new GovernedLoops(implementations);
-    this.bench = new Bench({ backends, implementations, occasion: turn, now, alert: this.alert });
+    this.bench = new Bench({ backends, implementations, occasion: turn, clock, alert: this.alert });
   }
 
   private layersOf(

@@ -56,7 +56,10 @@ export function resultOf(identity: Identity, outcome: Outcome, entries: readonly
   const { sessionId, turnId, loopId, loopVersion } = identity;
   const first = entries.find(({ key, type }) => type === 'call.started' && key === turnId);
   const started = first === undefined ? now : first.at - (first.took ?? 0);
-  const ended = outcome.status === 'paused' ? now : (endOf(entries, turnId)?.at ?? now);
+  const isPaused = outcome.status === 'paused';
+  const end = isPaused ? Math.max(now, entries.at(-1)?.at ?? now) : (endOf(entries, turnId)?.at ?? now);
+  // Across a restart the wall clock may have been set back: nothing ends before it began.
+  const ended = Math.max(started, end);
   const result: Draft = {
     callId: turnId,
     loopId,

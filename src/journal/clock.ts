@@ -1,9 +1,11 @@
 /** The ports to time and chance. Nothing else in the rings reads a clock, draws a number or makes an id. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** The wall clock, in milliseconds since the epoch. It can be set forward and back: for points in time, not for durations. */
   now(): number;
-  /** Resolves at `until` or later, never before; rejects with the signal's reason when aborted. */
-  sleep(until: number, signal: AbortSignal): Promise<void>;
+  /** The monotonic clock of this process, in milliseconds from an arbitrary start; may have fractions. For durations. */
+  elapsed(): number;
+  /** Resolves when `ms` milliseconds of the monotonic clock have passed, never before; rejects with the signal's reason when aborted. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
 }
 
 export interface Ids {

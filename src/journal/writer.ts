@@ -9,26 +9,28 @@ import { Fault, faultOf } from './errors.js';
 import { textsOf } from './parts.js';
 import { digest } from './record.js';
 import type { Claim, Store } from './store.js';
+import { Timestamps } from './timestamps.js';
 import type { Upcasts } from './upcast.js';
 import { snapshot, weighed } from './value.js';
 import type { Folds } from './view.js';
 
-/** An entry that has no place yet: `seq`, and `at` unless it is known, are filled in by the push. */
+/** An entry that has no place yet: `seq` and `at` are filled in by the push. */
 export type Fresh = { -readonly [K in keyof Entry]: Entry[K] };
 
 /**
  * Makes such an entry, a plain object. A constructor makes those that every call has, because V8 counts how many objects of each literal
  * survive: the entries of deep calls do, and in some processes V8 then allocated all of them in the old generation, a fifth slower.
  */
-export const FreshEntry = function (this: Fresh, type: string, key: string, at: number) {
+export const FreshEntry = function (this: Fresh, type: string, key: string, took: number) {
   this.seq = 0;
-  this.at = at;
+  this.at = 0;
   this.type = type;
   this.key = key;
+  if (took >= 1) this.took = Math.floor(took);
 } as unknown as new (
   type: string,
   key: string,
-  at: number,
+  took: number,
 ) => Fresh;
 FreshEntry.prototype = Object.prototype;
 
@@ -57,6 +59,7 @@ export class Writer {
   next: number;
   last: Entry | undefined;
   private readonly parts: WriterParts;
+  private readonly timestamps: Timestamps;
   private readonly versioned: boolean;
   private readonly heard: ((entry: Entry) => void) | undefined;
   private buffer: Fresh[] = [];
@@ -71,6 +74,7 @@ export class Writer {
     this.parts = parts;
     this.next = parts.claim.next;
     this.heard = parts.heard;
+    this.timestamps = new Timestamps(parts.clock);
     this.versioned = Object.keys(parts.upcasts).length > 0;
   }
 
@@ -86,7 +90,7 @@ export class Writer {
 
   /** Writes a fact; its value is checked, copied and, when large, put aside by digest. A value with a weight is a copy already. */
   push(entry: Fresh, proposed = false, weight?: number): Entry {
-    const { folds, upcasts, clock } = this.parts;
+    const { folds, upcasts } = this.parts;
     if (entry.error !== undefined) entry.error = writable(entry.error);
     if (weight === undefined) entry.value = snapshot(entry.value, entry.type, entry.key);
     const size = weight ?? weighed();
@@ -94,9 +98,7 @@ export class Writer {
     if (size > INLINE) this.putAside(entry);
     if (this.versioned) entry.v = upcasts[entry.type]?.current ?? 1;
     entry.seq = this.next++;
-    if (entry.at === 0) entry.at = clock.now();
-    // A clock that steps back must not turn the order of what happened.
-    if (this.last !== undefined && entry.at < this.last.at) entry.at = this.last.at;
+    entry.at = this.timestamps.next();
     this.last = entry;
     if (!folds.empty) this.fold(entry);
     this.buffer.push(entry);

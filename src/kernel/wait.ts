@@ -1,25 +1,26 @@
 /** Steps that wait for something outside the run: a time, or a signal. What is waited for is recorded before the waiting. */
 
 import { faultOf, LoopError } from '../journal/errors.js';
+import { Period } from '../journal/period.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { Run, Site } from './run.js';
 
 export async function waitUntil(run: Run, site: Site, ms: number): Promise<void> {
   const { key, life, seen } = site;
-  const { clock } = run.parts;
+  const { clock, session } = run.parts;
   if (!(ms >= 0 && Number.isFinite(ms)))
     throw new LoopError('VALUE_INVALID', `Cannot sleep for ${ms} ms at ${key}.`, { key });
   const until = seen?.open?.until ?? clock.now() + ms;
   if (await run.enter(site, { seq: 0, at: 0, type: 'timer.set', key, until, value: ms })) return;
+  const period = new Period(clock, { id: `${session} ${key}`, until, ms }, seen === undefined);
   await run.barrier(life);
-  if (clock.now() < until) {
+  if (period.left > 0) {
     await run.attempt.park<void>({ kind: 'timer', key, until }, life, (wake) => {
-      const stop = new AbortController();
-      clock.sleep(until, stop.signal).then(wake, (error: unknown) => {
-        if (!stop.signal.aborted) run.attempt.fail(faultOf(error));
+      period.sleep().then(wake, (error: unknown) => {
+        if (!period.stopped) run.attempt.fail(faultOf(error));
       });
-      return () => stop.abort();
+      return () => period.stop(run.over);
     });
   }
   run.push(life, { seq: 0, at: 0, type: 'timer.fired', key });

@@ -44,7 +44,7 @@ export interface Rule {
   readonly policy: ApprovalPolicy;
   /** The mode of each rule that asks: of every agent whose rule it is, and of the tool itself. @default without one */
   readonly modes?: readonly (string | undefined)[] | undefined;
-  /** When it must be done, whatever its own policy allows, in milliseconds. */
+  /** When it must be done, whatever its own policy allows: by the monotonic clock of the process. */
   readonly deadline?: number | undefined;
   /** How long a tool may take, and to find words for the person who is asked, in milliseconds. */
   readonly limitMs?: number | undefined;
@@ -115,7 +115,7 @@ const WORDING = 60_000;
 async function worded(words: unknown, { clock, name, limitMs }: Wording): Promise<unknown> {
   if (typeof (words as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return words;
   const done = new AbortController();
-  const late = clock.sleep(clock.now() + limitMs, done.signal).then(() => {
+  const late = clock.sleep(limitMs, done.signal).then(() => {
     throw new LoopError('TIMEOUT', `"${name}" did not say within ${limitMs} ms what a person should be asked.`, {
       name,
     });

@@ -14,7 +14,7 @@ import type { CacheSpec, PolicySpec } from '../protocol/loop.js';
 import { fieldOf } from './field.js';
 import { setting } from './setting.js';
 
-/** An answer and when it was asked for, in the clock's milliseconds. */
+/** An answer and when it was asked for, by the monotonic clock of the process. */
 export interface Answer {
   readonly value: Json;
   readonly at: number;
@@ -40,26 +40,37 @@ export function cacheLayer(
     if (effect.safety === 'once') return next();
     const key = keyOf(effect, fallback);
     const ttlMs = spec.ttlMs === undefined ? Infinity : setting('cache.ttlMs', spec.ttlMs, { least: 0 });
+    let asked: number | undefined;
     const read = await scope.record('rondo.cache.read', (): { [name: string]: Json } => {
       const at = clock.now();
+      asked = clock.elapsed();
       const kept = find(cache, key);
-      const age = kept === undefined ? -1 : at - kept.at;
+      const age = kept === undefined ? -1 : asked - kept.at;
       return kept !== undefined && age >= 0 && age < ttlMs
         ? { key, at, hit: true, value: kept.value }
         : { key, at, hit: false };
     });
     if (read.hit === true) return read.value;
     const value = snapshot(await next(), 'the answer');
-    // Its age counts from the question: a run that goes on days later does not make an old answer young.
-    if (value !== undefined && isWhole(effect, value)) keep(cache, key, { value, at: Number(read.at) });
+    const at = asked ?? askedEarlier(Number(read.at), clock);
+    if (value !== undefined && at !== undefined && isWhole(effect, value)) keep(cache, key, { value, at });
     return value;
   };
 }
 
-/** The same question has the same key, whatever the order of its members. */
+/**
+ * When a question of an earlier attempt was asked. Its age counts from then: a run that goes on days later does not make an
+ * old answer young. If the wall clock was set back, the age is not known, and the answer is not kept.
+ */
+function askedEarlier(at: number, clock: Clock): number | undefined {
+  const age = clock.now() - at;
+  return age >= 0 ? clock.elapsed() - age : undefined;
+}
+
 /** An effect that tells of which definition it is: two versions of a tool do not share their answers. */
 type Asked = Effect & { readonly definition?: string };
 
+/** The same question has the same key, whatever the order of its members. */
 function keyOf({ kind, name, input, definition }: Asked, fallback: PolicySpec['fallback']): string {
   const asked =
     snapshot([kind, name, definition ?? null, input ?? null, fallback ?? null], 'what is asked for') ?? null;

@@ -95,7 +95,7 @@ class Sieve {
     this.stage = stage;
     this.name = name;
     this.clock = clock;
-    this.until = clock.now() + PATIENCE_MS;
+    this.until = clock.elapsed() + PATIENCE_MS;
   }
 
   readonly pass = (text: string): string => {
@@ -129,7 +129,7 @@ class Sieve {
 
   private check(length: number): void {
     if (length > this.left) throw this.refused('filters', `it is longer than ${MOST} characters`);
-    if (this.clock.now() > this.until) throw this.refused('filters', TOO_LONG);
+    if (this.clock.elapsed() > this.until) throw this.refused('filters', TOO_LONG);
   }
 
   private refused(place: string, reason: string | undefined): LoopError {

@@ -19,8 +19,8 @@ const WINDOWS = 1000;
 class Window {
   private readonly requests: number;
   private readonly perMs: number;
+  /** By the monotonic clock. */
   private starts: number[] = [];
-  private seen = 0;
 
   constructor(requests: number, perMs: number) {
     this.requests = requests;
@@ -28,12 +28,12 @@ class Window {
   }
 
   idle(now: number): boolean {
-    return (this.starts.at(-1) ?? 0) + this.perMs <= now;
+    return (this.starts.at(-1) ?? now - this.perMs) + this.perMs <= now;
   }
 
   /** The next start that is free; undefined if too many wait already. */
   take(now: number, waiting: number): number | undefined {
-    this.moveTo(now);
+    this.forget(now);
     const { starts, requests, perMs } = this;
     const earlier = starts[starts.length - requests];
     const start = Math.max(now, starts.at(-1) ?? now, earlier === undefined ? now : earlier + perMs);
@@ -49,11 +49,8 @@ class Window {
     if (place >= 0) this.starts.splice(place, 1);
   }
 
-  /** Forgets starts that no longer count. A clock that was set back takes the window with it, or it would hold for ever. */
-  private moveTo(now: number): void {
-    const back = this.seen - now;
-    if (back > 0) this.starts = this.starts.map((start) => start - back);
-    this.seen = now;
+  /** Forgets starts that no longer count. */
+  private forget(now: number): void {
     // Only once half of them are old, so that dropping them costs each start the same, however many there are.
     const old = now - this.perMs;
     if ((this.starts[this.starts.length >> 1] ?? now) > old) return;
@@ -86,7 +83,9 @@ export class RateLimits {
     this.windows.set(key, window);
     if (this.windows.size > this.sweepAt) this.sweep(key, now);
     const start = window.take(now, this.waiting);
-    return start === undefined ? undefined : { delayMs: start - now, giveBack: () => window.giveBack(start) };
+    return start === undefined
+      ? undefined
+      : { delayMs: Math.ceil(start - now), giveBack: () => window.giveBack(start) };
   }
 
   private sweep(except: string, now: number): void {
@@ -101,7 +100,7 @@ export function rateLimitLayer(spec: RateLimitSpec, limits: RateLimits, clock: C
     const { name } = effect;
     let place: Place | undefined;
     const { delayMs } = await scope.record('rondo.rate.waited', () => {
-      place = limits.take(name, spec, clock.now());
+      place = limits.take(name, spec, clock.elapsed());
       if (place === undefined) throw crowded(effect);
       return { name, delayMs: place.delayMs };
     });

@@ -17,15 +17,16 @@ export function timeoutLayer(timeoutMs: number, clock: Clock): Layer {
   };
 }
 
-/** Ends what is not done when its agent has to be: nothing begins after that, however long a person took to say yes. */
+/**
+ * Ends what is not done when its agent has to be, by the monotonic clock: nothing begins after that, however long a person
+ * took to say yes.
+ */
 export function deadlineLayer(deadline: number, clock: Clock): Layer {
   return async (effect, _scope, next) => {
     const perform: Effect['perform'] = async (input, performance) => {
-      const left = deadline - clock.now();
-      if (left > 0) return performWithin(left, clock, effect, input, performance);
-      throw new LoopError('TIMEOUT', `"${effect.name}" did not begin: the deadline of its agent had passed.`, {
-        deadline,
-      });
+      const left = deadline - clock.elapsed();
+      if (left > 0) return performWithin(Math.ceil(left), clock, effect, input, performance);
+      throw new LoopError('TIMEOUT', `"${effect.name}" did not begin: the deadline of its agent had passed.`);
     };
     return next({ ...effect, perform });
   };
@@ -43,7 +44,7 @@ async function performWithin(
   const passOn = (): void => inner.abort(outer.reason);
   if (outer.aborted) passOn();
   outer.addEventListener('abort', passOn, { once: true });
-  const late = clock.sleep(clock.now() + ms, done.signal).then(() => {
+  const late = clock.sleep(ms, done.signal).then(() => {
     const message = `"${effect.name}" did not end within ${ms} ms.`;
     const error = new LoopError('TIMEOUT', message, { retryable: true, timeoutMs: ms });
     inner.abort(error);

@@ -24,8 +24,8 @@ export interface AskOptions {
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
   /** Where the request is part of a conversation, the rest of it. */
   readonly conversation?: ConversationParts | undefined;
-  /** The time, for how long the thinking took. */
-  readonly now?: (() => number) | undefined;
+  /** The monotonic clock, for how long the thinking took. */
+  readonly elapsed?: (() => number) | undefined;
   /** Adds what is known of the tools that a reply calls. */
   readonly known?: ((reply: ModelReply) => ModelReply) | undefined;
   /** The most that a reply may have, 8 MiB unless told. */
@@ -65,8 +65,17 @@ export function ask(model: Model, request: ModelRequest, options: AskOptions): P
 
 const asItIs = (reply: ModelReply): ModelReply => reply;
 
+/** The version of the interface that a model speaks. What a backend opens need not be a model at all. */
+function versionOf(model: Partial<Model> | null | undefined): unknown {
+  try {
+    return model?.specificationVersion;
+  } catch {
+    return undefined;
+  }
+}
+
 function demandV3(model: Model, sent: Sent): void {
-  const version: unknown = model.specificationVersion;
+  const version = versionOf(model);
   if (version === 'v3') return;
   const found = typeof version === 'string' ? `version ${version.toUpperCase().slice(0, 20)}` : 'no known version';
   const what = `speaks ${found} of the provider interface; Rondo needs V3 (the packages made for AI SDK 6)`;

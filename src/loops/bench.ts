@@ -1,4 +1,5 @@
 /** What bodies work with beside their scope: the backends and the tools of the host that runs them, and the turn's occasion. */
+import type { Clock } from '../journal/clock.js';
 import { LoopError } from '../journal/errors.js';
 import type { Scope } from '../kernel/scope.js';
 import type { LiveDelta } from '../protocol/live.js';
@@ -47,20 +48,23 @@ export interface BenchParts {
   readonly backends: ReadonlyMap<string, Backend>;
   readonly implementations: ReadonlyMap<string, Implementation>;
   readonly occasion: (turn: string) => Occasion | undefined;
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly alert: Alert;
 }
 
 export class Bench {
   readonly implementations: ReadonlyMap<string, Implementation>;
-  readonly now: () => number;
+  readonly clock: Clock;
+  /** The clock's `elapsed`, for those who take a function. */
+  readonly elapsed: () => number;
   readonly alert: Alert;
   private readonly parts: BenchParts;
 
   constructor(parts: BenchParts) {
     this.parts = parts;
     this.implementations = parts.implementations;
-    this.now = parts.now;
+    this.clock = parts.clock;
+    this.elapsed = () => parts.clock.elapsed();
     this.alert = parts.alert;
   }
 
@@ -78,9 +82,9 @@ export class Bench {
     throw new LoopError('BACKEND_FAILED', `There is no backend "${id}"; there are ${known}.`, { backend: id });
   }
 
-  /** A reference that says which model answers, by name. */
+  /** A reference that says which model answers, by name. What no backend answers fails when it is asked, not here. */
   named(ref: BackendRef): NamedModel {
-    return { ...ref, model: ref.model ?? this.backend(ref.id).defaultModel };
+    return { ...ref, model: ref.model ?? this.parts.backends.get(ref.id)?.defaultModel ?? '' };
   }
 
   /** What is known of a turn that runs. */

@@ -11,6 +11,7 @@ import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, LoopDef, PolicySpec, PromptSpec } from '../protocol/loop.js';
 import { admitted } from './admission.js';
+import { boundedBody } from './bounded.js';
 import type { DefinedLoop } from './defined.js';
 import { parseDefinition } from './definition/definition.js';
 import type { ToolCall } from './implementation.js';
@@ -116,7 +117,7 @@ function definitionOf(spec: LoopSpec<Schema, Schema>, input: Validator, output: 
     return parseDefinition({ ...base, kind: 'prompt', prompt, ...(spec.backend && { backend: spec.backend }) }, where);
   }
   const tool = { implementation: 'code:tool', ...(spec.tool !== undefined && spec.safety && { safety: spec.safety }) };
-  const parsed = parseDefinition({ ...base, kind: 'tool', tool }, where);
+  const parsed = parseDefinition({ ...base, kind: 'tool', tool }, where, spec.tool === undefined ? 'code' : 'tool');
   if (spec.tool !== undefined) return parsed;
   const { tool: _, ...rest } = parsed;
   return { ...rest, kind: 'composite', composite: { steps: [] } };
@@ -131,8 +132,10 @@ function bodyOf(spec: LoopSpec<Schema, Schema>, definition: LoopDef, output: Val
     const parts = { id, spec: prompt, output, backend, policy, origin: IN_CODE, definition: version };
     return admitted({ name: id, definition: state, named: false }, promptBody(parts));
   }
-  if (tool === undefined)
-    return admitted({ name: id, definition: state, named: false }, body as unknown as Loop<Json, Json>['body']);
+  if (tool === undefined) {
+    const bounded = boundedBody(id, policy?.timeoutMs, body as unknown as Loop<Json, Json>['body']);
+    return admitted({ name: id, definition: state, named: false }, bounded);
+  }
   const open = (): ((input: Json, call: unknown) => unknown) => (input, call) => tool(input, call as ToolCall);
   return toolBody({ id, safety: definition.tool?.safety ?? 'once', config: {}, policy, definition: state, open });
 }

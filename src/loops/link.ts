@@ -8,6 +8,7 @@ import type { AgentSpec, LoopDef, StepsSpec } from '../protocol/loop.js';
 import { admitted } from './admission.js';
 import { agentBody } from './agent/agent.js';
 import { isReadOnly, type LinkedTool, shownTool } from './agent/tools.js';
+import { boundedBody } from './bounded.js';
 import { compileSteps, compositeBody } from './composite.js';
 import { promptBody } from './prompt.js';
 import type { Registered, Registry } from './registry.js';
@@ -96,7 +97,7 @@ function bodyOf(registered: Registered, definition: LoopDef, { waiting, calls }:
     const { safety = 'once', config = {} } = tool;
     return toolBody({ id, safety, config, policy, definition: own, ...implementedTool(tool, origin) });
   }
-  if (composite.agent === undefined) return stepsBody(id, composite, waiting);
+  if (composite.agent === undefined) return boundedBody(id, policy?.timeoutMs, stepsBody(id, composite, waiting));
   const tools = toolsOf(composite.agent, waiting);
   const parts = { id, spec: composite.agent, output, policy, origin, definition: own, model: code?.model };
   return admitted({ name: id, definition: own, named: true }, agentBody({ ...parts, calls }, tools));

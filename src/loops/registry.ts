@@ -115,7 +115,6 @@ export class Registry {
     if (prompt !== undefined) compileTemplate(prompt.template, id);
     if (composite?.steps !== undefined) compileSteps(id, composite);
     if (tool !== undefined) this.assertRunnable(definition, origin, where);
-    assertPolicy(definition, where);
     const text = canonical(definition as unknown as Json);
     const warnings = warningsOf(definition);
     return { definition, digest: digest(text), origin, input, output, code: undefined, warnings };
@@ -147,27 +146,8 @@ function nameOf({ loopId, loopVersion }: Callee): string {
   return loopVersion === undefined ? loopId : `${loopId}@${loopVersion}`;
 }
 
-/**
- * What of a policy a composite could not keep. A conversation's messages are not part of a request, so nothing that reads
- * requests can judge them; and what a composite does is done by what it calls, so that is where approvals stand.
- */
-function assertPolicy({ id, composite, policy }: LoopDef, where: string): void {
-  if (composite === undefined) return;
-  const keys = composite.agent === undefined ? (['approval'] as const) : (['filters', 'routing', 'approval'] as const);
-  const key = keys.find((name) => policy?.[name] !== undefined);
-  if (key === undefined) return;
-  const instead =
-    key === 'approval' ? 'put it on its tools, or into the approvals of an agent' : 'put it on its prompts and tools';
-  const reason = `is not for composites, and "${id}" is one: ${instead}`;
-  throw new LoopError('DEFINITION_INVALID', `${where}: at /policy/${key}: ${reason}.`, {
-    path: `/policy/${key}`,
-    reason,
-  });
-}
-
 function registeredCode(code: DefinedLoop, origin: Origin): Registered {
   const { definition, ends, source } = code;
-  assertPolicy(definition, `"${definition.id}"`);
   const text = canonical({ definition: definition as unknown as Json, source });
   return { definition, digest: digest(text), origin, ...ends, code, warnings: [] };
 }

@@ -200,10 +200,38 @@ async function located(
   return 'bad' in judged ? judged.bad : flaws.map((flaw) => ({ file, ...flaw }));
 }
 
+/** Backends that definitions name and that neither Rondo nor the config has. */
+export async function unknownBackends(settings: ProjectSettings, { found }: Definitions): Promise<readonly BadFile[]> {
+  const [{ backendsOf }, { nearest }, known] = await Promise.all([
+    import('../loops/definition/backends.js'),
+    import('../loops/definition/nearest.js'),
+    backends(settings),
+  ]);
+  const ids = [...known.keys()];
+  const bad = found.map(
+    ({ file, registered: { definition, code } }): readonly BadFile[] | Promise<readonly BadFile[]> => {
+      // An agent in code may have been given its model, which is no backend by id.
+      const named = backendsOf(definition).filter(
+        ({ path }) => code?.model === undefined || path.startsWith('/policy/'),
+      );
+      const flaws = named.flatMap(({ id, path }) => {
+        if (known.has(id)) return [];
+        const meant = nearest(id, ids);
+        const hint = meant === undefined ? `there are ${ids.join(', ')}` : `did you mean "${meant}"?`;
+        return [{ path, reason: `names the backend "${id}", which does not exist; ${hint}` }];
+      });
+      if (flaws.length === 0) return [];
+      return code === undefined ? located(file, flaws) : flaws.map(({ path, reason }) => ({ file, path, reason }));
+    },
+  );
+  return (await Promise.all(bad)).flat();
+}
+
 /** The environment, and what of it may be sent where. */
 interface Permitted {
   readonly environment: NodeJS.ProcessEnv;
   readonly permits: Permits;
+}
 }
 
 /** How each kind of tool is loaded. Some take long, so a registry gets only those that its definitions name. */
@@ -297,10 +325,7 @@ async function clockOf({ now }: Settings): Promise<HostOptions['clock']> {
   const { systemClock } = await import('../adapters/system/index.js');
   if (now === undefined) return systemClock;
   const ahead = now - systemClock.now();
-  return {
-    now: () => systemClock.now() + ahead,
-    sleep: (until, signal) => systemClock.sleep(until - ahead, signal),
-  };
+  return { ...systemClock, now: () => systemClock.now() + ahead };
 }
 
 /** Ids of a seed take in what the store holds: a second invocation with the same seed must not repeat the first's. */

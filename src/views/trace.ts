@@ -58,6 +58,7 @@ export class Tracing {
     | undefined;
   /** The call that began last and is open, the end of a chain up to the root; only calls beside it need to be found by name. */
   private tip: Open | undefined;
+  private latest = 0;
 
   constructor(root: string, emit: Emit, parent?: string) {
     this.root = root;
@@ -65,8 +66,11 @@ export class Tracing {
     this.parent = parent;
   }
 
-  apply(entry: Entry): void {
+  apply(written: Entry): void {
+    // Across a restart the wall clock may have been set back: no event is told to be older than the one before it.
+    const entry = written.at < this.latest ? { ...written, at: this.latest } : written;
     const { type } = entry;
+    this.latest = entry.at;
     if (type === 'call.started') this.started(entry);
     else if (type === 'call.completed' || type === 'call.errored') this.ended(entry);
     else if (type === 'effect.requested') this.requested(entry);

@@ -139,7 +139,7 @@ export function statusOf(
     status,
     ...(principal !== undefined && { principal }),
     startedAt: iso(begun),
-    ...(ended !== undefined && { endedAt: iso(ended.at), durationMs: ended.at - begun }),
+    ...(ended !== undefined && ending(begun, ended.at)),
     ...(code !== undefined && {
       error: { code, message: message ?? '', ...(data !== undefined && { details: data }) },
     }),
@@ -147,6 +147,12 @@ export function statusOf(
     ...(status === 'paused' && { pending }),
     ...(status === 'running' && runner?.pid !== undefined && { pid: runner.pid }),
   };
+}
+
+/** Across a restart the wall clock may have been set back: nothing ends before it began. */
+function ending(begun: number, at: number): { readonly endedAt: string; readonly durationMs: number } {
+  const ended = Math.max(begun, at);
+  return { endedAt: iso(ended), durationMs: ended - begun };
 }
 
 function openStatus(pending: readonly PendingItem[], running: boolean): TurnStatus['status'] {

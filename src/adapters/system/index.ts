@@ -5,29 +5,54 @@ import type { Clock, Ids } from '../../journal/clock.js';
 /** The longest delay a timer of the platform takes; longer sleeps are made of several. */
 const LONGEST = 2 ** 31 - 1;
 
-export const systemClock: Clock = {
+/** What the platform offers to tell the time and to wait. */
+export interface TimeSource {
+  /** The wall clock. */
+  readonly now: () => number;
+  /** The monotonic clock. */
+  readonly elapsed: () => number;
+  readonly setTimeout: (callback: () => void, ms: number) => unknown;
+  readonly clearTimeout: (timer: never) => void;
+}
+
+const PLATFORM: TimeSource = {
   now: () => Date.now(),
-  sleep: (until, signal) =>
-    new Promise((resolve, reject) => {
-      let timer: NodeJS.Timeout | undefined;
-      const abort = (): void => {
-        clearTimeout(timer);
-        reject(signal.reason);
-      };
-      const arm = (): void => {
-        const left = until - Date.now();
-        if (left > 0) {
-          timer = setTimeout(arm, Math.min(left, LONGEST));
-          return;
-        }
-        signal.removeEventListener('abort', abort);
-        resolve();
-      };
-      if (signal.aborted) return abort();
-      signal.addEventListener('abort', abort, { once: true });
-      arm();
-    }),
+  elapsed: () => performance.now(),
+  setTimeout,
+  clearTimeout,
 };
+
+/** A clock over the platform's, or over another source of time. */
+export function clockOver({ now, elapsed, setTimeout, clearTimeout }: TimeSource): Clock {
+  return {
+    now,
+    elapsed,
+    sleep: (ms, signal) =>
+      new Promise((resolve, reject) => {
+        const due = elapsed() + ms;
+        let timer: unknown;
+        const abort = (): void => {
+          clearTimeout(timer as never);
+          reject(signal.reason);
+        };
+        // A timer of the platform may fire up to a millisecond early.
+        const arm = (): void => {
+          const left = due - elapsed();
+          if (left > 0) {
+            timer = setTimeout(arm, Math.min(Math.ceil(left), LONGEST));
+            return;
+          }
+          signal.removeEventListener('abort', abort);
+          resolve();
+        };
+        if (signal.aborted) return abort();
+        signal.addEventListener('abort', abort, { once: true });
+        arm();
+      }),
+  };
+}
+
+export const systemClock: Clock = clockOver(PLATFORM);
 
 export const systemIds: Ids = {
   id: () => randomUUID(),

@@ -4,6 +4,7 @@
  * runs again makes the same conversation of the same facts.
  */
 import { LoopError } from '../../journal/errors.js';
+import { Period } from '../../journal/period.js';
 import type { Scope } from '../../kernel/scope.js';
 import type { Json } from '../../protocol/json.js';
 import type { AgentSpec, PolicySpec } from '../../protocol/loop.js';
@@ -78,6 +79,12 @@ function guardsNothing(agent: string, name: string): LoopError {
   return new LoopError('DEFINITION_INVALID', message, { path: pointer('/composite/agent/approvals', name) });
 }
 
+/** When an agent has to be done: by the wall clock at its start, and as it is measured. */
+interface Deadline {
+  readonly at: number;
+  readonly period: Period;
+}
+
 /** One call of an agent, at work. */
 class Working {
   private readonly parts: AgentParts;
@@ -88,7 +95,9 @@ class Working {
   private readonly dialogue: Dialogue;
   private readonly shown: ConversationParts;
   private readonly spent = new Spent();
-  private deadline: number | undefined;
+  private deadline: Deadline | undefined;
+  /** Whether this call began in this very body, and not in an earlier one that it goes on with. */
+  private fresh = false;
   private repaired = false;
 
   constructor(parts: AgentParts, table: ToolTable, bench: Bench, occasion: Occasion, scope: Scope) {
@@ -115,46 +124,64 @@ class Working {
   /** Round after round, in one function: each that waits for itself costs as much as a step. */
   async work(input: Json): Promise<Json> {
     this.dialogue.add(userMessage(promptOf(input)));
-    for (let round = 0; ; round++) {
-      const { at, steer } = await this.begin(round);
-      if (round === 0) this.watch(at);
-      if (steer > 0) await this.hear('steer', steer);
-      this.assertGoesOn(at);
-      const reply = await this.ask();
-      const { toolCalls } = reply;
-      const given = (toolCalls ?? []).map(({ input }) => argumentsOf(input));
-      this.dialogue.add(assistantMessage(reply, given));
-      this.spent.add(reply);
-      const done =
-        toolCalls === undefined
-          ? await this.answered(reply)
-          : this.acted(toolCalls, await runCalls(this.scope, toolCalls, given, this.hands(reply)));
-      if (done !== undefined) return done.value;
+    try {
+      for (let round = 0; ; round++) {
+        const { at, steer } = await this.begin(round);
+        if (round === 0) this.watch(at);
+        if (steer > 0) await this.hear('steer', steer);
+        this.assertGoesOn(at);
+        const reply = await this.ask();
+        const { toolCalls } = reply;
+        const given = (toolCalls ?? []).map(({ input }) => argumentsOf(input));
+        this.dialogue.add(assistantMessage(reply, given));
+        this.spent.add(reply);
+        const done =
+          toolCalls === undefined
+            ? await this.answered(reply)
+            : this.acted(toolCalls, await runCalls(this.scope, toolCalls, given, this.hands(reply)));
+        if (done !== undefined) return done.value;
+      }
+    } finally {
+      // A body that is left where it is, because its turn pauses, never comes here.
+      this.deadline?.period.stop(false);
     }
   }
 
   /** Begins a round: what time it is, and who has said something meanwhile, are facts. */
   private begin(round: number): Promise<{ at: number; steer: number }> {
-    const { bench, occasion, root } = this;
+    const { occasion, root } = this;
     return this.scope.record(ROUND, () => {
-      return { round, at: bench.now(), steer: root ? occasion.waiting().steer : 0 };
+      this.fresh = round === 0;
+      return { round, at: this.time(), steer: root ? occasion.waiting().steer : 0 };
     });
+  }
+
+  /** The time as the deadline counts it: what passes in one process is measured by its monotonic clock. */
+  private time(): number {
+    const { deadline } = this;
+    if (deadline === undefined) return this.bench.clock.now();
+    return deadline.at - Math.ceil(deadline.period.left);
   }
 
   private assertGoesOn(now: number): void {
     const { id, spec } = this.parts;
     const { maxRounds = MAX_ROUNDS, stop = {} } = spec;
-    assertGoesOn(id, this.spent, { maxRounds, stop, deadline: this.deadline, now });
+    assertGoesOn(id, this.spent, { maxRounds, stop, deadline: this.deadline?.at, now });
   }
 
   /** What this agent asks of everything below it. */
   private watch(at: number): void {
     const { id, spec } = this.parts;
     const { approvals, mode, stop } = spec;
-    this.deadline = stop?.deadlineMs === undefined ? undefined : at + stop.deadlineMs;
-    const { deadline } = this;
-    const { tools } = this;
+    if (stop?.deadlineMs !== undefined) this.deadline = this.deadlineAt(at + stop.deadlineMs, stop.deadlineMs);
+    const deadline = this.deadline?.period.end;
+    const { byId: tools } = this.table;
     this.occasion.watches.watch(this.scope.key, { agent: id, approvals, mode, tools, deadline });
+  }
+
+  private deadlineAt(at: number, ms: number): Deadline {
+    const id = `deadline ${this.scope.key}`;
+    return { at, period: new Period(this.bench.clock, { id, until: at, ms }, this.fresh) };
   }
 
   private async hear(name: 'steer' | 'queue', count: number): Promise<void> {

@@ -156,8 +156,8 @@ verifies('definition.code', 'the ends of an agent in code have no types, or a sl
   expect(refusal({ tools: [{}] })).toThrow('made with loopsTool');
   expect(refusal({ model: 7 })).toThrow('its model must be');
   expect(refusal({ tools: { a: {} } })).toThrow('inputSchema');
-  expect(refusal({ policy: { filters: {} } })).not.toThrow();
-  expect(() => hostOf([refusal({ policy: { filters: {} } })()])).toThrow('is not for composites');
+  const filters = { before: [{ pattern: 'a' }] };
+  expect(refusal({ policy: { filters } })).toThrow('/policy/filters: has no effect on an agent');
 });
 
 verifies('agent.stop', 'a deadline does not end a tool or a model that never returns', async () => {

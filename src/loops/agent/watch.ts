@@ -12,7 +12,7 @@ export interface Watch {
   readonly mode: string | undefined;
   /** The names of the tools that the agent itself has. */
   readonly tools: { has(name: string): boolean };
-  /** When the agent has to be done, in milliseconds. */
+  /** When the agent has to be done, by the monotonic clock of the process. */
   readonly deadline: number | undefined;
 }
 

@@ -27,7 +27,7 @@ export class Watchdog {
   /** The work's outcome, or what `late` makes once it took longer than this; the work itself is not stopped. */
   within<T>(ms: number, work: PromiseLike<T>, late: () => unknown): Promise<T> {
     return new Promise((resolve, reject) => {
-      const item: Watched = { until: this.clock.now() + ms, over: false, late: () => reject(late()) };
+      const item: Watched = { until: this.clock.elapsed() + ms, over: false, late: () => reject(late()) };
       this.watched.push(item);
       this.due ??= this.lookSoon();
       work.then(
@@ -65,7 +65,7 @@ export class Watchdog {
   }
 
   private look(): void {
-    const now = this.clock.now();
+    const now = this.clock.elapsed();
     const late = this.watched.filter(({ over, until }) => !over && until <= now);
     this.watched = this.watched.filter(({ over, until }) => !over && until > now);
     const next = this.watched.reduce((first, { until }) => Math.min(first, until), Number.POSITIVE_INFINITY);
@@ -78,7 +78,7 @@ export class Watchdog {
     this.rest();
     const stop = new AbortController();
     this.sleep = { until, stop };
-    this.clock.sleep(until, stop.signal).then(
+    this.clock.sleep(until - this.clock.elapsed(), stop.signal).then(
       () => {
         this.sleep = undefined;
         this.look();

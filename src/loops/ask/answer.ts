@@ -21,7 +21,7 @@ export interface ModelDelta {
 
 interface AnswerOptions {
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
-  readonly now?: (() => number) | undefined;
+  readonly elapsed?: (() => number) | undefined;
   readonly maxBytes?: number;
 }
 
@@ -31,7 +31,7 @@ export class Answer {
   readonly #max: number;
   #text = '';
   #reasoning = '';
-  readonly #now: (() => number) | undefined;
+  readonly #elapsed: (() => number) | undefined;
   /** When the thinking began, and how long it has taken. */
   #began: number | undefined;
   #thought: number | undefined;
@@ -47,9 +47,9 @@ export class Answer {
   /** The last part, or the whole answer: what tells how it ended and what it used. */
   finish: unknown;
 
-  constructor(sent: Sent, { onDelta, now, maxBytes = MAX_BYTES }: AnswerOptions) {
+  constructor(sent: Sent, { onDelta, elapsed, maxBytes = MAX_BYTES }: AnswerOptions) {
     this.#sent = sent;
-    this.#now = now;
+    this.#elapsed = elapsed;
     this.#model = sent.request.model;
     this.#onDelta = onDelta;
     this.#max = maxBytes;
@@ -169,10 +169,10 @@ export class Answer {
   }
 
   #think(): void {
-    const at = this.#now?.();
+    const at = this.#elapsed?.();
     if (at === undefined) return;
     this.#began ??= at;
-    this.#thought = Math.max(0, at - this.#began);
+    this.#thought = Math.max(0, Math.floor(at - this.#began));
   }
 
   #comes(part: unknown): void {

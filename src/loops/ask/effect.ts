@@ -7,6 +7,8 @@ import { ask, type ModelDelta } from '../ask.js';
 import { type Bench, turnOf } from '../bench.js';
 import type { ConversationParts, ModelReply, ModelRequest } from '../model.js';
 import type { Origin } from '../origin.js';
+import { isThenable } from '../tool.js';
+import { openFailureOf } from './failure.js';
 
 export interface Questioning {
   readonly bench: Bench;
@@ -38,15 +40,25 @@ export function modelEffect(request: ModelRequest, questioning: Questioning): Ef
     const signal = performance.lasting ?? performance.signal;
     const handed = (): AbortSignal => performance.signal;
     const put = (model: Model): Promise<ModelReply> =>
-      ask(model, asked, { signal, handed, conversation, onDelta, now: bench.now, known });
-    const model = modelOf(asked, request, questioning);
-    return model instanceof Promise ? model.then(put) : put(model);
+      ask(model, asked, { signal, handed, conversation, onDelta, elapsed: bench.elapsed, known });
+    // A backend that cannot be opened has failed like one that does not answer: another may do better.
+    const fail = (thrown: unknown): never => {
+      throw openFailureOf({ request: asked, conversation }, thrown);
+    };
+    let model: Model | PromiseLike<Model>;
+    try {
+      model = modelOf(asked, request, questioning);
+      if (isThenable(model)) return Promise.resolve(model as PromiseLike<Model>).then(put, fail);
+    } catch (thrown) {
+      return fail(thrown);
+    }
+    return put(model);
   };
   const effect: Effect = { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform };
   return policy === undefined ? effect : Object.assign(effect, { policy, definition });
 }
 
-function modelOf(asked: ModelRequest, request: ModelRequest, questioning: Questioning): Model | Promise<Model> {
+function modelOf(asked: ModelRequest, request: ModelRequest, questioning: Questioning): Model | PromiseLike<Model> {
   const { bench, scope, origin, model: own, counts } = questioning;
   const { backendId: id, model, options } = asked;
   if (own !== undefined && id === request.backendId && model === request.model) return own;

@@ -41,6 +41,16 @@ export function failureOf(sent: Sent, thrown: unknown, otherwise?: boolean): Loo
   }
 }
 
+/** Why a backend could not be opened: whatever it threw, the backend has failed. */
+export function openFailureOf(sent: Sent, thrown: unknown): LoopError {
+  try {
+    if (thrown instanceof LoopError && thrown.code === 'BACKEND_FAILED') return thrown;
+    return toldBy(sent, thrown, fromNetwork(thrown));
+  } catch {
+    return failed(sent, 'failed: it did not say why', { retryable: false });
+  }
+}
+
 function toldBy(sent: Sent, thrown: unknown, otherwise: boolean): LoopError {
   const status = statusOf(thrown);
   const told = field(thrown, 'isRetryable');

@@ -80,6 +80,7 @@ function checkSteps(steps: readonly Json[], path: string, flaws: Flaws): Readonl
     const check = fields({
       required: { loopId, inputMapping: mapping({ steps: index, bindings }) },
       optional: { loopVersion: version, outputBinding: binding(bindings) },
+      refused: { policy: 'is not for steps; put it on the loop that the step calls, or on the whole composite' },
     });
     check(step, pointer(path, index), flaws);
     if (isFields(step) && typeof step.outputBinding === 'string') bindings.add(step.outputBinding);

@@ -43,7 +43,10 @@ verifies('lsem.4.shape', 'a definition that conforms is refused', () => {
       timeoutMs: 86_400_000,
       rateLimit: { requests: 1, perMs: 1 },
       cache: {},
-      filters: { before: [{ pattern: 'a\nb', action: 'redact', replacement: '', reason: 'r' }], after: [] },
+      filters: {
+        before: [{ pattern: 'a\nb', action: 'redact', replacement: '' }],
+        after: [{ pattern: 'c', action: 'refuse', reason: 'r' }],
+      },
       approval: 'ask',
     },
     metadata: { owner: { team: 'x' }, constructor: 1 },

@@ -10,6 +10,7 @@ import { privateCopy } from './copy.js';
 import { loopId, version } from './identity.js';
 import { nearest } from './nearest.js';
 import { policy } from './policy.js';
+import { checkPolicyApplies, formOf, type LoopForm } from './policy-table.js';
 import {
   anyFields,
   anyText,
@@ -93,7 +94,7 @@ function checkBody(document: Fields, flaws: Flaws): void {
   }
 }
 
-function checkDocument(document: Fields, flaws: Flaws): void {
+function checkDocument(document: Fields, form: LoopForm | undefined, flaws: Flaws): void {
   const members = Object.keys(document);
   if (members.length > MEMBERS) flaws.add('', `has ${members.length} members; ${MEMBERS} is the most`);
   for (const key of members.slice(0, MEMBERS)) checkMember(key, document, flaws);
@@ -101,16 +102,17 @@ function checkDocument(document: Fields, flaws: Flaws): void {
     if (!Object.hasOwn(document, key)) flaws.add(pointer('', key), 'is required');
   }
   checkBody(document, flaws);
+  checkPolicyApplies(document, form ?? formOf(document), flaws);
 }
 
 /**
  * A private copy of the document as a definition, or DEFINITION_INVALID with `path`, `reason` and up to twenty `flaws`.
- * `where` tells people where the document comes from.
+ * `where` tells people where the document comes from; `form` what the loop is made of, where the document does not say so.
  */
-export function parseDefinition(value: unknown, where: string): LoopDef {
+export function parseDefinition(value: unknown, where: string, form?: LoopForm): LoopDef {
   const flaws = new Flaws();
   const document = privateCopy(value, flaws);
-  if (isFields(document)) checkDocument(document, flaws);
+  if (isFields(document)) checkDocument(document, form, flaws);
   else if (flaws.count === 0) flaws.add('', 'must be an object: one definition a document');
   if (flaws.count > 0) throw flaws.error(where);
   return document as unknown as LoopDef;
@@ -122,9 +124,11 @@ export interface Warning extends Flaw {
   readonly mistake: boolean;
 }
 
-/** The members at the top that mean nothing here: they are kept as they are, and ignored. */
+/** The members at the top that have no effect here: they are kept as they are, and ignored. */
 export function warningsOf(definition: LoopDef): Warning[] {
-  return Object.keys(definition).filter(isUnknown).map(warningOf);
+  const unknown = Object.keys(definition).filter(isUnknown).map(warningOf);
+  const isUsed = definition.kind === 'prompt' || definition.backend === undefined;
+  return isUsed ? unknown : [...unknown, { path: '/backend', reason: 'is for prompts and is ignored', mistake: false }];
 }
 
 function warningOf(key: string): Warning {

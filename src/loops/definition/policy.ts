@@ -6,11 +6,11 @@ import {
   type Check,
   fields,
   isFields,
-  listOf,
   numberIn,
   oneOf,
   pointer,
   quote,
+  someOf,
   textLike,
   wholeIn,
 } from './shape.js';
@@ -18,10 +18,29 @@ import {
 const DAY = 86_400_000;
 const ENTRIES = 100;
 
-const filter = fields({
+const filterShape = fields({
   required: { pattern: textLike('a pattern of 1 to 1000 characters', /^.{1,1000}$/s) },
   optional: { action: oneOf(['refuse', 'redact']), replacement: anyText, reason: anyText },
 });
+
+/** What is replaced needs no reason, and what is refused no replacement. */
+const filter: Check = (value, path, flaws) => {
+  filterShape(value, path, flaws);
+  if (!isFields(value)) return;
+  const isRedacting = value.action === 'redact';
+  if (isRedacting && value.reason !== undefined)
+    flaws.add(pointer(path, 'reason'), 'has no effect on a filter that redacts; it is for the action "refuse"');
+  if (!isRedacting && value.replacement !== undefined)
+    flaws.add(pointer(path, 'replacement'), 'has no effect on a filter that refuses; set "action": "redact"');
+};
+
+const filtersShape = fields({ optional: { before: someOf(filter, ENTRIES), after: someOf(filter, ENTRIES) } });
+
+const filters: Check = (value, path, flaws) => {
+  filtersShape(value, path, flaws);
+  if (isFields(value) && Object.keys(value).length === 0)
+    flaws.add(path, 'is empty, and has no effect; name filters in "before" or "after", or remove it');
+};
 
 const conditions: Check = (value, path, flaws) => {
   anyFields(value, path, flaws);
@@ -38,10 +57,23 @@ const route = fields({
   },
 });
 
+const routes = someOf(route, ENTRIES);
+
+/** Routes behind one that always holds are never taken. */
+const routing: Check = (value, path, flaws) => {
+  routes(value, path, flaws);
+  if (!Array.isArray(value)) return;
+  const always = value.findIndex(
+    (item) => isFields(item) && isFields(item.when) && Object.keys(item.when).length === 0,
+  );
+  if (always === -1 || always === value.length - 1) return;
+  flaws.add(pointer(path, always + 1), `is never taken: the route before it, ${pointer(path, always)}, always holds`);
+};
+
 export const policy: Check = fields({
   optional: {
-    routing: listOf(route, ENTRIES),
-    fallback: listOf(backend, ENTRIES),
+    routing,
+    fallback: someOf(backend, ENTRIES),
     retry: fields({
       required: { attempts: wholeIn(1, 20) },
       optional: {
@@ -56,7 +88,7 @@ export const policy: Check = fields({
       required: { requests: wholeIn(1, Number.MAX_SAFE_INTEGER), perMs: wholeIn(1, Number.MAX_SAFE_INTEGER) },
     }),
     cache: fields({ optional: { ttlMs: wholeIn(1, Number.MAX_SAFE_INTEGER) } }),
-    filters: fields({ optional: { before: listOf(filter, ENTRIES), after: listOf(filter, ENTRIES) } }),
+    filters,
     approval: oneOf(['always_allow', 'ask', 'blocked']),
   },
 });

@@ -113,6 +113,15 @@ export function listOf(check: Check, most: number): Check {
   };
 }
 
+/** A list that names at least one thing: an empty one would be ignored. */
+export function someOf(check: Check, most: number): Check {
+  const all = listOf(check, most);
+  return (value, path, flaws) => {
+    if (Array.isArray(value) && value.length === 0) flaws.add(path, 'is empty, and has no effect; remove it');
+    else all(value, path, flaws);
+  };
+}
+
 export interface Members {
   readonly required?: { readonly [name: string]: Check };
   readonly optional?: { readonly [name: string]: Check };

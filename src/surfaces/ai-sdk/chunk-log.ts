@@ -90,7 +90,7 @@ export class ChunkLog {
     const news = new Promise<boolean>((resolve) => this.waiting.add(() => resolve(true)));
     if (clock === undefined) return news;
     const enough = new AbortController();
-    const quiet = clock.sleep(clock.now() + QUIET, AbortSignal.any([enough.signal, gone])).then(
+    const quiet = clock.sleep(QUIET, AbortSignal.any([enough.signal, gone])).then(
       () => false,
       () => true,
     );

@@ -244,7 +244,7 @@ function isPriced({ inputTokens, outputTokens, unpricedTokens }: Usage): boolean
 export function took({ status, startedAt, durationMs }: CallNode, { running }: Pick<Look, 'running'>): string {
   if (durationMs !== undefined) return duration(durationMs);
   const passed = status === 'running' && running !== undefined ? running.now - Date.parse(startedAt) : Number.NaN;
-  return Number.isFinite(passed) ? duration(passed) : '';
+  return Number.isFinite(passed) ? duration(Math.max(0, passed)) : '';
 }
 
 /** A row that is no call. */

@@ -1,7 +1,14 @@
 /** `check`: validates definitions without running them, and names the turns in flight that a change would break. */
 import { resolve } from 'node:path';
 import type { InFlight } from '../../../host/host.js';
-import { type BadFile, type Definitions, loadLoops, type ProjectSettings, settingsOf } from '../../compose.js';
+import {
+  type BadFile,
+  type Definitions,
+  loadLoops,
+  type ProjectSettings,
+  settingsOf,
+  unknownBackends,
+} from '../../compose.js';
 import { describeBad } from '../definitions.js';
 import { openHost } from '../host.js';
 import { type Paint, paint, plain } from '../paint.js';
@@ -34,7 +41,8 @@ export const check: Act = async ({ args, asked, terminal, json }) => {
   const settings = await settingsOf(asked);
   const named = ((args[0] ?? []) as readonly string[]).map((file) => resolve(settings.cwd, file));
   const definitions = await loadLoops(settings, named);
-  const files = filesOf(definitions, named);
+  const lost = await unknownBackends(settings, definitions);
+  const files = filesOf({ ...definitions, bad: [...definitions.bad, ...lost] }, named);
   const own = new Set(files.map(({ file }) => file));
   const dangling = danglingIn(definitions, own);
   const inFlight = await inFlightOf(settings, definitions, terminal);

@@ -1,0 +1,138 @@
+// Checks of time and of policies: each takes a library and throws when the library does not keep its promise.
+
+import { deepStrictEqual, strictEqual, throws } from 'node:assert/strict';
+import type { Scope } from '../../src/kernel/scope.js';
+import type { Backend } from '../../src/loops/model.js';
+import type { Shelf } from './library.js';
+
+export const timing: Shelf = {
+  rings:
+    /^(?:(?:base|protocol|journal|kernel|adapters[/](?:memory|system)|testing)[/][^/]*|(?:loops|layers|host|views)[/].*)$/,
+  parts: [
+    'kernel/session.js',
+    'adapters/memory/index.js',
+    'adapters/system/index.js',
+    'testing/manual-clock.js',
+    'testing/seeded-ids.js',
+    'host/host.js',
+    'loops/define.js',
+    'loops/registry.js',
+  ],
+};
+
+export type Timing = typeof import('../../src/kernel/session.js') &
+  typeof import('../../src/adapters/memory/index.js') &
+  typeof import('../../src/adapters/system/index.js') &
+  typeof import('../../src/testing/manual-clock.js') &
+  typeof import('../../src/testing/seeded-ids.js') &
+  typeof import('../../src/host/host.js') &
+  typeof import('../../src/loops/define.js') &
+  typeof import('../../src/loops/registry.js');
+
+const HOUR = 3_600_000;
+const breath = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const nap = { name: 'nap', body: (_: null, scope: Scope) => scope.sleep(10_000) };
+
+/** Whether a sleep of 10 s on the system's clock is over after so much time, and a jump of the wall clock. */
+async function isOver(library: Timing, passed: number, jump: number): Promise<boolean> {
+  let [wall, elapsed] = [1_000_000, 0];
+  let timer: (() => void) | undefined;
+  const clock = library.clockOver({
+    now: () => wall,
+    elapsed: () => elapsed,
+    setTimeout: (callback) => {
+      timer = callback;
+    },
+    clearTimeout: () => {},
+  });
+  let over = false;
+  clock.sleep(10_000, new AbortController().signal).then(() => {
+    over = true;
+  });
+  [wall, elapsed] = [wall + jump + passed, passed];
+  timer?.();
+  await breath();
+  return over;
+}
+
+/** What becomes of a sleep of 10 s when its run goes on later, in this process or in another one. */
+async function goesOn(library: Timing, passed: number, jump: number, isNew: boolean): Promise<string> {
+  const store = library.memoryStore();
+  const first = new library.ManualClock(1_000_000);
+  const open = (clock: typeof first, seed: number) =>
+    library.Session.open('s', { store, clock, ids: library.seededIds(seed) });
+  await (await open(first, 1)).run('t1', nap, null, { timers: 'pause' });
+  await first.advance(passed);
+  first.setWall(first.now() + jump);
+  const clock = isNew ? new library.ManualClock(first.now()) : first;
+  const session = await open(clock, 2);
+  const running = session.run('t1', nap, null);
+  await breath();
+  if (isNew) await clock.advance(10_000);
+  await breath();
+  let status = 'asleep';
+  running.then((outcome) => {
+    status = outcome.status;
+  });
+  await breath();
+  await breath();
+  return status;
+}
+
+function hostOf(library: Timing, definition: unknown, backends: readonly Backend[] = []) {
+  const registry = new library.Registry();
+  registry.add(definition);
+  const known = new Map(backends.map((backend) => [backend.id, backend]));
+  const [store, clock, ids] = [library.memoryStore(), new library.ManualClock(1_000_000), library.seededIds(1)];
+  return new library.Host({ store, clock, ids, registry, backends: known });
+}
+
+/** A turn whose first backend cannot be opened, and whose second answers. */
+async function fallsBack(library: Timing, open: () => Promise<never>): Promise<void> {
+  const bad: Backend = { id: 'bad', defaultModel: 'b', open };
+  let asked = 0;
+  const good: Backend = {
+    id: 'good',
+    defaultModel: 'g',
+    open: async () => {
+      asked += 1;
+      throw new Error('never mind');
+    },
+  };
+  const policy = { fallback: [{ id: 'good' }] };
+  const loop = library.defineLoop({ id: 'p', input: true, output: true, prompt: 'hi', backend: { id: 'bad' }, policy });
+  const { error } = await hostOf(library, loop, [bad, good]).run({ loop: 'p', input: {} });
+  deepStrictEqual([asked, error?.code], [1, 'BACKEND_FAILED']);
+}
+
+export const clockChecks = {
+  'a wall clock that is set back stalls no sleep': async (library: Timing): Promise<void> => {
+    strictEqual(await isOver(library, 10_000, -HOUR), true);
+  },
+  'a wall clock that is set forward ends no sleep early': async (library: Timing): Promise<void> => {
+    strictEqual(await isOver(library, 1000, HOUR), false);
+    strictEqual(await isOver(library, 10_000, HOUR), true);
+  },
+  'a run that goes on in the same process ends no sleep early': async (library: Timing): Promise<void> => {
+    strictEqual(await goesOn(library, 1000, HOUR, false), 'asleep');
+  },
+  'a sleep takes no longer than its length after a restart': async (library: Timing): Promise<void> => {
+    strictEqual(await goesOn(library, 1000, -HOUR, true), 'ok');
+  },
+  'a policy without effect is refused': async (library: Timing): Promise<void> => {
+    const base = { id: 'x', name: 'X', version: '1.0.0', inputSchema: true, outputSchema: true };
+    const steps = [{ loopId: 'y', inputMapping: '$.input' }];
+    const document = { ...base, kind: 'composite', composite: { steps }, policy: { cache: {} } };
+    throws(() => hostOf(library, document), /has no effect/);
+  },
+  'a policy without effect is refused in code': async (library: Timing): Promise<void> => {
+    const policy = { fallback: [{ id: 'mock' }] };
+    throws(() => library.defineLoop({ id: 'x', input: true, output: true, body: () => 1, policy }), /has no effect/);
+  },
+  'a backend whose open throws goes to the fallback': (library: Timing): Promise<void> =>
+    fallsBack(library, () => {
+      throw new Error('no package');
+    }),
+  'a backend whose open rejects goes to the fallback': (library: Timing): Promise<void> =>
+    fallsBack(library, () => Promise.reject(new Error('no package'))),
+} as const;

@@ -1,0 +1,55 @@
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import { verifies } from '../../spec/verifies.js';
+import { ManualClock } from '../testing/manual-clock.js';
+import { Timestamps } from './timestamps.js';
+
+const HOUR = 3_600_000;
+
+verifies('time.stamps', 'timestamps go on by the monotonic clock after the wall clock was set back', async () => {
+  for (const [between, back] of [
+    [10, HOUR],
+    [10_000, 5000],
+    [10_000, HOUR],
+  ] as const) {
+    const clock = new ManualClock(1000);
+    const timestamps = new Timestamps(clock);
+    expect(timestamps.next()).toBe(1000);
+    await clock.advance(between);
+    clock.setWall(clock.now() - back);
+    expect(timestamps.next(), `${between} ${back}`).toBe(1000 + between);
+    await clock.advance(7);
+    expect(timestamps.next()).toBe(1000 + between + 7);
+  }
+});
+
+verifies('time.stamps', 'a wall clock that is ahead is followed, and one that was put right again', async () => {
+  const clock = new ManualClock(1000);
+  const timestamps = new Timestamps(clock);
+  timestamps.next();
+  clock.setWall(1000 + HOUR);
+  expect(timestamps.next()).toBe(1000 + HOUR);
+  clock.setWall(1000);
+  await clock.advance(500);
+  expect(timestamps.next()).toBe(1000 + HOUR + 500);
+  clock.setWall(2000 + HOUR);
+  expect(timestamps.next()).toBe(2000 + HOUR);
+});
+
+verifies('time.stamps', 'no timestamp is before the one before it, whatever happens to the wall clock', async () => {
+  const moves = fc.array(fc.record({ passes: fc.nat(100), jump: fc.integer({ min: -200, max: 200 }) }));
+  await fc.assert(
+    fc.asyncProperty(moves, async (all) => {
+      const clock = new ManualClock(1_000_000);
+      const timestamps = new Timestamps(clock);
+      let last = timestamps.next();
+      for (const { passes, jump } of all) {
+        await clock.advance(passes);
+        clock.setWall(clock.now() + jump);
+        const next = timestamps.next();
+        expect(next).toBeGreaterThanOrEqual(last);
+        last = next;
+      }
+    }),
+  );
+});

@@ -1,0 +1,88 @@
+/**
+ * Which keys of a policy take effect on which form of loop. The one home of this: a key that would be ignored is refused
+ * when the definition is registered, and the guide to policies shows this very table.
+ */
+import type { PolicySpec } from '../../protocol/loop.js';
+import { type Fields, type Flaws, isFields, pointer } from './shape.js';
+
+/** What a loop is made of. */
+export type LoopForm = 'prompt' | 'tool' | 'agent' | 'steps' | 'code';
+
+export const loopForms: { readonly [form in LoopForm]: string } = {
+  prompt: 'a prompt',
+  tool: 'a tool',
+  agent: 'an agent',
+  steps: 'a composite of steps',
+  code: 'a body in code',
+};
+
+interface PolicyRow {
+  /** What the key is about, by the form of the loop; where nothing is named, the key is refused. */
+  readonly applies: { readonly [form in LoopForm]?: string };
+  /** What to do where it is refused. */
+  readonly instead: string;
+}
+
+/** By key, in the order of the layers, outermost first. */
+export const policyTable: { readonly [key in keyof Required<PolicySpec>]: PolicyRow } = {
+  routing: { applies: { prompt: 'the request' }, instead: 'put it on a prompt' },
+  approval: {
+    applies: { prompt: 'the request', tool: 'the tool' },
+    instead: 'put it on the prompts and tools that it calls, or into the approvals of an agent',
+  },
+  filters: {
+    applies: { prompt: 'request and reply', tool: 'input and output' },
+    instead: 'put it on the prompts and tools that it calls',
+  },
+  cache: {
+    applies: { prompt: 'the reply', tool: 'the output; not `once`', agent: 'each reply' },
+    instead: 'put it on the prompts, tools and agents that it calls',
+  },
+  fallback: {
+    applies: { prompt: 'the request', agent: 'each request' },
+    instead: 'put it on the prompt or the agent that asks the model',
+  },
+  retry: {
+    applies: { prompt: 'the request', tool: 'the tool; not `once`', agent: 'each request' },
+    instead: 'put it on the prompts, tools and agents that it calls',
+  },
+  rateLimit: {
+    applies: { prompt: 'each attempt', tool: 'each attempt', agent: 'each attempt' },
+    instead: 'put it on the prompts, tools and agents that it calls',
+  },
+  timeoutMs: {
+    applies: {
+      prompt: 'each attempt',
+      tool: 'each attempt',
+      agent: 'each attempt',
+      steps: 'the whole call',
+      code: 'the whole call',
+    },
+    instead: 'put it on what it calls',
+  },
+};
+
+/** What repeats an effect has no effect on one that may happen only once. */
+const REPEATS: ReadonlySet<string> = new Set(['retry', 'cache']);
+const ONCE =
+  'has no effect on a tool whose safety is "once", which is the default; if the tool may run again, declare "safety": "keyed", "idempotent" or "pure", else remove it';
+
+/** The form of a document; undefined if its kind is none. */
+export function formOf({ kind, composite }: Fields): LoopForm | undefined {
+  if (kind === 'prompt' || kind === 'tool') return kind;
+  if (kind !== 'composite') return undefined;
+  return isFields(composite) && Object.hasOwn(composite, 'agent') ? 'agent' : 'steps';
+}
+
+/** Refuses each key of a policy that would be ignored. */
+export function checkPolicyApplies(document: Fields, form: LoopForm | undefined, flaws: Flaws): void {
+  const { policy, tool } = document;
+  if (form === undefined || !isFields(policy)) return;
+  const isOnce = form === 'tool' && (!isFields(tool) || (tool.safety ?? 'once') === 'once');
+  for (const [key, { applies, instead }] of Object.entries(policyTable)) {
+    if (!Object.hasOwn(policy, key)) continue;
+    const place = pointer('/policy', key);
+    if (applies[form] === undefined) flaws.add(place, `has no effect on ${loopForms[form]}; ${instead}`);
+    else if (isOnce && REPEATS.has(key)) flaws.add(place, ONCE);
+  }
+}

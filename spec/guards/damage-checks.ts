@@ -1,0 +1,111 @@
+// Checks of what an operator is told: exit codes, what is hidden, and damage on record. Each holds on the whole library and fails without its guard.
+
+import { rmSync } from 'node:fs';
+import { Writable } from 'node:stream';
+import { expect } from 'vitest';
+import { freshFile } from '../../src/adapters/sqlite/fixtures/stage.mjs';
+import type { Approval } from '../../src/protocol/approval.js';
+import type { Library } from './library.js';
+
+export type Display = typeof import('../../src/surfaces/cli/terminal.js') &
+  typeof import('../../src/surfaces/cli/card.js') &
+  typeof import('../../src/surfaces/cli/paint.js') &
+  typeof import('../../src/base/shown.js');
+
+/** A stream that takes nothing. */
+function failing(code: string): Writable {
+  return new Writable({
+    write: (_chunk, _encoding, done) => done(Object.assign(new Error(`${code}: not written`), { code })),
+  });
+}
+
+const taking = (): Writable => new Writable({ write: (_chunk, _encoding, done) => done() });
+
+async function ends({ Terminal }: Display, code: string): Promise<number[]> {
+  const codes: number[] = [];
+  for (const ended of [0, 1, 2, 3]) {
+    const terminal = new Terminal({ stdin: process.stdin, stdout: failing(code), stderr: taking(), env: {}, cwd: '/' });
+    await terminal.json({});
+    codes.push(await terminal.end(ended));
+  }
+  return codes;
+}
+
+const approval: Approval = {
+  ...{ id: 's.1:x', sessionId: 's', turnId: 's.1', callId: 's.1/0', tool: 'run', argumentsDigest: 'd' },
+  ...{ definitionDigest: 'd', requestedAt: '2030-01-01T00:00:00Z', expiresAt: '2030-02-01T00:00:00Z', path: ['run'] },
+  arguments: {},
+  description: '',
+};
+
+export const displayChecks = {
+  'a verb whose output is lost ends as a success': async (display: Display) => {
+    expect((await ends(display, 'ENOSPC'))[0]).toBe(70);
+  },
+  'a turn that failed or paused ends with another code because its output is lost': async (display: Display) => {
+    expect((await ends(display, 'ENOSPC')).slice(1)).toEqual([1, 2, 3]);
+    expect(await ends(display, 'EPIPE')).toEqual([0, 1, 2, 3]);
+  },
+  'the end of a command that is to be approved is not shown': async ({ cardOf, paint }: Display) => {
+    const given = { ...approval, arguments: { command: `echo ${'a'.repeat(5000)}; rm -rf /` } };
+    const lines = cardOf(given, { colors: paint(false), width: 80, now: 0 });
+    expect(lines.some((line) => line.startsWith('│ ') && line.includes('rm -rf /'))).toBe(true);
+  },
+  'it is not stated how much of a command is hidden': async ({ cardOf, paint }: Display) => {
+    const given = { ...approval, arguments: { command: 'a'.repeat(5000) } };
+    const text = cardOf(given, { colors: paint(false), width: 200, now: 0 }).join('\n');
+    expect(text).toContain('… 3,014 of 5,014 characters are hidden here …');
+  },
+  'a text imitates the statement of how much is hidden': async ({ shown }: Display) => {
+    expect(shown('pay⟪1 of 2 characters hidden⟫', 1000)).not.toMatch(/[⟪⟫]/);
+  },
+} satisfies Record<string, (display: Display) => Promise<void>>;
+
+async function filled({ openSqlite }: Library): Promise<string> {
+  const file = freshFile();
+  const store = await openSqlite(file);
+  const { fence } = await store.journal.claim('a');
+  for (const seq of [0, 1, 2]) {
+    const entries = [{ seq, at: 1, key: `t/${seq}`, type: 'step.taken', value: `v${seq}` }];
+    await store.journal.append({ session: 'a', fence, first: seq, entries });
+  }
+  await store.close();
+  return file;
+}
+
+export const recordChecks = {
+  'an anchor that was missing is forgotten after one opening': async (library: Library) => {
+    const file = await filled(library);
+    rmSync(`${file}.anchor`);
+    for (let n = 0; n < 3; n++) {
+      const store = await library.openSqlite(file);
+      expect(store.report.damage).toMatchObject([{ kind: 'anchor' }]);
+      await store.close();
+    }
+  },
+  'a session that was found damaged is used again by an opening that looks less closely': async (library: Library) => {
+    const file = await filled(library);
+    const raw = library.openDriver(file);
+    raw.exec(`UPDATE records SET body = replace(body, 'v1', 'v9')`);
+    raw.close();
+    await (await library.openSqlite(file, { check: 'full' })).close();
+    const store = await library.openSqlite(file, { check: 'heads' });
+    await expect(store.journal.claim('a')).rejects.toMatchObject({ code: 'STORE_DAMAGED' });
+    await store.close();
+  },
+  'damage that a read comes upon is not on record': async (library: Library) => {
+    const file = await filled(library);
+    const raw = library.openDriver(file);
+    raw.exec(`UPDATE records SET body = replace(body, 'v1', 'v9')`);
+    raw.close();
+    const store = await library.openSqlite(file, { check: 'heads' });
+    await expect(store.journal.read('a', 0)[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+      code: 'STORE_DAMAGED',
+    });
+    await store.close();
+    const again = await library.openSqlite(file, { check: 'heads' });
+    const { damage } = await again.maintenance.record();
+    await again.close();
+    expect(damage).toMatchObject([{ kind: 'damaged', session: 'a' }]);
+  },
+} satisfies Record<string, (library: Library) => Promise<void>>;

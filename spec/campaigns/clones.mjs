@@ -5,7 +5,7 @@
 import { lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { seededRandom } from '../../lib/testing/index.js';
+import { seededRandom } from 'rondo/testing';
 import { definitions } from './clones/definitions.mjs';
 import { journalKinds, plantJournal } from './clones/journals.mjs';
 import { configs, surroundings } from './clones/surroundings.mjs';
@@ -83,6 +83,7 @@ async function make(victim, n) {
   const { random, pick } = pickOf(n);
   /** @type {Clone} */
   const clone = { loops: [] };
+  /** @type {string[]} */
   const kinds = [];
   if (random() < 0.4) {
     const kind = pick(journalKinds);

@@ -232,7 +232,6 @@ interface Permitted {
   readonly environment: NodeJS.ProcessEnv;
   readonly permits: Permits;
 }
-}
 
 /** How each kind of tool is loaded. Some take long, so a registry gets only those that its definitions name. */
 const TOOLS = new Map<string, (options: Permitted) => Promise<Implementation>>([

@@ -53,6 +53,7 @@ class Listener {
   requests = [];
   port = 0;
   #server = createServer((request, response) => {
+    /** @type {Buffer[]} */
     const pieces = [];
     request.on('data', (piece) => pieces.push(piece));
     request.on('end', () => {

@@ -27,6 +27,19 @@ verifies('cli.contract', 'a script cannot tell the output of a run from what is 
   expect(result.trace.at(-1)).toMatchObject({ type: 'call.completed', callId: result.turnId });
 });
 
+verifies('identity.principal', 'a key on the command line belongs to the person that --as names', async () => {
+  const project = new Project();
+  const args = ['run', 'hello', '--key', 'order-17', '--input', '{"name": "Ada"}'];
+  const turns = [];
+  for (const who of [[], ['--as', 'ada'], ['--as', 'eve'], ['--as', 'ada']]) {
+    turns.push((await project.json<TurnResult>([...args, ...who])).turnId);
+  }
+  expect(new Set(turns).size).toBe(3);
+  expect(turns[3]).toBe(turns[1]);
+  const { runs } = await project.json<{ runs: TurnStatus[] }>(['runs']);
+  expect(runs.map(({ principal }) => principal)).toEqual(['eve', 'ada', undefined]);
+});
+
 verifies('cli.contract', 'a failed run ends like a good one', async () => {
   const project = new Project();
   const failed = await project.run(['run', 'pair', '--input', '{"name": "Ada", "ms": "soon"}']);

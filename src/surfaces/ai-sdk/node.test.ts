@@ -28,6 +28,21 @@ verifies('aisdk.chat', 'a handler behaves otherwise behind a server of node', as
   });
 });
 
+verifies('aisdk.origin', 'a client that sends more than is read still gets its answer', async () => {
+  const { handler } = stage([{ text: 'Hello.' }], { options: { maxBytes: 1000 } });
+  await served(nodeListener(handler), async (api) => {
+    const body = 'x'.repeat(3_000_000);
+    for (const [type, status] of [
+      ['application/json', 413],
+      ['text/plain', 415],
+    ] as const) {
+      const refused = await fetch(api, { method: 'POST', body, headers: { 'content-type': type } });
+      expect(refused.status).toBe(status);
+    }
+    expect((await fetch(`${api}/chat/stream`)).status).toBe(204);
+  });
+});
+
 verifies('aisdk.chat', 'a client that breaks off in the middle of its request breaks the server', async () => {
   const { handler, host } = stage([{ text: 'Hello.' }]);
   await served(nodeListener(handler), async (api, requests) => {

@@ -38,6 +38,8 @@ async function serve(
 /** Drops the rest of a request: a client that still sends would not see the response, and its next request must not begin in it. */
 function drain(incoming: IncomingMessage): void {
   let left = MAX_DRAINED_BYTES;
+  // A body that nobody reads holds back what is piped into it.
+  incoming.unpipe();
   incoming
     .on('error', () => {})
     .on('data', (bytes: Buffer) => {

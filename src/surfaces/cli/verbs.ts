@@ -20,7 +20,7 @@ export const verbs: readonly Verb[] = [
     options: [
       ['--input <json>', 'JSON, @file, or - for stdin (default {})'],
       ['--session <id>', 'the session that the turn belongs to (default a new one)'],
-      ['--key <key>', 'the same key attaches to the same turn'],
+      ['--key <key>', 'the same key attaches to the same turn, of the same --as'],
       ['--version <version>', 'the version of the loop (default the newest)'],
       ['--as <who>', 'on whose behalf it runs: a claim that nothing authenticates'],
       ['--approver <who>', 'who alone may answer its approvals; may be repeated', 'repeats'],

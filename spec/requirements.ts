@@ -70,6 +70,8 @@ export const requirements = {
   'lsem.5.prompt': 'A prompt goes through its lifecycle in order, each event once.',
   'lsem.5.tool': 'A tool goes through its lifecycle in order, each event once.',
   'lsem.5.composite': 'A composite frames the whole lifecycle of each child with child.started and child.completed.',
+  'lsem.5.body':
+    'What a code body does outside of any loop is a rondo.effect event, never an event of a prompt or a tool.',
   'lsem.5.transition': 'Every transition has an event, and every call one last event.',
   'lsem.5.failure': 'Whatever fails inside a call ends in call.errored, never in an exception without a result.',
   'lsem.6.event': 'Every event has a callId, an ISO 8601 time and a type.',

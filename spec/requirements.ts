@@ -95,6 +95,10 @@ export const requirements = {
   'lsem.7.output': "A composite's output is its last step's, or what its outputMapping makes.",
   'lsem.9.conformance': 'The five points of conformance hold, judged by the suite.',
   'lsem.suite': 'The conformance suite judges any runtime, and reports every check.',
+  'lsem.suite.text': 'No check of the suite requires what the specification does not, and none fails by its own fault.',
+  'lsem.suite.known':
+    'A failure that a driver declares as known is reported with its reason; one that is gone is reported too.',
+  'lsem.suite.driver': 'rondo conformance --driver judges any runtime, whatever its driver does.',
   'lsem.mutants': 'Each check of the suite is failed by a runtime that is wrong in just that.',
   'definition.keys': 'An unknown key of a definition is refused: a renamed one must never switch a guard off.',
   'definition.place': 'A bad definition is reported with file, path and reason.',

@@ -81,6 +81,8 @@ export const requirements = {
   'lsem.5.prompt': 'A prompt goes through its lifecycle in order, each event once.',
   'lsem.5.tool': 'A tool goes through its lifecycle in order, each event once.',
   'lsem.5.composite': 'A composite frames the whole lifecycle of each child with child.started and child.completed.',
+  'lsem.5.body':
+    'What a code body does outside of any loop is a rondo.effect event, never an event of a prompt or a tool.',
   'lsem.5.transition': 'Every transition has an event, and every call one last event.',
   'lsem.5.failure': 'Whatever fails inside a call ends in call.errored, never in an exception without a result.',
   'lsem.6.event': 'Every event has a callId, an ISO 8601 time and a type.',
@@ -105,6 +107,10 @@ export const requirements = {
   'lsem.7.output': "A composite's output is its last step's, or what its outputMapping makes.",
   'lsem.9.conformance': 'The five points of conformance hold, judged by the suite.',
   'lsem.suite': 'The conformance suite judges any runtime, and reports every check.',
+  'lsem.suite.text': 'No check of the suite requires what the specification does not, and none fails by its own fault.',
+  'lsem.suite.known':
+    'A failure that a driver declares as known is reported with its reason; one that is gone is reported too.',
+  'lsem.suite.driver': 'rondo conformance --driver judges any runtime, whatever its driver does.',
   'lsem.mutants': 'Each check of the suite is failed by a runtime that is wrong in just that.',
   'definition.keys': 'An unknown key of a definition is refused: a renamed one must never switch a guard off.',
   'definition.near-miss':

@@ -19,8 +19,13 @@ export interface MiniLoop {
   readonly inputSchema: Schema;
   readonly outputSchema: Schema;
   readonly kind: 'prompt' | 'composite' | 'tool';
-  readonly prompt?: { readonly say: readonly PromptPiece[] };
-  readonly composite?: { readonly steps: readonly MiniStep[] };
+  readonly prompt?: { readonly say: readonly PromptPiece[]; readonly system?: string };
+  /** `code` names a function of the driver, `agent` the loops that a model calls once each. */
+  readonly composite?: {
+    readonly steps: readonly MiniStep[];
+    readonly code?: string;
+    readonly agent?: readonly string[];
+  };
   readonly tool?: { readonly use: string };
   readonly backend?: { readonly is: string; readonly model?: string };
 }

@@ -4,7 +4,14 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { jsonpath } from 'json-p3';
 import type { TraceEvent } from '../../src/protocol/trace.js';
-import type { LsemResult, LsemRuntime, ToolBody, ToolVoice } from '../../src/testing/conformance/driver.js';
+import type {
+  CodeBody,
+  CodeScope,
+  LsemResult,
+  LsemRuntime,
+  ToolBody,
+  ToolVoice,
+} from '../../src/testing/conformance/driver.js';
 import { isMembers, isSemver, KINDS, type Members, type MiniLoop, type MiniStep, stepFlaw } from './mini-definition.js';
 import { compiler, type Fault, type Schema } from './mini-schema.js';
 
@@ -20,6 +27,7 @@ export interface Call {
 
 export type Outcome = Omit<LsemResult, 'trace'>;
 export type Tools = ReadonlyMap<string, ToolBody>;
+export type Codes = ReadonlyMap<string, CodeBody>;
 
 /** What a mapping can see. */
 export interface Context {
@@ -42,11 +50,13 @@ const CORE = /^(?:call|child)\.|^log$/;
 export class Mini implements LsemRuntime {
   readonly loops = new Map<string, MiniLoop>();
   readonly tools: Tools;
+  readonly codes: Codes;
   deepest = 50;
   calls = 0;
 
-  constructor(tools: Tools) {
+  constructor(tools: Tools, codes: Codes = new Map()) {
     this.tools = tools;
+    this.codes = codes;
   }
 
   register(definition: unknown): void {
@@ -178,16 +188,65 @@ export class Mini implements LsemRuntime {
     const { prompt, composite, tool } = call.loop;
     const kind = this.bodyOf({ ...call.loop });
     if (kind === 'prompt' && prompt !== undefined)
-      return this.ask(call, prompt.say.map((piece) => said(piece, input)).join(''));
+      return this.ask(call, prompt.say.map((piece) => said(piece, input)).join(''), prompt.system);
     if (kind === 'tool' && tool !== undefined) return this.use(call, tool.use, input);
+    const code = this.codes.get(composite?.code ?? '');
+    if (code !== undefined) return code(input, this.codeScope(call));
+    if (composite?.agent !== undefined) return this.converse(call, composite.agent);
     return this.compose(call, composite?.steps ?? [], input);
   }
 
-  async ask(call: Call, prompt: string): Promise<unknown> {
+  /** An agent is a composite: its model is asked in calls of their own, its tools are called side by side. */
+  async converse(call: Call, loopIds: readonly string[]): Promise<unknown> {
+    const scope = this.codeScope(call);
+    const model = {
+      ...call.loop,
+      id: `${call.loop.id}.model`,
+      kind: 'prompt',
+      prompt: { say: ['What next?'] },
+    } as const;
+    await this.child(call, model, {});
+    await scope.all?.(loopIds.map((loopId) => ({ loopId, input: {} })));
+    return this.child(call, model, {});
+  }
+
+  codeScope(call: Call): CodeScope {
+    const one = (loopId: string, input: unknown): Promise<unknown> => {
+      const loop = this.loops.get(loopId);
+      if (loop === undefined) throw new Failure('LOOP', `there is no loop ${loopId}`);
+      return this.child(call, loop, input);
+    };
+    return {
+      call: one,
+      all: (calls) => Promise.all(calls.map(({ loopId, input }) => one(loopId, input))),
+      effect: (name, perform) => this.act(call, name, perform),
+    };
+  }
+
+  async act(call: Call, name: string, perform: () => unknown): Promise<unknown> {
+    this.emit(call, 'mini.effect', { name });
+    return perform();
+  }
+
+  private readonly children = new Map<string, number>();
+
+  async child(call: Call, loop: MiniLoop, input: unknown): Promise<unknown> {
+    const stepIndex = this.children.get(call.id) ?? 0;
+    this.children.set(call.id, stepIndex + 1);
+    const { status, output } = await this.framed(call, stepIndex, loop, input);
+    if (status !== 'ok') throw new Failure('CHILD', `${loop.id} failed`);
+    return output;
+  }
+
+  promptLength(prompt: string, system: string): number {
+    return prompt.length + system.length;
+  }
+
+  async ask(call: Call, prompt: string, system = ''): Promise<unknown> {
     const { is: backendId, model = `${backendId}-1` } = call.loop.backend ?? { is: 'parrot' };
     if (backendId !== 'parrot' && backendId !== 'mute')
       throw new Failure('BACKEND', `there is no backend ${backendId}`);
-    this.emit(call, 'call.backend.requested', { backendId, model, promptLength: prompt.length });
+    this.emit(call, 'call.backend.requested', { backendId, model, promptLength: this.promptLength(prompt, system) });
     const began = performance.now();
     const text = await this.answer(backendId, prompt);
     const durationMs = performance.now() - began;
@@ -250,8 +309,13 @@ export class Mini implements LsemRuntime {
     const loop = this.loops.get(step.loopId);
     if (loop === undefined) throw new Failure('LOOP', `there is no loop ${step.loopId}`);
     const input = this.map(step.inputMapping, context);
+    return this.framed(call, stepIndex, loop, input);
+  }
+
+  async framed(call: Call, stepIndex: number, loop: MiniLoop, input: unknown): Promise<Outcome> {
     const child = this.begin(loop, call, call.send);
     this.emit(call, 'child.started', { childCallId: child.id, loopId: loop.id, stepIndex });
+    await undefined;
     const result = await this.call(child, input);
     this.emit(call, 'child.completed', { childCallId: child.id, status: result.status });
     return result;

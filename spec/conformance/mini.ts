@@ -1,6 +1,6 @@
 // The mini runtime behind the driver of the suite: right, or wrong in one named way.
 
-import type { LsemDriver, ToolBody } from '../../src/testing/conformance/driver.js';
+import type { CodeBody, LsemDriver, ToolBody } from '../../src/testing/conformance/driver.js';
 import { Mini } from './mini-runtime.js';
 import { mutants, type Wrong } from './mutants.js';
 
@@ -13,12 +13,24 @@ export function mini({ wrong }: { readonly wrong?: Wrong } = {}): LsemDriver {
     ['echo', (input) => input],
     ['fail', fail],
   ]);
+  const codes = new Map<string, CodeBody>();
+  const composite = (id: string, body: object) => {
+    const ends = { inputSchema: {}, outputSchema: {} };
+    return { id, name: id, version: '1.0.0', kind: 'composite', ...ends, composite: { steps: [], ...body } };
+  };
   const Kind = wrong === undefined ? Mini : mutants[wrong];
   return {
     name: wrong === undefined ? 'mini' : `mini, wrong in ${wrong}`,
-    open: () => new Kind(tools),
+    open: () => new Kind(tools, codes),
     profile: {
       prompt: (say) => ({ say }),
+      systemPrompt: (say, system) => ({ say, system }),
+      code(id, body) {
+        const code = `code-${codes.size}`;
+        codes.set(code, body);
+        return composite(id, { code });
+      },
+      agent: (id, agent) => composite(id, { agent }),
       backend: {
         answering: { ref: { is: 'parrot' }, id: 'parrot', model: 'parrot-1' },
         failing: { is: 'mute' },

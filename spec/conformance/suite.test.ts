@@ -36,7 +36,14 @@ verifies('lsem.suite', 'a runtime that does everything right is found wanting', 
   const report = await judge(mini());
   expect(report.checks.filter(({ status }) => status !== 'pass')).toEqual([]);
   expect(report.points.map(({ status }) => status)).toEqual(Array(5).fill('pass'));
-  expect(report.summary).toEqual({ total: 68, passed: 68, failed: 0, notApplicable: 0, conformant: true });
+  expect(report.summary).toEqual({
+    total: 74,
+    passed: 74,
+    failed: 0,
+    notApplicable: 0,
+    knownFailures: 0,
+    conformant: true,
+  });
   expect(JSON.parse(JSON.stringify(report))).toEqual(report);
 });
 
@@ -67,7 +74,7 @@ verifies('lsem.suite', 'a runtime that cannot be closed, or opened, takes the ju
   expect(statusOf(await judge(sour, { only: ['DEF-01'] }), 'DEF-01')).toBe('pass: closing the runtime failed: no');
   const shut = { ...mini(), open: () => Promise.reject(new Error('shut')) };
   const report = await judge(shut, { timeoutMs: 200 });
-  expect(report.summary).toMatchObject({ passed: 2, failed: 66, conformant: false });
+  expect(report.summary).toMatchObject({ passed: 2, failed: 72, conformant: false });
 });
 
 verifies('lsem.suite', 'a result or an event that is none is taken for one', async () => {
@@ -86,12 +93,17 @@ verifies('lsem.suite', 'a result or an event that is none is taken for one', asy
   expect(statusOf(await judge(noisy, { only: ['TRC-01'] }), 'TRC-01')).toMatch(/^fail: an event has/);
 });
 
-verifies('lsem.suite', 'a runtime that hands over no events is believed for what its results say', async () => {
-  const mute = altered((runtime) => ({ run: (loopId, input) => runtime.run(loopId, input) }));
-  const report = await judge(mute);
-  const failed = report.checks.filter(({ status }) => status === 'fail').map(({ id }) => id);
-  expect(failed).toEqual(['TRC-17']);
-});
+verifies(
+  'lsem.suite.text',
+  'a runtime that hands over no events while it runs is judged by the traces of its results',
+  async () => {
+    const mute = altered((runtime) => ({ run: (loopId, input) => runtime.run(loopId, input) }));
+    const report = await judge(mute);
+    const failed = report.checks.filter(({ status }) => status === 'fail').map(({ id }) => id);
+    expect(failed).toEqual([]);
+    expect(statusOf(report, 'TRC-17')).toMatch(/^pass: no event was handed over while tool ran/);
+  },
+);
 
 verifies('lsem.suite', 'a runtime whose trace holds the events of the call itself is called wrong for it', async () => {
   const own = altered((runtime) => ({
@@ -113,8 +125,8 @@ verifies('lsem.suite', 'a misspelt id or option quietly judges less', async () =
 
 verifies('lsem.suite', 'a judgement of a few checks passes for one of all', async () => {
   const report = await judge(mini(), { only: ['DEF-01', 'CNF-01'] });
-  expect(report.checks).toHaveLength(68);
-  expect(report.summary).toMatchObject({ passed: 2, notApplicable: 66, conformant: false });
+  expect(report.checks).toHaveLength(74);
+  expect(report.summary).toMatchObject({ passed: 2, notApplicable: 72, conformant: false });
   expect(statusOf(report, 'DEF-02')).toBe('not-applicable: not asked for');
 });
 
@@ -165,5 +177,5 @@ verifies('lsem.suite', 'a reader does not find the failure, its reason or the su
   const at = lines.findIndex((line) => line.startsWith('  ✗ TRC-08  §6    MUST    call.tool.invoked'));
   expect(lines[at + 1]).toBe('      call.tool.invoked has nothing for toolName, in {"implementation":"echo"}');
   expect(lines[at + 2]).toMatch(/^ {2}✓ TRC-09/);
-  expect(lines).toContain('2 passed, 1 failed, 65 not applicable, of 68: not conformant');
+  expect(lines).toContain('2 passed, 1 failed, 71 not applicable, of 74: not conformant');
 });

@@ -3,8 +3,8 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
 import type { LsemResult } from '../../src/testing/conformance/driver.js';
-import { isMembers, type Members } from './mini-definition.js';
-import { type Call, Failure, Mini, type Outcome } from './mini-runtime.js';
+import { isMembers, type Members, type MiniStep } from './mini-definition.js';
+import { type Call, type Context, Failure, Mini, type Outcome } from './mini-runtime.js';
 import { compiler, type Fault, type Schema } from './mini-schema.js';
 import type { Mutant } from './wrong-definitions.js';
 
@@ -12,7 +12,7 @@ const coercing = compiler(new Ajv2020({ strict: false, coerceTypes: true }));
 
 export const wrongAgain = {
   /** A newer version takes the place of the one that a call is in. */
-  'DEF-03.moving': class extends Mini {
+  'DEF-15.moving': class extends Mini {
     override register(given: unknown): void {
       const old = isMembers(given) ? this.loops.get(String(given.id)) : undefined;
       if (isMembers(given) && old !== undefined && old.version !== given.version) this.loops.delete(old.id);
@@ -20,6 +20,19 @@ export const wrongAgain = {
     }
     override checkOutput(call: Call, output: unknown): void {
       super.checkOutput({ ...call, loop: this.loops.get(call.loop.id) ?? call.loop }, output);
+    }
+  },
+  /** Singular and plural are the same. */
+  'DEF-16.plural': class extends Mini {
+    override register(given: unknown): void {
+      super.register(isMembers(given) && given.tool === undefined ? { ...given, tool: given.tools } : given);
+    }
+  },
+  /** A step's binding is read in any case. */
+  'DEF-16.step': class extends Mini {
+    override bind(context: Context, step: MiniStep, index: number, result: Outcome): void {
+      const loose = (step as { readonly outputbinding?: string }).outputbinding;
+      super.bind(context, loose === undefined ? step : { ...step, outputBinding: loose }, index, result);
     }
   },
   /** A schema that cannot be compiled allows everything. */
@@ -64,7 +77,7 @@ export const wrongAgain = {
     }
   },
   /** Events are stamped by two clocks that disagree. */
-  'TRC-02.backwards': class extends Mini {
+  'TRC-20.backwards': class extends Mini {
     private stamps = 0;
 
     override stamp(call: Call): string {
@@ -85,11 +98,17 @@ export const wrongAgain = {
       super.emit(call, type, type === 'call.tool.invoked' ? { toolName: 'function' } : payload);
     }
   },
-  /** The total of a composite is what it spent itself. */
-  'TRC-12.own': class extends Mini {
+  /** The duration of a validation is written out. */
+  'TRC-12.text': class extends Mini {
     override emit(call: Call, type: string, payload: Members): void {
-      const own = type === 'call.completed' && call.loop.kind === 'composite';
-      super.emit(call, type, own ? { totalDurationMs: 0 } : payload);
+      super.emit(call, type, type === 'call.output.validated' ? { durationMs: '0 ms' } : payload);
+    }
+  },
+  /** A child has no frame on its parent. */
+  'TRC-20.unframed': class extends Mini {
+    override emit(call: Call, type: string, payload: Members): void {
+      const hidden = type.startsWith('child.') && call.parent !== undefined;
+      if (!hidden) super.emit(call, type, payload);
     }
   },
   /** The trace is taken before its last event. */

@@ -48,13 +48,20 @@ export const wrongComposites = {
       if (outputBinding !== undefined) context.done[outputBinding] = output;
     }
   },
-  /** Every binding is there from the start, as null. */
+  /** What was bound in one run is there in the next. */
   'CMP-05': class extends Mini {
+    private readonly bound = new Map<string, unknown>();
+
     override async step(call: Call, index: number, step: MiniStep, context: Context): Promise<Outcome> {
+      for (const [name, result] of this.bound) context.done[name] ??= result;
       for (const { outputBinding } of call.loop.composite?.steps ?? []) {
         if (outputBinding !== undefined) context.done[outputBinding] ??= null;
       }
       return super.step(call, index, step, context);
+    }
+    override bind(context: Context, step: MiniStep, index: number, result: Outcome): void {
+      super.bind(context, step, index, result);
+      if (step.outputBinding !== undefined) this.bound.set(step.outputBinding, result);
     }
   },
   /** The output is everything that the steps gave. */
@@ -123,6 +130,16 @@ export const wrongComposites = {
   'CMP-13': class extends Mini {
     override newId(loop: MiniLoop, parent: Call | undefined): string {
       return parent === undefined ? super.newId(loop, parent) : `${parent.id}/${loop.id}`;
+    }
+  },
+  /** Parallel children are all taken for the newest one when they end. */
+  'CMP-14': class extends Mini {
+    private newest = '';
+
+    override emit(call: Call, type: string, payload: Members): void {
+      const inCode = call.loop.composite?.code !== undefined;
+      if (inCode && type === 'child.started') this.newest = String(payload.childCallId);
+      super.emit(call, type, inCode && type === 'child.completed' ? { ...payload, childCallId: this.newest } : payload);
     }
   },
 } as const satisfies Record<string, Mutant>;

@@ -3,13 +3,13 @@
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { isMembers, KINDS, type Members } from './mini-definition.js';
-import { type Call, Mini, type Outcome, type Tools } from './mini-runtime.js';
+import { type Call, type Codes, Mini, type Outcome, type Tools } from './mini-runtime.js';
 import { compiler, type Fault, type Schema } from './mini-schema.js';
 
 const draft07 = compiler(new Ajv({ strict: false }));
 const filling = compiler(new Ajv2020({ strict: false, useDefaults: true }));
 
-export type Mutant = new (tools: Tools) => Mini;
+export type Mutant = new (tools: Tools, codes: Codes) => Mini;
 
 /** A registry that changes a definition before it looks at it. */
 function mending(mend: (given: Members) => Members): Mutant {
@@ -39,11 +39,17 @@ export const wrongDefinitions = {
   'DEF-01': refusing(({ kind, backend }) => kind === 'prompt' && backend === undefined),
   /** A missing name is taken from the id. */
   'DEF-02': mending((given) => ({ name: given.id, ...given })),
-  /** The last registration wins. */
+  /** The last registration wins, but what was there first is what composites call. */
   'DEF-03': class extends Mini {
+    private readonly firsts = new Map<string, Call['loop']>();
+
     override register(given: unknown): void {
       if (isMembers(given)) this.loops.delete(String(given.id));
       super.register(given);
+      for (const [id, loop] of this.loops) if (!this.firsts.has(id)) this.firsts.set(id, loop);
+    }
+    override framed(call: Call, index: number, loop: Call['loop'], input: unknown): Promise<Outcome> {
+      return super.framed(call, index, this.firsts.get(loop.id) ?? loop, input);
     }
   },
   /** Anything that begins with a number is a version. */
@@ -93,10 +99,11 @@ export const wrongDefinitions = {
   },
   /** Unknown members are taken for slips. */
   'DEF-11': refusing((given) => Object.keys(given).some((member) => !known.has(member))),
-  /** The read-back carries the registry's own bookkeeping. */
+  /** The read-back shows the schemas as the validator understood them. */
   'DEF-12': class extends Mini {
     override definition(id: string): unknown {
-      return { ...Object(super.definition(id)), registeredAt: '2026-01-01T00:00:00Z' };
+      const definition = Object(super.definition(id));
+      return { ...definition, inputSchema: { ...definition.inputSchema, $schema: 'draft2020' } };
     }
   },
   /** What is no text is made one. */
@@ -113,6 +120,29 @@ export const wrongDefinitions = {
       return super.map(mapping ?? {}, context);
     }
   },
+  /** Each version is kept, the newest runs, and what is announced is the first. */
+  'DEF-15': class extends Mini {
+    private readonly announced = new Map<string, string>();
+
+    override register(given: unknown): void {
+      const old = isMembers(given) ? this.loops.get(String(given.id)) : undefined;
+      if (isMembers(given) && old !== undefined && old.version !== given.version) {
+        this.announced.set(old.id, this.announced.get(old.id) ?? old.version);
+        this.loops.delete(old.id);
+      }
+      super.register(given);
+    }
+    override emit(call: Call, type: string, payload: Members): void {
+      const loopVersion = this.announced.get(call.loop.id) ?? payload.loopVersion;
+      super.emit(call, type, type === 'call.started' ? { ...payload, loopVersion } : payload);
+    }
+  },
+  /** The names of members are read without regard to case. */
+  'DEF-16': mending((given) => {
+    const lower = new Map([...known].map((member) => [member.toLowerCase(), member]));
+    const named = Object.entries(given).map(([member, value]) => [lower.get(member.toLowerCase()) ?? member, value]);
+    return Object.fromEntries(named);
+  }),
 } as const satisfies Record<string, Mutant>;
 
 export const wrongValidation = {

@@ -93,16 +93,30 @@ export const wrongLifecycle = {
   },
   /** Children are traced lightly. */
   'LIF-09': omitting(({ parent }, type) => parent !== undefined && type.endsWith('.validated')),
-  /** Children end in other words than results. */
-  'LIF-10': rewriting('child.completed', ({ childCallId, status }) => ({
-    childCallId,
-    status: status === 'ok' ? 'completed' : 'failed',
-  })),
+  /** A child that has ended is done, however it ended. */
+  'LIF-10': rewriting('child.completed', ({ childCallId }) => ({ childCallId, status: 'done' })),
   /** A tool that is not there returns at once. */
   'LIF-11': class extends Mini {
     override async use(call: Call, toolName: string, input: unknown): Promise<unknown> {
       if (!this.tools.has(toolName)) this.emit(call, 'call.tool.returned', { durationMs: 0 });
       return super.use(call, toolName, input);
+    }
+  },
+  /** What a body in code does outside of a loop is told as if it were a tool. */
+  'LIF-12': class extends Mini {
+    override async act(call: Call, name: string, perform: () => unknown): Promise<unknown> {
+      this.emit(call, 'call.tool.invoked', { toolName: name });
+      const done = await perform();
+      this.emit(call, 'call.tool.returned', { durationMs: 0 });
+      return done;
+    }
+  },
+  /** An agent asks its model within its own call. */
+  'LIF-13': class extends Mini {
+    override async converse(call: Call, loopIds: readonly string[]): Promise<unknown> {
+      await this.ask(call, 'What next?');
+      await this.codeScope(call).all?.(loopIds.map((loopId) => ({ loopId, input: {} })));
+      return { text: 'done' };
     }
   },
 } as const satisfies Record<string, Mutant>;
@@ -115,10 +129,10 @@ export const wrongTrace = {
       else call.send({ callId: call.id, type, payload } as unknown as TraceEvent);
     }
   },
-  /** The time has no zone. */
+  /** The time is written for people. */
   'TRC-02': class extends Mini {
     override stamp(call: Call): string {
-      return super.stamp(call).replace('Z', '');
+      return new Date(super.stamp(call)).toUTCString();
     }
   },
   /** Ids are short and come round again. */
@@ -128,8 +142,10 @@ export const wrongTrace = {
       return `call-${this.calls % 256}`;
     }
   },
-  /** A root names nobody as its parent. */
-  'TRC-04': rewriting('call.started', (payload) => ({ parentCallId: null, ...payload })),
+  /** The version is told for children only. */
+  'TRC-04': rewriting('call.started', (payload, { parent }) =>
+    parent === undefined ? without('loopVersion')(payload) : payload,
+  ),
   /** The subtraction is the wrong way round. */
   'TRC-05': rewriting('call.input.validated', ({ durationMs }) => ({ durationMs: -1 - Number(durationMs) })),
   /** The model is what the definition says, not what answers. */
@@ -144,8 +160,8 @@ export const wrongTrace = {
   'TRC-10': rewriting('child.started', without('childCallId')),
   /** The frame is closed under the id of the parent. */
   'TRC-11': rewriting('child.completed', (payload, { id }) => ({ ...payload, childCallId: id })),
-  /** The validation is measured from the start of the call. */
-  'TRC-12': rewriting('call.output.validated', (_, { began }) => ({ durationMs: performance.now() - began })),
+  /** The total is told under another name. */
+  'TRC-12': rewriting('call.completed', ({ totalDurationMs }) => ({ durationMs: totalDurationMs })),
   /** What a tool throws has no code. */
   'TRC-13': rewriting('call.errored', (payload) => (payload.code === 'TOOL' ? without('code')(payload) : payload)),
   /** Log lines go to the root. */
@@ -199,6 +215,12 @@ export const wrongTrace = {
     override checkInput(call: Call, input: unknown): void {
       this.emit(call, 'call.queued', {});
       super.checkInput(call, input);
+    }
+  },
+  /** Of a system prompt the tokens are counted, of the rest the characters. */
+  'TRC-22': class extends Mini {
+    override promptLength(prompt: string, system: string): number {
+      return prompt.length + Math.ceil(system.length / 4);
     }
   },
 } as const satisfies Record<string, Mutant>;

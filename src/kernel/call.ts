@@ -21,6 +21,8 @@ export interface Loop<I = unknown, O = unknown> {
   readonly version?: string | undefined;
   /** Of the definition, and of all that it calls: recorded with the call, for whoever has to find it again. */
   readonly digest?: string | undefined;
+  /** What its body is, if that is not one effect of a tool: recorded with the call, so that a view can tell whose an effect is. */
+  readonly form?: 'prompt' | 'agent' | 'code' | undefined;
   readonly input?: Check<I> | undefined;
   readonly output?: Check<O> | undefined;
   /** Both checks return what they are given and take no time worth telling for a few kilobytes: they are not timed. */
@@ -29,7 +31,7 @@ export interface Loop<I = unknown, O = unknown> {
 }
 
 /** A loop without what depends on its input. */
-type Frame = Pick<Loop, 'name' | 'version' | 'digest' | 'input' | 'output' | 'quick'>;
+type Frame = Omit<Loop, 'body'>;
 
 /** The weight up to which quick checks are not timed: reading the clock would cost more than the check. */
 const BRIEF = 4096;
@@ -76,7 +78,7 @@ async function replay(run: Run, scope: Scope, seen: Trodden, loop: Frame, input:
 /** Checks the input and writes that the call began; a copy of the input as it is recorded, checked. */
 function start(run: Run, scope: Scope, loop: Frame, input: unknown): unknown {
   const { key, life, depth } = scope;
-  const { name, version, digest } = loop;
+  const { name, version, digest, form } = loop;
   const { clock, maxDepth } = run.parts;
   if (depth > maxDepth) throw tooDeep(key, maxDepth);
   if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw nameless(key);
@@ -96,6 +98,7 @@ function start(run: Run, scope: Scope, loop: Frame, input: unknown): unknown {
   started.value = value;
   if (version !== undefined) started.version = version;
   if (digest !== undefined) started.digest = digest;
+  if (typeof form === 'string') started.form = form;
   if (refusal !== undefined) started.refused = true;
   run.propose(life, started, weight);
   scope.begun = true;
@@ -130,7 +133,6 @@ function failed(run: Run, { key, life, depth }: Site, thrown: unknown): LoopErro
 }
 
 function nameless(key: string): LoopError {
-  return new LoopError('VALUE_INVALID', `The loop called at ${key} needs a name, and its name and version are text.`, {
-    key,
-  });
+  const message = `The loop called at ${key} needs a name, and its name and version are text.`;
+  return new LoopError('VALUE_INVALID', message, { key });
 }

@@ -75,6 +75,7 @@ export function defineLoop<const I extends Schema, const O extends Schema>(
   return {
     name: id,
     version: definition.version,
+    form: spec.body !== undefined ? 'code' : spec.prompt !== undefined ? 'prompt' : undefined,
     input: input.check as (value: unknown) => InputOf<I>,
     output: output.check as (value: unknown) => OutputOf<O>,
     body: bodyOf(spec, definition, output.validator) as Loop<InputOf<I>, OutputOf<O>>['body'],

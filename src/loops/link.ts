@@ -73,12 +73,13 @@ function link(root: Registered, find: Find): Linked {
 
 function loopFor(registered: Registered, linking: Linking): Loop<Json, Json> {
   const { definition, input, output, code } = registered;
-  const { id, version, composite } = definition;
+  const { id, version, composite, prompt } = definition;
   // An agent in code is linked like any other: what it calls is found by id.
   if (code !== undefined && composite?.agent === undefined) return code as unknown as Loop<Json, Json>;
   return {
     name: id,
     version,
+    form: prompt !== undefined ? 'prompt' : composite?.agent !== undefined ? 'agent' : undefined,
     input: code?.input ?? checked(input, 'INPUT_VALIDATION_FAILED', id),
     output: code?.output ?? checked(output, 'OUTPUT_VALIDATION_FAILED', id),
     quick: code === undefined || code.quick === true,

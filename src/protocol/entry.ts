@@ -40,6 +40,8 @@ export type Decision = 'retry' | 'supply' | 'fail';
 export interface KernelFacts {
   'session.opened': { readonly born: string };
   'call.started': { readonly name: string; readonly version?: string; readonly digest?: string } & {
+    /** What the body of the loop is; absent for a tool, for a composite of steps, and in entries of earlier versions. */
+    readonly form?: string;
     readonly refused?: true;
   } & Checked &
     Valued;
@@ -77,6 +79,8 @@ export interface Entry extends Spine, Valued {
   readonly name?: string;
   readonly version?: string | undefined;
   readonly kind?: string;
+  /** Of a call: what the body of its loop is. */
+  readonly form?: string;
   readonly safety?: Safety;
   readonly error?: ErrorRecord | undefined;
   readonly born?: string;

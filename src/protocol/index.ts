@@ -81,4 +81,5 @@ export type {
   TracePayloads,
   TurnResult,
   TurnStatus,
+  VendorPayloads,
 } from './trace.js';

@@ -21,6 +21,23 @@ export interface TracePayloads {
   log: { readonly level: string; readonly message: string };
 }
 
+/** The effect of a code body: its kind and name as the body gave them. */
+interface EffectPayload {
+  readonly kind: string;
+  readonly name: string;
+}
+
+/** The payloads of Rondo's own events for what a code body does outside of any loop (`scope.effect`). */
+export interface VendorPayloads {
+  'rondo.effect.requested': EffectPayload;
+  'rondo.effect.returned': EffectPayload & { readonly durationMs: number };
+  'rondo.effect.failed': EffectPayload & {
+    readonly durationMs: number;
+    readonly code: string;
+    readonly message: string;
+  };
+}
+
 /** The types that LSEM defines; any other is a vendor's, in a namespace of its own. */
 export type CoreEventType = keyof TracePayloads;
 

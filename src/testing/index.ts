@@ -1,4 +1,6 @@
 export type {
+  CodeBody,
+  CodeScope,
   LsemDriver,
   LsemResult,
   LsemRuntime,

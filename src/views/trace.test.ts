@@ -41,3 +41,57 @@ verifies('lsem.5.transition', 'a call that ends before the child it did not wait
     't call.errored',
   ]);
 });
+
+const begun = (key: string, form: string, name = 'x') => ({ ...started(key), name, form });
+const model = (key: string) => ({ type: 'effect.requested', key, kind: 'model', name: 'mock', value: {} });
+
+verifies('lsem.5.body', 'an effect of a code body is traced as rondo.effect, whatever kind and name it has', () => {
+  const effects = ['tool', 'model', 'http'].flatMap((kind, index) => [
+    { type: 'effect.requested', key: `t/${index}`, kind, name: 'x' },
+    { type: 'effect.returned', key: `t/${index}`, value: { notes: 7 } },
+  ]);
+  const failed = { type: 'effect.failed', key: 't/3', error: { code: 'E', message: 'm' } };
+  const events = told([begun('t', 'code'), ...effects, asked('t/3'), failed, { type: 'call.completed', key: 't' }]);
+  expect(events).toEqual([
+    't call.started',
+    ...Array(3).fill(['t rondo.effect.requested', 't rondo.effect.returned']).flat(),
+    't rondo.effect.requested',
+    't rondo.effect.failed',
+    't call.output.validated',
+    't call.completed',
+  ]);
+});
+
+verifies(
+  'lsem.5.body',
+  'a prompt that passes an approval gate first has no tool events, and its request is the first one',
+  () => {
+    const events = told([begun('t', 'prompt'), asked('t/0'), answered('t/0'), model('t/1')]);
+    expect(events).toEqual([
+      't call.started',
+      't rondo.effect.requested',
+      't rondo.effect.returned',
+      't call.backend.requested',
+    ]);
+  },
+);
+
+verifies('lsem.5.body', 'a call that an earlier version recorded is traced as a tool or as a prompt, as it was', () => {
+  const late = { type: 'effect.requested', key: 't/1', kind: 'tool', name: 'other' };
+  expect(told([started('t'), asked('t/0'), answered('t/0'), late])).toEqual([
+    't call.started',
+    't call.tool.invoked',
+    't a.b',
+    't call.tool.returned',
+    't rondo.effect.requested',
+  ]);
+  expect(told([started('t'), model('t/0')])).toEqual(['t call.started', 't call.backend.requested']);
+});
+
+verifies('lsem.5.body', 'an effect that ends after its call was given up leaves no event', () => {
+  const call = 't/0/0/0';
+  const late = { type: 'race.won', key: 't/0', winner: 1 };
+  const failed = { type: 'effect.failed', key: `${call}/0`, error: { code: 'E', message: 'm' } };
+  const events = told([begun('t', 'code'), begun(call, 'code'), asked(`${call}/0`), late, failed]);
+  expect(events.filter((event) => event.includes('effect'))).toEqual([`${call} rondo.effect.requested`]);
+});

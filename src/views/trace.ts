@@ -2,11 +2,12 @@
  * The trace: LSEM's events, folded from the entries of one turn. A call's own events carry its key as callId, a
  * composite's trace holds those of its children in order, framed by child.started and child.completed. Live and on
  * replay the same entries make the same events; after the last event of a call there is none for it. LSEM knows one
- * request and one answer of a call: further attempts (retries, fallbacks, a repair) are events in our own namespace.
+ * request and one answer of a prompt or a tool: further attempts (retries, fallbacks, a repair) and every effect that is
+ * not the one of a prompt or a tool (a code body's own) are events in our own namespace.
  */
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type { TraceEvent, TracePayloads } from '../protocol/trace.js';
+import type { TraceEvent, TracePayloads, VendorPayloads } from '../protocol/trace.js';
 import { iso } from './time.js';
 
 /** The type under which a body's log lines are recorded. */
@@ -20,6 +21,9 @@ const KERNEL = /^(?:session|call|effect|timer|wait|signal|race|group|cancel|step
 
 interface Open {
   readonly id: string;
+  readonly name: string;
+  /** As recorded with the call: `prompt`, `agent` or `code`; undefined for a tool, and for calls of earlier versions. */
+  readonly form: string | undefined;
   readonly at: number;
   readonly parent: Open | undefined;
   /** Children begun so far, and those that have not ended. */
@@ -33,6 +37,8 @@ interface Open {
   over: boolean;
 }
 
+type Payloads = TracePayloads & VendorPayloads;
+
 /** Something that a tool had to say: a log line, or a fact of a vendor's type. */
 export interface Note {
   readonly type: string;
@@ -40,6 +46,15 @@ export interface Note {
 }
 
 type Emit = (event: TraceEvent) => void;
+
+/** An effect under way. `as`: in which of LSEM's terms it is traced; `body` is none of them, `gate` leaves no events. */
+interface Effect {
+  readonly at: number;
+  readonly kind: string;
+  readonly name: string;
+  readonly as: 'backend' | 'tool' | 'body' | 'gate';
+  readonly call: Open;
+}
 
 /** Whether a body may record facts of this type as events of its own: a namespace, and none that has a meaning already. */
 export function isVendorType(type: string): boolean {
@@ -53,9 +68,7 @@ export class Tracing {
   /** The call that the root is a step of, when the root is not a turn. */
   private readonly parent: string | undefined;
   private readonly parked = new Map<string, Open>();
-  private effects:
-    | Map<string, { readonly at: number; readonly kind: string | undefined; readonly call: Open }>
-    | undefined;
+  private effects: Map<string, Effect> | undefined;
   /** The call that began last and is open, the end of a chain up to the root; only calls beside it need to be found by name. */
   private tip: Open | undefined;
   private latest = 0;
@@ -75,16 +88,18 @@ export class Tracing {
     else if (type === 'call.completed' || type === 'call.errored') this.ended(entry);
     else if (type === 'effect.requested') this.requested(entry);
     else if (type === 'effect.returned') this.returned(entry);
-    else if (type === 'effect.failed') this.effects?.delete(entry.key);
+    else if (type === 'effect.failed') this.failed(entry);
     else if (type === 'race.won') this.lost(entry);
     else this.recorded(entry);
   }
 
-  private started({ key, name = '', version = '', at, took = 0, refused }: Entry): void {
+  private started({ key, name = '', version = '', form, at, took = 0, refused }: Entry): void {
     const parent = this.owner(key);
     if (parent === undefined && key !== this.root) return;
     const call: Open = {
       id: key,
+      name,
+      form,
       at: at - took,
       parent,
       begun: 0,
@@ -167,31 +182,49 @@ export class Tracing {
     this.abandon(owner, at, (id) => id.startsWith(`${key}/`) && !id.startsWith(won));
   }
 
-  private requested({ key, kind, name = '', at, value }: Entry): void {
+  private requested({ key, kind = '', name = '', at, value }: Entry): void {
     const call = this.owner(key);
     if (call === undefined) return;
+    const as = traceOfEffect(call, kind, name);
     this.effects ??= new Map();
-    this.effects.set(key, { at, kind, call });
-    if (kind === 'tool') this.sayAsked(call, at, 'tool.invoked', { toolName: name });
-    if (kind !== 'model') return;
+    this.effects.set(key, { at, kind, name, as, call });
+    if (as === 'tool') this.sayAsked(call, at, 'tool.invoked', { toolName: name });
+    else if (as === 'body') this.say(call, at, 'rondo.effect.requested', { kind, name });
+    if (as !== 'backend') return;
     const { model = '', promptLength = 0 } = (value ?? {}) as { model?: string; promptLength?: number };
     this.sayAsked(call, at, 'backend.requested', { backendId: name, model, promptLength });
   }
 
   private returned({ key, at, value }: Entry): void {
-    const effect = this.effects?.get(key);
-    this.effects?.delete(key);
-    // An answer that comes when its call is over is nobody's: least of all that of the call around it.
-    if (effect === undefined || effect.call.over) return;
-    const { call } = effect;
+    const effect = this.endedEffect(key);
+    if (effect === undefined) return;
+    const { call, as, kind, name } = effect;
     const durationMs = Math.max(0, at - effect.at);
-    if (effect.kind === 'tool') {
-      for (const note of (value as { notes?: readonly Note[] } | undefined)?.notes ?? []) this.note(call, at, note);
+    if (as === 'body') this.say(call, at, 'rondo.effect.returned', { kind, name, durationMs });
+    if (as === 'tool') {
+      const { notes } = (value ?? {}) as { notes?: unknown };
+      if (Array.isArray(notes)) for (const note of notes as readonly Note[]) this.note(call, at, note);
       this.sayAnswered(call, at, 'tool.returned', { durationMs });
     }
-    if (effect.kind !== 'model') return;
+    if (as !== 'backend') return;
     const { inputTokens = 0, outputTokens = 0 } = (value ?? {}) as { inputTokens?: number; outputTokens?: number };
     this.sayAnswered(call, at, 'backend.responded', { durationMs, inputTokens, outputTokens });
+  }
+
+  /** A failed attempt of a prompt or a tool has no event of its own: the call errors, or tries again. */
+  private failed({ key, at, error }: Entry): void {
+    const effect = this.endedEffect(key);
+    if (effect?.as !== 'body') return;
+    const { call, kind, name } = effect;
+    const { code = 'EXECUTION_FAILED', message = '' } = error ?? {};
+    this.say(call, at, 'rondo.effect.failed', { kind, name, durationMs: Math.max(0, at - effect.at), code, message });
+  }
+
+  /** The effect that ends here; an end that comes when its call is over belongs to no call, least of all to the one around it. */
+  private endedEffect(key: string): Effect | undefined {
+    const effect = this.effects?.get(key);
+    this.effects?.delete(key);
+    return effect?.call.over === false ? effect : undefined;
   }
 
   private recorded({ key, type, at, value, error }: Entry): void {
@@ -241,9 +274,20 @@ export class Tracing {
     call.answered = true;
   }
 
-  private say<T extends keyof TracePayloads>(call: Open, at: number, type: T, payload: TracePayloads[T]): void {
+  private say<T extends keyof Payloads>(call: Open, at: number, type: T, payload: Payloads[T]): void {
     this.emit({ callId: call.id, ts: iso(at), type, payload });
   }
+}
+
+/**
+ * In which terms an effect is traced. LSEM's are those of a prompt that asks its backend and of a tool that does its one
+ * effect. Agents ask models too, in the same terms until each request is a call of its own. A call of an earlier version does not
+ * tell what it is: its effect is taken for a tool's when it has the tool's name.
+ */
+function traceOfEffect(call: Open, kind: string, name: string): Effect['as'] {
+  if (kind === 'gate') return 'gate';
+  if (kind === 'model') return call.form === 'code' ? 'body' : 'backend';
+  return kind === 'tool' && call.form === undefined && name === call.name ? 'tool' : 'body';
 }
 
 const SLASH = 47;

@@ -91,6 +91,8 @@ class Call implements CallNode {
   error: CallNode['error'];
   backend: Mutable<BackendUse> | undefined;
   tool: string | undefined;
+  /** Whether it did something outside of any loop, as only a body in code does. */
+  acted = false;
   notes: CallNote[] = [];
   dropped = 0;
   readonly children: Call[] = [];
@@ -102,7 +104,7 @@ class Call implements CallNode {
   }
 
   get kind(): LoopKind | undefined {
-    if (this.children.length > 0) return 'composite';
+    if (this.children.length > 0 || this.acted) return 'composite';
     return this.tool !== undefined ? 'tool' : this.backend !== undefined ? 'prompt' : undefined;
   }
 
@@ -159,6 +161,7 @@ export class TraceTree {
     else if (type === 'call.backend.responded' || type === 'rondo.backend.responded') this.responded(call, payload);
     else if (type === 'call.tool.invoked') call.tool = text(own(payload, 'toolName'));
     else if (!type.startsWith('call.') && !type.startsWith('child.')) noted(call, type, payload);
+    if (type === 'rondo.effect.requested') call.acted = true;
   }
 
   private begin(callId: string, parent: Call | undefined, at: string): Call {

@@ -233,9 +233,18 @@ export const verbs: readonly Verb[] = [
     name: 'conformance',
     group: SYSTEM,
     arguments: '',
-    about: 'Hold this runtime against LSEM v0.1.',
-    options: [['--only <ids>', 'only these checks, as in DEF-01,VAL-02'], JSON_FLAG],
-    examples: ['rondo conformance', 'rondo conformance --only DEF-01 --json'],
+    about: 'Hold this runtime, or any other, against LSEM v0.1.',
+    options: [
+      ['--driver <file>', 'an ES module that exports a driver for the runtime to judge; it runs as code'],
+      ['--only <ids>', 'only these checks, as in DEF-01,VAL-02'],
+      ['--timeout <ms>', 'how long one check may take (default 10000)'],
+      JSON_FLAG,
+    ],
+    examples: [
+      'rondo conformance',
+      'rondo conformance --only DEF-01 --json',
+      'rondo conformance --driver ./driver.mjs --timeout 30000',
+    ],
     load: async () => (await import('./verbs/conformance.js')).conformance,
   },
   {

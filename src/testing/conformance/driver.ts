@@ -33,6 +33,19 @@ export interface ToolVoice {
 /** A tool whose body is a function of the suite. */
 export type ToolBody = (input: unknown, voice: ToolVoice) => unknown;
 
+/** What a composite whose body is code can do. */
+export interface CodeScope {
+  /** Calls a loop by its id: its output, or a rejection. */
+  call(loopId: string, input: unknown): Promise<unknown>;
+  /** Calls several loops side by side: their outputs in the order of the list. Absent where bodies cannot. */
+  all?(calls: readonly { readonly loopId: string; readonly input: unknown }[]): Promise<readonly unknown[]>;
+  /** Does something outside of any loop, as the runtime has it. Absent where bodies cannot. */
+  effect?(name: string, perform: () => unknown): Promise<unknown>;
+}
+
+/** A composite whose body is a function of the suite. */
+export type CodeBody = (input: unknown, scope: CodeScope) => Promise<unknown> | unknown;
+
 /** A piece of a prompt: a text, or the member of the input (a string) that stands there. */
 export type PromptPiece = string | { readonly variable: string };
 
@@ -40,6 +53,15 @@ export type PromptPiece = string | { readonly variable: string };
 export interface Profile {
   /** A PromptSpec whose rendered text is the pieces joined. */
   prompt(pieces: readonly PromptPiece[]): unknown;
+  /** The same with a system prompt; absent where prompts have none. */
+  systemPrompt?(pieces: readonly PromptPiece[], system: string): unknown;
+  /** What `register` takes for a composite of this id whose body is code; absent where there is no such thing. */
+  code?(id: string, body: CodeBody): unknown;
+  /**
+   * What `register` takes for an agent of this id: its model calls each of these loops once, with `{}`, all of them in
+   * one reply, and then answers. Absent where there are no agents.
+   */
+  agent?(id: string, loopIds: readonly string[]): unknown;
   readonly backend: {
     /** A BackendRef that answers every prompt; `id` and `model` are what really answers. Best if `ref` names no model. */
     readonly answering: { readonly ref: unknown; readonly id: string; readonly model: string };
@@ -71,4 +93,6 @@ export interface LsemDriver {
   readonly name: string;
   readonly profile: Profile;
   open(): Promise<LsemRuntime> | LsemRuntime;
+  /** Checks that are known to fail, by id, each with the reason. One that does not fail is reported as a failure. */
+  readonly knownFailures?: { readonly [check: string]: string };
 }

@@ -1,6 +1,7 @@
 /** LSEM's table of events and its lifecycle diagram, as things that an event or a call can be held against. */
 import type { CoreEventType, TraceEvent } from '../../protocol/trace.js';
 import { isAmount, isRecord, isText, own, show } from './failure.js';
+import { jsonCopy } from './json.js';
 
 type Fits = (value: unknown) => boolean;
 
@@ -8,7 +9,10 @@ const isIndex: Fits = (value) => isAmount(value) && Number.isInteger(value);
 const optional =
   (fits: Fits): Fits =>
   (value) =>
-    value === undefined || fits(value);
+    value === undefined || value === null || fits(value);
+/** LSEM does not say what a code is: a word, or a number. */
+const isCode: Fits = (value) => isText(value) || Number.isInteger(value);
+const isString: Fits = (value) => typeof value === 'string';
 
 /** The members of each payload; a member that may be absent says so. */
 const payloads: { readonly [T in CoreEventType]: { readonly [member: string]: Fits } } = {
@@ -22,8 +26,8 @@ const payloads: { readonly [T in CoreEventType]: { readonly [member: string]: Fi
   'child.completed': { childCallId: isText, status: isText },
   'call.output.validated': { durationMs: isAmount },
   'call.completed': { totalDurationMs: isAmount },
-  'call.errored': { code: isText, message: isText },
-  log: { level: isText, message: (value) => typeof value === 'string' },
+  'call.errored': { code: isCode, message: isString },
+  log: { level: isText, message: isString },
 };
 
 export const coreTypes = Object.keys(payloads) as readonly CoreEventType[];
@@ -45,7 +49,7 @@ export function payloadFault(event: TraceEvent): string | undefined {
 /** An event as JSON carries it: what a later change or a lossy writing cannot alter any more. */
 export function eventOf(given: unknown): TraceEvent {
   try {
-    const event: unknown = JSON.parse(JSON.stringify(given));
+    const event = jsonCopy(given);
     if (isRecord(event)) return event as unknown as TraceEvent;
   } catch {
     // Falls through to an event that no check takes for a good one.
@@ -88,25 +92,44 @@ const letters: { readonly [T in CoreEventType]: string } = {
   log: '',
 };
 const diagram = /^s(?:e|i(?:(?:bB|tT|(?:cC)*)(?:ox|e)|[bt]e))$/;
+const sideBySide = /^si([cC]*)(?:ox|e)$/;
+
+function lettersOf(events: readonly TraceEvent[]): string {
+  return events.map(({ type }) => (isCore(type) ? letters[type] : '')).join('');
+}
 
 /** Whether the events of one call, complete, take a way through the diagram of the lifecycle. */
 export function followsLifecycle(events: readonly TraceEvent[]): boolean {
-  return diagram.test(events.map(({ type }) => (isCore(type) ? letters[type] : '')).join(''));
+  return diagram.test(lettersOf(events));
 }
 
-const iso = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,12}))?)?(?:Z|([+-])(\d\d):?(\d\d)?)$/;
+/** The same for a call whose children may run side by side: each frame is closed, and all of them before the call ends. */
+export function framesChildren(events: readonly TraceEvent[]): boolean {
+  const [, frames] = sideBySide.exec(lettersOf(events)) ?? [];
+  if (frames === undefined) return false;
+  let open = 0;
+  for (const letter of frames) {
+    open += letter === 'c' ? 1 : -1;
+    if (open < 0) return false;
+  }
+  return open === 0;
+}
 
-/** The instant of an ISO 8601 timestamp with a zone, in milliseconds; undefined for any other text. */
+const date = String.raw`(\d{4})-?(\d\d)-?(\d\d)`;
+const time = String.raw`(\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,12}))?)?`;
+const iso = new RegExp(String.raw`^${date}T${time}(?:Z|([+-])(\d\d):?(\d\d)?)?$`);
+
+/** The instant of an ISO 8601 timestamp, in milliseconds, as UTC if it names no zone; undefined for any other text. */
 export function instantOf(ts: string): number | undefined {
   const parts = iso.exec(ts);
   if (parts === null) return undefined;
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts
     .slice(1, 7)
     .map((text) => Number(text ?? 0));
-  const date = new Date(Date.UTC(year, month - 1, day));
-  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
+  const midnight = new Date(Date.UTC(year, month - 1, day));
+  if (midnight.getUTCMonth() !== month - 1 || midnight.getUTCDate() !== day) return undefined;
   if (hour > 24 || minute > 59 || second > 60) return undefined;
   const offset = (Number(parts[9] ?? 0) * 60 + Number(parts[10] ?? 0)) * (parts[8] === '-' ? -1 : 1);
   const fraction = Number(`0.${parts[7] ?? 0}`);
-  return date.getTime() + ((hour * 60 + minute - offset) * 60 + second + fraction) * 1000;
+  return midnight.getTime() + ((hour * 60 + minute - offset) * 60 + second + fraction) * 1000;
 }

@@ -1,5 +1,7 @@
 /** How a check says no, or that it cannot say; with the few comparisons that checks are written in. */
 
+import { differenceOf, memberOf, textOf } from './json.js';
+
 /** How much of a value a message shows. */
 const SHOWN = 240;
 
@@ -22,7 +24,7 @@ export function demand(holds: boolean, message: string | (() => string)): assert
 export function demandSame(seen: unknown, expected: unknown, what: string): void {
   const difference = differenceOf(seen, expected);
   if (difference === undefined) return;
-  const whole = [expected, seen].every((value) => textOf(value).length <= SHOWN);
+  const whole = [expected, seen].every((value) => textOf(value, SHOWN).length <= SHOWN);
   const { at, ...parts } = whole ? { at: '', expected, seen } : difference;
   const where = at === '' ? what : `${what}, at ${at}`;
   throw new CheckFailure(`${where}: expected ${show(parts.expected)}, saw ${show(parts.seen)}`);
@@ -31,28 +33,6 @@ export function demandSame(seen: unknown, expected: unknown, what: string): void
 /** Equal as JSON documents: the order of members does not count, and an undefined member is an absent one. */
 export function sameJson(a: unknown, b: unknown): boolean {
   return differenceOf(a, b) === undefined;
-}
-
-interface Difference {
-  /** A JSON Pointer. */
-  readonly at: string;
-  readonly seen: unknown;
-  readonly expected: unknown;
-}
-
-function differenceOf(seen: unknown, expected: unknown, at = ''): Difference | undefined {
-  if (seen === expected || Object.is(seen, expected)) return undefined;
-  const parts = [seen, expected].every((value) => typeof value === 'object' && value !== null);
-  if (!parts || Array.isArray(seen) !== Array.isArray(expected)) return { at, seen, expected };
-  for (const name of new Set([...Object.keys(Object(seen)), ...Object.keys(Object(expected))])) {
-    const difference = differenceOf(memberOf(seen, name), memberOf(expected, name), `${at}/${name}`);
-    if (difference !== undefined) return difference;
-  }
-  return undefined;
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return Object.hasOwn(Object(value), name) ? (value as Record<string, unknown>)[name] : undefined;
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
@@ -68,6 +48,11 @@ export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
+/** What is not there: of a failure, many languages write an output of null. */
+export function isNothing(value: unknown): boolean {
+  return value === undefined || value === null;
+}
+
 /** A count or a duration. */
 export function isAmount(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0;
@@ -75,21 +60,12 @@ export function isAmount(value: unknown): value is number {
 
 /** A value in a message: as JSON, cut to a readable length. */
 export function show(value: unknown): string {
-  const text = textOf(value);
+  const text = textOf(value, SHOWN);
   return text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
-}
-
-function textOf(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  try {
-    return JSON.stringify(value) ?? String(value);
-  } catch {
-    return 'something that is not JSON';
-  }
 }
 
 /** What was thrown, as a message. */
 export function messageOf(thrown: unknown): string {
-  const message = thrown instanceof Error ? thrown.message : textOf(thrown);
+  const message = thrown instanceof Error ? thrown.message : textOf(thrown, SHOWN);
   return message === '' ? 'an error without a message' : message;
 }

@@ -8,7 +8,7 @@ import { bare, type Judgement, suiteChecks } from './checks/report.js';
 import type { LsemDriver } from './driver.js';
 import { CheckFailure, messageOf, NotApplicable } from './failure.js';
 import type { Recording } from './recording.js';
-import { type CheckResult, type ConformanceReport, reportOf, rowOf, type Status } from './report.js';
+import { type CheckResult, type ConformanceReport, reminderOf, reportOf, rowOf, type Status } from './report.js';
 import { Stage } from './stage.js';
 
 /** What can be told to `judge`. */
@@ -18,6 +18,19 @@ export interface JudgeOptions {
   /** How long one check may take; 10 seconds unless told. */
   readonly timeoutMs?: number;
 }
+
+/** For a judgement that is watched from outside, and gone on with in another process when the first one was lost. */
+export interface Watched {
+  /** Told of each check before it is made, and again while it is made. */
+  readonly onCheck?: (id: string) => void;
+  /** Told how each check of the runtime went. */
+  readonly onResult?: (result: CheckResult) => void;
+  /** What is known already, by id: these checks are not made. */
+  readonly decided?: ReadonlyMap<string, CheckResult>;
+}
+
+/** How long the census waits for what a runtime emits when its calls are over, in milliseconds. */
+const LATE_MS = 50;
 
 /** Holds a runtime against LSEM v0.1. */
 export function judge(driver: LsemDriver, options: JudgeOptions = {}): Promise<ConformanceReport> {
@@ -29,24 +42,49 @@ export async function judgeBy(
   checks: readonly Check[],
   driver: LsemDriver,
   options: JudgeOptions = {},
+  watched: Watched = {},
 ): Promise<ConformanceReport> {
-  const { asked, timeoutMs } = settle(checks, options);
+  const { asked, timeoutMs } = settle(checks, driver, options);
+  const { onCheck = () => {}, onResult, decided = new Map<string, CheckResult>() } = watched;
   const verdicts = new Map<string, Verdict>();
   const history: Recording[] = [];
-  for (const check of inTurn(checks.filter(({ id }) => asked(id)))) {
-    verdicts.set(check.id, await verdictOn(check, driver, history, timeoutMs));
+  let late = false;
+  for (const check of inTurn(checks.filter(({ id }) => asked(id) && !decided.has(id)))) {
+    onCheck(check.id);
+    if (check.census && !late) {
+      late = true;
+      await new Promise((resolve) => setTimeout(resolve, LATE_MS));
+    }
+    const verdict = await verdictOn(check, driver, history, timeoutMs);
+    verdicts.set(check.id, verdict);
+    onResult?.(verdict.row);
   }
-  const rows = checks.map((check) => verdicts.get(check.id)?.row ?? unasked(check));
+  const known = driver.knownFailures ?? {};
+  const rows = checks.map((check) => {
+    const row = decided.get(check.id) ?? verdicts.get(check.id)?.row ?? unasked(check);
+    return heldAgainst(row, Object.hasOwn(known, check.id) ? known[check.id] : undefined);
+  });
   const judgement: Omit<Judgement, 'report'> = {
-    unproven: inTurn(checks.filter(({ id }) => verdicts.get(id)?.frugal !== true)),
-    rejudge: rejudging(driver, verdicts, timeoutMs),
+    unproven: inTurn(checks.filter(({ id }) => !decided.has(id) && verdicts.get(id)?.frugal !== true)),
+    rejudge: rejudging(driver, verdicts, timeoutMs, onCheck),
   };
   for (const check of suiteChecks) {
+    onCheck(check.id);
     const report = reportOf(driver.name, checks, [...rows, rowOf(check, 'pass')]);
-    const verdict = asked(check.id) ? await settled(check.run({ ...judgement, report })) : undefined;
-    rows.push(verdict === undefined ? unasked(check) : rowOf(check, verdict.status, verdict.note));
+    const verdict =
+      asked(check.id) && !decided.has(check.id) ? await settled(check.run({ ...judgement, report })) : undefined;
+    rows.push(
+      decided.get(check.id) ?? (verdict === undefined ? unasked(check) : rowOf(check, verdict.status, verdict.note)),
+    );
   }
   return reportOf(driver.name, checks, rows);
+}
+
+/** A failure that the driver says is known is one of its own kind; one that did not happen is a reminder to say so. */
+function heldAgainst(row: CheckResult, reason: string | undefined): CheckResult {
+  if (reason === undefined || row.status === 'not-applicable') return row;
+  if (row.status === 'pass') return reminderOf(row, reason);
+  return rowOf(row, 'known-failure', `known failure: ${reason} Seen: ${row.note}`);
 }
 
 /** What a census counts must have been made before. */
@@ -73,7 +111,12 @@ async function verdictOn(check: Check, driver: LsemDriver, history: Recording[],
   return { row: rowOf(check, status, [...notes].join('; ')), frugal: stage.wanted.size === 0 };
 }
 
-function rejudging(driver: LsemDriver, known: ReadonlyMap<string, Verdict>, timeoutMs: number): Judgement['rejudge'] {
+function rejudging(
+  driver: LsemDriver,
+  known: ReadonlyMap<string, Verdict>,
+  timeoutMs: number,
+  onCheck: (id: string) => void,
+): Judgement['rejudge'] {
   const sides = {
     all: { driver, history: [] as Recording[] },
     required: { driver: bare(driver), history: [] as Recording[] },
@@ -81,6 +124,7 @@ function rejudging(driver: LsemDriver, known: ReadonlyMap<string, Verdict>, time
   return async (check, members) => {
     const before = members === 'all' ? known.get(check.id) : undefined;
     const side = sides[members];
+    onCheck('NEG-01');
     return (before ?? (await verdictOn(check, side.driver, side.history, timeoutMs))).row;
   };
 }
@@ -111,7 +155,7 @@ async function within(ms: number, work: Promise<void>): Promise<void> {
 
 const OPTIONS: ReadonlySet<string> = new Set(['only', 'timeoutMs']);
 
-function settle(checks: readonly Check[], options: JudgeOptions) {
+function settle(checks: readonly Check[], driver: LsemDriver, options: JudgeOptions) {
   for (const key of Object.keys(options)) {
     if (!OPTIONS.has(key)) throw new TypeError(`judge has no option "${key}"; it has ${[...OPTIONS].join(', ')}.`);
   }
@@ -120,5 +164,7 @@ function settle(checks: readonly Check[], options: JudgeOptions) {
   const known = new Set([...checks, ...suiteChecks].map(({ id }) => id));
   const strange = only?.filter((id) => !known.has(id)) ?? [];
   if (strange.length > 0) throw new TypeError(`There is no check ${strange.join(', ')}; ids are like DEF-01.`);
+  const unknown = Object.keys(driver.knownFailures ?? {}).filter((id) => !known.has(id));
+  if (unknown.length > 0) throw new TypeError(`knownFailures of the driver: there is no check ${unknown.join(', ')}.`);
   return { asked: (id: string): boolean => only?.includes(id) ?? true, timeoutMs };
 }

@@ -1,16 +1,23 @@
-/** One run as the suite saw it: its result, and every event in the order of emission. */
+/**
+ * One run as the suite saw it: its result, and every event in the order of emission. An event is held as it came and
+ * made JSON later: it comes on the stack of the runtime, which may have little left of it.
+ */
 import type { TraceEvent } from '../../protocol/trace.js';
 import type { LsemResult } from './driver.js';
 import { callsIn, eventOf, lifecycleOf } from './events.js';
-import { CheckFailure, demand, isText, own, show } from './failure.js';
+import { CheckFailure, demand, isRecord, isText, own, show } from './failure.js';
 
 /** A run with more events than this has no end: it is stopped before it takes the process with it. */
 const ENDLESS = 50_000;
 const ENOUGH = new Error('the suite has heard enough of this run');
 
 export class Recording {
-  /** What was handed over while it ran, and later. */
-  readonly streamed: TraceEvent[] = [];
+  /** What was handed over while it ran, and later, as it came; and as much of it as was made JSON so far. */
+  private readonly raw: unknown[] = [];
+  private readonly read: TraceEvent[] = [];
+  private traced: readonly TraceEvent[] | undefined;
+  /** Made with a body that LSEM does not define: the check that made it judges its lifecycle, not the census. */
+  beyond = false;
   /** Why it was refused, when it was. */
   refusal: string | undefined;
   /** Whether it came to an end by itself, so that what it left can be judged as a whole. */
@@ -26,7 +33,13 @@ export class Recording {
   hear(event: unknown): void {
     // Thrown into the runtime: the only way to stop a recursion that never lets a timer fire.
     if (this.endless) throw ENOUGH;
-    this.streamed.push(eventOf(event));
+    this.raw.push(held(event));
+  }
+
+  /** What was handed over while it ran, and later. */
+  get streamed(): readonly TraceEvent[] {
+    for (let index = this.read.length; index < this.raw.length; index++) this.read.push(eventOf(this.raw[index]));
+    return this.read;
   }
 
   end(result: LsemResult): void {
@@ -40,7 +53,7 @@ export class Recording {
   }
 
   get endless(): boolean {
-    return this.streamed.length >= ENDLESS;
+    return this.raw.length >= ENDLESS;
   }
 
   get result(): LsemResult {
@@ -50,12 +63,13 @@ export class Recording {
 
   get trace(): readonly TraceEvent[] {
     const trace = own(this.given, 'trace');
-    return Array.isArray(trace) ? trace.map(eventOf) : [];
+    this.traced ??= Array.isArray(trace) ? trace.slice(0, ENDLESS).map(eventOf) : [];
+    return this.traced;
   }
 
   /** Every event; those of the result where nothing was handed over, which only one check minds. */
   get events(): readonly TraceEvent[] {
-    return this.streamed.length > 0 ? this.streamed : this.trace;
+    return this.raw.length > 0 ? this.streamed : this.trace;
   }
 
   get succeeded(): boolean {
@@ -110,5 +124,15 @@ export class Recording {
     const [first] = calls;
     demand(first !== undefined && calls.length === 1, `expected one call of ${loopId}, saw ${show(calls)}`);
     return first;
+  }
+}
+
+/** An event that its runtime may use again for the next one: what is in it now, as far as one look goes. */
+function held(event: unknown): unknown {
+  try {
+    if (!isRecord(event) || typeof event.toJSON === 'function') return event;
+    return isRecord(event.payload) ? { ...event, payload: { ...event.payload } } : { ...event };
+  } catch {
+    return event;
   }
 }

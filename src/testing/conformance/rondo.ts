@@ -6,7 +6,8 @@ import type { Implementation } from '../../loops/implementation.js';
 import type { Backend } from '../../loops/model.js';
 import { Registry } from '../../loops/registry.js';
 import type { Json } from '../../protocol/json.js';
-import type { LsemDriver, LsemRuntime, Profile, ToolBody } from './driver.js';
+import type { LsemDriver, LsemRuntime, Profile, PromptPiece, ToolBody } from './driver.js';
+import { CALLER, caller, codeLoop, SuiteCode } from './rondo-bodies.js';
 
 /** What the suite's Rondo is made of: the mock backend must be among the backends, `builtin:` among the tools. */
 export type RondoParts = Pick<HostOptions, 'clock' | 'ids'> & {
@@ -17,24 +18,35 @@ export type RondoParts = Pick<HostOptions, 'clock' | 'ids'> & {
 export function rondoDriver(parts: RondoParts): LsemDriver {
   const bodies = new Map<string, ToolBody>();
   const implementations = new Map([...parts.implementations, suiteTools(bodies)].map((item) => [item.scheme, item]));
-  const backends = new Map([...parts.backends, mute].map((backend) => [backend.id, backend]));
+  const backends = new Map([...parts.backends, mute, caller].map((backend) => [backend.id, backend]));
   const { clock, ids } = parts;
   const open = (): LsemRuntime => {
     const registry = new Registry(implementations);
     const host = new Host({ store: memoryStore(), clock, ids, registry, backends, implementations });
     return {
-      register: (definition) => void registry.add(definition),
+      register: (given) => void registry.add(given instanceof SuiteCode ? codeLoop(given, registry) : given),
       definition: (id) => registry.find(id)?.definition,
       run: (loop, input, onEvent) => host.run({ loop, input }, onEvent === undefined ? {} : { onEvent }),
     };
   };
-  return { name: 'Rondo', open, profile: profileOf(bodies) };
+  return { name: 'Rondo', open, profile: profileOf(bodies), knownFailures };
 }
+
+const knownFailures = {
+  'LIF-13': 'an agent asks its model within its own call, until model calls are child calls.',
+} as const;
+
+const templateOf = (pieces: readonly PromptPiece[]): string =>
+  pieces.map((piece) => (typeof piece === 'string' ? piece : `{{${piece.variable}}}`)).join('');
 
 function profileOf(bodies: Map<string, ToolBody>): Profile {
   return {
-    prompt: (pieces) => ({
-      template: pieces.map((piece) => (typeof piece === 'string' ? piece : `{{${piece.variable}}}`)).join(''),
+    prompt: (pieces) => ({ template: templateOf(pieces) }),
+    systemPrompt: (pieces, systemPrompt) => ({ template: templateOf(pieces), systemPrompt }),
+    code: (id, body) => new SuiteCode(id, body),
+    agent: (id, tools) => ({
+      ...{ id, name: id, version: '1.0.0', kind: 'composite', inputSchema: true, outputSchema: true },
+      composite: { agent: { backend: { id: CALLER }, tools } },
     }),
     backend: {
       answering: { ref: { id: 'mock' }, id: 'mock', model: 'mock-1' },

@@ -2,12 +2,12 @@
  * Where a check works: a fresh runtime behind the driver's interface, with every run recorded. A check reaches the
  * runtime through nothing else, so it cannot ask for more than the interface has.
  */
-import type { LsemDriver, LsemResult, LsemRuntime, Profile, ToolBody } from './driver.js';
-import { CheckFailure, demand, isRecord, messageOf, NotApplicable, show } from './failure.js';
+import type { CodeBody, LsemDriver, LsemResult, LsemRuntime, Profile, PromptPiece, ToolBody } from './driver.js';
+import { CheckFailure, demand, isRecord, isText, messageOf, NotApplicable, own, show } from './failure.js';
 import { Recording } from './recording.js';
 
 /** What a runtime may do without. */
-export type OptionalMember = 'definition' | 'tool.custom';
+export type OptionalMember = 'definition' | 'tool.custom' | 'systemPrompt' | 'code' | 'agent';
 
 let customTools = 0;
 
@@ -28,7 +28,9 @@ export class Stage {
     this.history = history;
   }
 
-  get profile(): Omit<Profile, 'tool'> & { readonly tool: Omit<Profile['tool'], 'custom'> } {
+  get profile(): Omit<Profile, 'tool' | 'systemPrompt' | 'code' | 'agent'> & {
+    readonly tool: Omit<Profile['tool'], 'custom'>;
+  } {
     return this.driver.profile;
   }
 
@@ -39,8 +41,12 @@ export class Stage {
   /** Goes on with a runtime that is empty again. */
   async fresh(): Promise<void> {
     if (this.closed) throw new CheckFailure('the check went on after it was given up');
-    this.current = await this.driver.open();
-    this.opened.push(this.current);
+    const opened = await this.driver.open();
+    const { register, run } = Object(opened) as Partial<LsemRuntime>;
+    const usable = typeof register === 'function' && typeof run === 'function';
+    demand(usable, `open gave ${show(opened)}, not a runtime with register and run`);
+    this.current = opened;
+    this.opened.push(opened);
   }
 
   async register(...definitions: readonly unknown[]): Promise<void> {
@@ -61,8 +67,14 @@ export class Stage {
     }
   }
 
+  /** What is no definition is refused when it is registered, or never gives a success: LSEM does not say when. */
   async refused(definition: unknown, what: string): Promise<void> {
-    demand((await this.refusal(definition)) !== undefined, `${what} was accepted: ${show(definition)}`);
+    if ((await this.refusal(definition)) !== undefined) return;
+    const id = own(definition, 'id');
+    const run = isText(id) ? await this.attempt(id, {}) : undefined;
+    const works = run === undefined || (run.refusal === undefined && run.succeeded);
+    demand(!works, `${what} was accepted: ${show(definition)}`);
+    this.note(`${what} was accepted when registered, and failed when it ran`);
   }
 
   /** The definition as the registry has it. */
@@ -87,10 +99,43 @@ export class Stage {
     return tool;
   }
 
+  /** A PromptSpec with a system prompt. */
+  needSystemPrompt(pieces: readonly PromptPiece[], system: string): unknown {
+    this.wanted.add('systemPrompt');
+    const { profile } = this.driver;
+    if (profile.systemPrompt === undefined) throw new NotApplicable('the driver has no system prompts (systemPrompt)');
+    return profile.systemPrompt(pieces, system);
+  }
+
+  /** Registers a composite whose body is a function. */
+  async registerCode(id: string, body: CodeBody): Promise<void> {
+    this.wanted.add('code');
+    const { profile } = this.driver;
+    if (profile.code === undefined) throw new NotApplicable('the driver has no composites in code (code)');
+    await this.register(profile.code(id, body));
+  }
+
+  /** Registers an agent whose model calls each of these loops once. */
+  async registerAgent(id: string, loopIds: readonly string[]): Promise<void> {
+    this.wanted.add('agent');
+    const { profile } = this.driver;
+    if (profile.agent === undefined) throw new NotApplicable('the driver has no agents (agent)');
+    await this.register(profile.agent(id, loopIds));
+  }
+
+  /** Runs a loop whose body LSEM does not define; the caller judges its lifecycle, the census leaves it out. */
+  async runBeyond(loopId: string, input: unknown): Promise<Recording> {
+    const recording = await this.run(loopId, input, true);
+    const { status, error } = recording.result;
+    demand(recording.succeeded, `${loopId} should succeed: saw ${show({ status, error })}`);
+    return recording;
+  }
+
   /** Runs a loop, whatever comes of it. */
-  async attempt(loopId: string, input: unknown): Promise<Recording> {
+  async attempt(loopId: string, input: unknown, beyond = false): Promise<Recording> {
     const runtime = await this.runtime();
     const recording = new Recording(loopId);
+    recording.beyond = beyond;
     this.history.push(recording);
     try {
       recording.end(resultOf(await runtime.run(loopId, input, (event) => recording.hear(event))));
@@ -102,8 +147,8 @@ export class Stage {
   }
 
   /** Runs a loop that is registered: there is always a result. */
-  async run(loopId: string, input: unknown): Promise<Recording> {
-    const recording = await this.attempt(loopId, input);
+  async run(loopId: string, input: unknown, beyond = false): Promise<Recording> {
+    const recording = await this.attempt(loopId, input, beyond);
     const { refusal } = recording;
     demand(refusal === undefined, `the run of ${loopId} threw instead of giving a result: ${refusal}`);
     return recording;

@@ -1,7 +1,9 @@
 /** How composites run their steps and pass values between them (section 7). */
 import { type Check, checksOf } from '../check.js';
-import { callsIn, lifecycleOf } from '../events.js';
-import { demand, demandSame, own, show } from '../failure.js';
+import { callsIn, followsLifecycle, framesChildren, lifecycleOf } from '../events.js';
+import { demand, demandSame, isText, NotApplicable, own, show } from '../failure.js';
+import { demandFrames } from '../frames.js';
+import { mentions } from '../json.js';
 import type { Recording } from '../recording.js';
 import { composite, type Definition, echo, failing, loop, prompt, type Step, step } from '../samples.js';
 import type { Stage } from '../stage.js';
@@ -28,6 +30,12 @@ function demandClosed(run: Recording): void {
 async function mapped(stage: Stage, id: string, inputMapping: Step['inputMapping'], input: unknown): Promise<unknown> {
   await stage.register(composite(id, [step('last', inputMapping)]));
   return (await stage.succeed(id, input)).result.output;
+}
+
+/** What the step that read too early got: in the output under `got`, or as the output itself. */
+function seenBy(run: Recording): unknown {
+  const { output } = run.result;
+  return own(output, 'got') ?? own(output, 'seen');
 }
 
 const shelf = {
@@ -104,8 +112,10 @@ export const compositionChecks: readonly Check[] = checksOf(5, [
       await stage.register(composite('bind', steps));
       const { output } = (await stage.succeed('bind', { one: 'mark-1', two: 'mark-2', three: 'mark-3' })).result;
       for (const [member, mark] of Object.entries({ a: 'mark-1', b: 'mark-2', c: 'mark-3' })) {
-        const text = JSON.stringify(own(output, member)) ?? '';
-        demand(text.includes(mark), `the last step should find ${mark} in ${member}: saw ${show(own(output, member))}`);
+        demand(
+          mentions(own(output, member), mark),
+          `the last step should find ${mark} in ${member}: saw ${show(own(output, member))}`,
+        );
       }
     },
   },
@@ -131,12 +141,28 @@ export const compositionChecks: readonly Check[] = checksOf(5, [
     id: 'CMP-05',
     section: '7',
     level: 'IMPLIED',
-    title: 'a binding cannot be read by its own step or an earlier one',
+    title: 'what a step is bound to cannot be read by that step or an earlier one, not even of another run',
     async run(stage) {
-      const seen = stage.profile.path.binding('later');
+      const { input, binding } = stage.profile.path;
       await stage.register(echo(stage, 'echo'));
-      await failsInOrder(stage, composite('own', [step('echo', { seen }, 'later')]));
-      await failsInOrder(stage, composite('early', [step('echo', { seen }), step('echo', {}, 'later')]));
+      const early = [
+        step('echo', { seen: binding('later') }, 'first'),
+        step('echo', { mark: input }, 'later'),
+        step('echo', { got: binding('first') }),
+      ];
+      const own = [step('echo', { seen: binding('mine'), mark: input }, 'mine')];
+      for (const [id, steps] of Object.entries({ early, own })) {
+        if ((await stage.refusal(composite(id, steps))) !== undefined) continue;
+        for (const mark of ['mark-1', 'mark-2']) {
+          const run = await stage.run(id, mark);
+          if (!run.succeeded) demandClosed(run);
+          else
+            demand(
+              !mentions(seenBy(run), 'mark-'),
+              `${id} read a binding before its step ended: ${show(run.result.output)}`,
+            );
+        }
+      }
     },
   },
   {
@@ -159,7 +185,7 @@ export const compositionChecks: readonly Check[] = checksOf(5, [
   {
     id: 'CMP-07',
     section: '7',
-    level: 'MUST',
+    level: 'IMPLIED',
     title: 'a child that fails ends the composite after its child.completed; later steps never start',
     async run(stage) {
       await stage.register(echo(stage, 'before'), failing(stage, 'failing'), echo(stage, 'after'));
@@ -178,7 +204,7 @@ export const compositionChecks: readonly Check[] = checksOf(5, [
     level: 'IMPLIED',
     title: 'a mapping that leads nowhere fails before the child starts, or closes the frame it opened',
     async run(stage) {
-      const inputSchema = { type: 'object', required: ['got'] };
+      const inputSchema = { type: 'object', required: ['got'], properties: { got: { type: 'object' } } };
       await stage.register(echo(stage, 'needy', { inputSchema }), echo(stage, 'after'));
       const nowhere = [`${stage.profile.path.input}.absent.deeper`, stage.profile.path.binding('nobody'), '$[', ''];
       for (const [index, got] of nowhere.entries()) {
@@ -263,6 +289,37 @@ export const compositionChecks: readonly Check[] = checksOf(5, [
       await stage.register(composite('both', [step('twice'), step('twice')]));
       const run = await stage.succeed('both', {});
       demandSame(new Set(run.callsOf('twice')).size, 2, 'how many call ids the two calls have');
+    },
+  },
+  {
+    id: 'CMP-14',
+    section: '5, 7',
+    level: 'IMPLIED',
+    title: 'children that run side by side each have a frame and a lifecycle of their own, and end before their parent',
+    async run(stage) {
+      await stage.register(echo(stage, 'tool'), prompt(stage, 'prompt'), composite('inner', [step('tool')]));
+      const ids = ['tool', 'prompt', 'inner', 'tool'];
+      let able = true;
+      await stage.registerCode('parallel', async (_, scope) => {
+        able = scope.all !== undefined;
+        return scope.all?.(ids.map((loopId, n) => ({ loopId, input: { n } }))) ?? [];
+      });
+      const run = await stage.runBeyond('parallel', {});
+      if (!able) throw new NotApplicable('bodies in code cannot call loops side by side (all)');
+      const outputs = run.result.output;
+      const [first, last] = Array.isArray(outputs) ? [outputs[0], outputs.at(-1)] : [];
+      demandSame([first, last], [{ n: 0 }, { n: 3 }], 'the first and the last output, in the order of the calls');
+      demandFrames(run);
+      const started = run.payloads('child.started').map((payload) => own(payload, 'childCallId'));
+      demandSame(started.length, ids.length, 'how many frames there are');
+      const named = started.filter(isText);
+      demandSame(new Set(named).size, named.length, 'how many children the frames name');
+      const types = run.lifecycle();
+      demand(framesChildren(run.of(run.root)), `the parent of parallel children has the events ${show(types)}`);
+      for (const [callId, call] of callsIn(run.events)) {
+        if (callId === run.root) continue;
+        demand(followsLifecycle(call), () => `a parallel child went another way: ${show(lifecycleOf(call))}`);
+      }
     },
   },
 ]);

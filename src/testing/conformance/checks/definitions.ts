@@ -1,6 +1,8 @@
 /** Which definitions a registry accepts, and what it keeps of them (sections 3 and 4). */
 import { type Check, checksOf } from '../check.js';
 import { demand, demandSame, own, show } from '../failure.js';
+import { jsonCopy, mentions } from '../json.js';
+import type { Recording } from '../recording.js';
 import { composite, type Definition, echo, failing, loop, NOTHING, prompt, step } from '../samples.js';
 import type { Stage } from '../stage.js';
 
@@ -27,7 +29,7 @@ const activity: { readonly [kind: string]: RegExp } = {
   tool: /^call\.tool\./,
 };
 
-/** A second definition that comes while a call of the first one runs. */
+/** A call is of one definition: a version that comes while it runs does not judge its output. */
 async function keepsWhatItBegan(stage: Stage): Promise<void> {
   const tool = stage.custom(async (input) => {
     await stage.refusal(echo(stage, 'moving', { version: '2.0.0', outputSchema: NOTHING }));
@@ -38,6 +40,35 @@ async function keepsWhatItBegan(stage: Stage): Promise<void> {
   const run = await stage.succeed('moving', { n: 1 });
   demandSame(own(run.payload('call.started'), 'loopVersion'), '1.0.0', 'the version of a call that had begun');
 }
+
+/** Two versions of an id, told apart by which inputs they take. */
+function versionOf(stage: Stage, version: string): Definition {
+  return echo(stage, 'twice', { version, inputSchema: { type: 'object', required: [`v${version.charAt(0)}`] } });
+}
+
+/** A call of an id that has two versions: it tells which one it is, and is that one. */
+function demandVersion(run: Recording, callId: string, input: { readonly [member: string]: unknown }): string {
+  const version = own(run.payload('call.started', callId), 'loopVersion');
+  demand(version === '1.0.0' || version === '2.0.0', `a call has the version ${show(version)}, of 1.0.0 and 2.0.0`);
+  const fits = Object.hasOwn(input, `v${version.charAt(0)}`);
+  const passed = run.lifecycle(callId).includes('call.completed');
+  demandSame(passed, fits, `whether ${show(input)} passed by the inputSchema of ${version}, which call.started names`);
+  return version;
+}
+
+/** Members that look like others, each with what it would do if it were taken for the one that it looks like. */
+const nearMisses: { readonly [wrong: string]: string } = {
+  ID: 'id',
+  Name: 'name',
+  Version: 'version',
+  inputschema: 'inputSchema',
+  input_schema: 'inputSchema',
+  outputschema: 'outputSchema',
+  outputSchemas: 'outputSchema',
+  Kind: 'kind',
+  Tool: 'tool',
+  tools: 'tool',
+};
 
 const DRAFT = 'https://json-schema.org/draft/2020-12/schema';
 const modern: readonly (readonly [schema: object, fits: unknown, unfit: unknown])[] = [
@@ -60,6 +91,11 @@ async function reportsSchema(stage: Stage, definition: Definition): Promise<void
   if ((await stage.refusal(definition)) !== undefined) return;
   const run = await stage.fail(definition.id, { name: 'n' });
   demandSame(run.lifecycle().at(-1), 'call.errored', 'the last event of a call whose schema means nothing');
+}
+
+/** Every member that was given is still there; a registry may add members of its own. */
+function demandKept(seen: unknown, given: Definition, what: string): void {
+  for (const [member, value] of Object.entries(given)) demandSame(own(seen, member), value, `${member} of ${what}`);
 }
 
 export const definitionChecks: readonly Check[] = checksOf(1, [
@@ -89,12 +125,17 @@ export const definitionChecks: readonly Check[] = checksOf(1, [
     id: 'DEF-03',
     section: '4',
     level: 'MUST',
-    title: 'an id is unique: a second definition does not take the place of the first',
+    title: 'an id is unique: after a second definition of it, it means one of the two',
     async run(stage) {
-      await stage.register(echo(stage, 'same'));
-      await stage.refused(failing(stage, 'same'), 'another definition of the same id and version');
-      await stage.succeed('same', { n: 1 });
-      await keepsWhatItBegan(stage);
+      await stage.register(echo(stage, 'same'), composite('around', [step('same')]));
+      const refusal = await stage.refusal(failing(stage, 'same'));
+      if (refusal === undefined) stage.note('a second definition of an id and version is not refused');
+      const meanings: boolean[] = [];
+      for (const id of ['same', 'around', 'same']) meanings.push((await stage.run(id, {})).succeeded);
+      const same = meanings.every((works) => works === meanings[0]);
+      demand(same, `one id means two things: an echo where ${show(meanings)} is true, and a failing tool elsewhere`);
+      if (refusal !== undefined)
+        demandSame(meanings[0], true, 'whether the first definition holds once the second was refused');
     },
   },
   {
@@ -190,7 +231,7 @@ export const definitionChecks: readonly Check[] = checksOf(1, [
   {
     id: 'DEF-10',
     section: '4',
-    level: 'MUST',
+    level: 'IMPLIED',
     title: 'a schema that means nothing is reported, never thrown out of a run',
     async run(stage) {
       const absurd = [{ type: 'no-such-type' }, { $ref: '#/$defs/nowhere' }, { properties: { name: { type: 12 } } }];
@@ -224,12 +265,15 @@ export const definitionChecks: readonly Check[] = checksOf(1, [
       ];
       await stage.register(...given);
       const copies: unknown[] = [];
-      for (const { id } of given) copies.push(JSON.parse(JSON.stringify(await stage.readBack(id))));
-      demandSame(copies, given, 'the definitions, read back');
+      for (const definition of given) {
+        const copy = jsonCopy(await stage.readBack(definition.id));
+        demandKept(copy, definition, 'a definition, read back');
+        copies.push(copy);
+      }
       await stage.fresh();
       await stage.register(echo(stage, 'inner'), ...copies);
       for (const definition of given) {
-        demandSame(await stage.readBack(definition.id), definition, 'a definition after a second registry');
+        demandKept(await stage.readBack(definition.id), definition, 'a definition after a second registry');
       }
     },
   },
@@ -262,6 +306,61 @@ export const definitionChecks: readonly Check[] = checksOf(1, [
         const opened = run.payloads('child.started').length;
         demand(opened === run.payloads('child.completed').length, `the step ${show(flawed)} opened a frame for ever`);
       }
+    },
+  },
+  {
+    id: 'DEF-15',
+    section: '4, 6',
+    level: 'IMPLIED',
+    title: 'of two versions of an id, a call is of the one that its call.started names, from beginning to end',
+    async run(stage) {
+      const refusals: boolean[] = [];
+      for (const order of [
+        ['1.0.0', '2.0.0'],
+        ['2.0.0', '1.0.0'],
+      ]) {
+        await stage.fresh();
+        for (const version of order) refusals.push((await stage.refusal(versionOf(stage, version))) !== undefined);
+        const { input } = stage.profile.path;
+        await stage.register(composite('around', [step('twice', { v1: input })]));
+        const seen = new Set<string>();
+        for (const members of [{ v1: 1 }, { v2: 2 }, { v1: 1, v2: 2 }]) {
+          const run = await stage.run('twice', members);
+          seen.add(demandVersion(run, run.root, members));
+        }
+        const nested = await stage.run('around', 1);
+        seen.add(demandVersion(nested, nested.callOf('twice'), { v1: 1 }));
+        demand(
+          seen.size === 1,
+          `calls of one id are of the versions ${[...seen].join(' and ')}, with nothing to choose by`,
+        );
+        stage.note(`registered as ${order.join(', then ')}, the id means ${[...seen].join()}`);
+      }
+      if (refusals.includes(true)) stage.note('a second version of an id is refused');
+      await stage.fresh();
+      await keepsWhatItBegan(stage);
+    },
+  },
+  {
+    id: 'DEF-16',
+    section: '4',
+    level: 'IMPLIED',
+    title: 'a member whose name is almost that of a known one is never taken for it',
+    async run(stage) {
+      for (const [wrong, right] of Object.entries(nearMisses)) {
+        const { [right]: value, ...rest } = echo(stage, 'near') as { readonly [member: string]: unknown };
+        await stage.refused({ ...rest, [wrong]: value }, `${wrong} in place of ${right}`);
+      }
+      const stray = { Backend: stage.profile.backend.failing, backends: stage.profile.backend.failing };
+      const beside = prompt(stage, 'beside', { ...stray, InputSchema: NOTHING, output_schema: NOTHING });
+      if ((await stage.refusal(beside)) === undefined) await stage.succeed('beside', {});
+      await stage.register(echo(stage, 'inner'));
+      const bound = { loopId: 'inner', inputMapping: { mark: stage.profile.path.input }, outputbinding: 'first' };
+      const steps = [bound, step('inner', { seen: stage.profile.path.binding('first') })];
+      if ((await stage.refusal(composite('bound', steps))) !== undefined) return;
+      const run = await stage.run('bound', 'mark-1');
+      const read = run.succeeded && mentions(run.result.output, 'mark-1');
+      demand(!read, 'outputbinding was taken for outputBinding: a later step read what it names');
     },
   },
 ]);

@@ -1,7 +1,9 @@
 /** That every call takes its way through the lifecycle and ends once (section 5). */
 import { type Check, checksOf } from '../check.js';
-import { callsIn, followsLifecycle, isTerminal } from '../events.js';
+import { callsIn, followsLifecycle, framesChildren, isTerminal, lifecycleOf } from '../events.js';
 import { demand, demandSame, isText, own, show } from '../failure.js';
+import { demandFrames } from '../frames.js';
+import type { Recording } from '../recording.js';
 import { composite, type Definition, echo, failing, loop, prompt, runAll, step } from '../samples.js';
 import type { Stage } from '../stage.js';
 
@@ -147,7 +149,7 @@ export const lifecycleChecks: readonly Check[] = checksOf(3, [
     id: 'LIF-10',
     section: '2, 6',
     level: 'IMPLIED',
-    title: 'the status of a result and of child.completed say how the call ended, in the same words',
+    title: 'the status of a result and of child.completed say how the call ended',
     async run(stage) {
       await stage.register(
         echo(stage, 'fine'),
@@ -159,10 +161,17 @@ export const lifecycleChecks: readonly Check[] = checksOf(3, [
       const bad = (await stage.fail('failing', {})).result.status;
       demand(isText(good) && isText(bad) && good !== bad, `success is ${show(good)} and failure is ${show(bad)}`);
       const both = await stage.fail('both', {});
-      const seen = both.payloads('child.completed').map((payload) => own(payload, 'status'));
-      demandSame(seen, [good, bad], 'the statuses of a child that succeeded and one that failed');
+      const well = await stage.succeed('well', {});
       demandSame(both.result.status, bad, 'the status of a composite that failed');
-      demandSame((await stage.succeed('well', {})).result.status, good, 'the status of a composite that succeeded');
+      demandSame(well.result.status, good, 'the status of a composite that succeeded');
+      const statuses = (run: Recording) => run.payloads('child.completed').map((payload) => own(payload, 'status'));
+      const [fine, broken] = statuses(both);
+      demand(
+        isText(fine) && isText(broken) && fine !== broken,
+        `child.completed has ${show([fine, broken])} for a success and a failure`,
+      );
+      demandSame(statuses(well), [fine], 'the status of a child that succeeded, in another run');
+      if (fine !== good || broken !== bad) stage.note('child.completed has other words for its status than a result');
     },
   },
   {
@@ -173,11 +182,57 @@ export const lifecycleChecks: readonly Check[] = checksOf(3, [
     census: true,
     async run(stage) {
       await runAll(stage);
-      for (const { loopId, events } of stage.history.filter((run) => run.settled)) {
+      for (const { loopId, events } of stage.history.filter((run) => run.settled && !run.beyond)) {
         for (const call of callsIn(events).values()) {
           const types = (): string => show(call.map(({ type }) => type));
           demand(followsLifecycle(call), () => `a call in a run of ${loopId} went another way: ${types()}`);
         }
+      }
+    },
+  },
+  {
+    id: 'LIF-12',
+    section: '5, 6',
+    level: 'IMPLIED',
+    title:
+      "a composite in code has the events of a composite; what else its body does stands in the runtime's namespace",
+    async run(stage) {
+      await stage.register(echo(stage, 'tool'), prompt(stage, 'prompt'));
+      let acts = true;
+      await stage.registerCode('coded', async (input, scope) => {
+        acts = scope.effect !== undefined;
+        await scope.effect?.('coded', () => 'done');
+        await scope.call('prompt', {});
+        return scope.call('tool', input);
+      });
+      const run = await stage.runBeyond('coded', { n: 1 });
+      demandSame(run.result.output, { n: 1 }, 'the output of a composite in code');
+      demandSame(run.lifecycle(), [...OPENING, ...CHILD, ...CHILD, ...CLOSING], 'the events of a composite in code');
+      demandSame(run.lifecycle(run.callOf('tool')), TOOL, 'the events of a tool that code calls');
+      demandSame(run.lifecycle(run.callOf('prompt')), PROMPT, 'the events of a prompt that code calls');
+      demandFrames(run);
+      if (!acts) stage.note('bodies in code cannot do anything outside of a loop');
+    },
+  },
+  {
+    id: 'LIF-13',
+    section: '5, 6',
+    level: 'IMPLIED',
+    title: 'an agent is a composite: it frames its calls, and has no events of a prompt or a tool',
+    async run(stage) {
+      await stage.register(echo(stage, 'one'), echo(stage, 'two'));
+      await stage.registerAgent('agent', ['one', 'two']);
+      const run = await stage.runBeyond('agent', { prompt: 'Do it.' });
+      for (const id of ['one', 'two']) demandSame(run.lifecycle(run.callOf(id)), TOOL, `the events of the tool ${id}`);
+      demandFrames(run);
+      for (const [callId, call] of callsIn(run.events)) {
+        const types = lifecycleOf(call);
+        const strange = types.find((type) => /^call\.(?:backend|tool)\./.test(type));
+        demand(
+          callId !== run.root || strange === undefined,
+          `an agent has ${strange}, an event of another kind: ${show(types)}`,
+        );
+        demand(framesChildren(call) || followsLifecycle(call), `a call of an agent went another way: ${show(types)}`);
       }
     },
   },

@@ -3,7 +3,7 @@ import { type Check, checksOf } from '../check.js';
 import { payloadFault } from '../events.js';
 import { CheckFailure, demand, demandSame, isAmount, isText, own, show } from '../failure.js';
 import type { Recording } from '../recording.js';
-import { composite, echo, failing, loop, NAMED, NOTHING, prompt, runAll, step } from '../samples.js';
+import { composite, echo, failing, NAMED, NOTHING, prompt, runAll, step } from '../samples.js';
 import type { Stage } from '../stage.js';
 
 /** The payload of the one event of a type in the outermost call, held against the table. */
@@ -22,34 +22,13 @@ async function oneOfEach(stage: Stage): Promise<readonly Recording[]> {
   return runs;
 }
 
-const SLOW_MS = 120;
+const QUESTION = ['Say something.'] as const;
 
-/** With a slow body: validation does not count it in, and every total above it does. */
-async function measuresSlowBody(stage: Stage): Promise<void> {
-  const tool = stage.custom(async (input) => {
-    await new Promise((resolve) => setTimeout(resolve, SLOW_MS));
-    return input;
-  });
-  if (tool === undefined) return stage.note('durations were not judged on a slow body: the driver takes no functions');
-  await stage.register(loop('slow', 'tool', { tool }), composite('of-slow', [step('slow')]));
-  const run = await stage.succeed('of-slow', {});
-  for (const callId of [run.root, run.callOf('slow')]) {
-    const took = own(run.payload('call.output.validated', callId), 'durationMs');
-    const only = isAmount(took) && took < SLOW_MS / 2;
-    demand(only, `validating an output took ${show(took)} ms after a body of ${SLOW_MS} ms: the body is counted in`);
-  }
-  demandSum(totalOf(run, run.root), [totalOf(run, run.callOf('slow'))]);
-}
-
-function totalOf(run: Recording, callId: string): unknown {
-  return own(run.payload('call.completed', callId), 'totalDurationMs');
-}
-
-/** The whole is not less than its parts, but for a millisecond of rounding each. */
-function demandSum(whole: unknown, parts: readonly unknown[]): void {
-  const sum = parts.filter(isAmount).reduce((total, part) => total + part, 0);
-  demand(isAmount(whole) && parts.every(isAmount), `durations that are no numbers: ${show([whole, ...parts])}`);
-  demand(whole + parts.length >= sum, `totalDurationMs is ${whole}, less than its children's: ${show(parts)}`);
+/** The promptLength of a prompt that is asked with this system prompt. */
+async function lengthWith(stage: Stage, id: string, system: string): Promise<number> {
+  await stage.register(prompt(stage, id, { prompt: stage.needSystemPrompt(QUESTION, system) }));
+  const length = own((await stage.succeed(id, {})).payload('call.backend.requested'), 'promptLength');
+  return isAmount(length) ? length : Number.NaN;
 }
 
 export const payloadChecks: readonly Check[] = checksOf(4, [
@@ -67,7 +46,7 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
       const root = fitting(run, 'call.started');
       demandSame(own(root, 'loopId'), 'outer', "the root's loopId");
       demandSame(own(root, 'loopVersion'), '2.0.0-rc.1', "the root's loopVersion");
-      demandSame(own(root, 'parentCallId'), undefined, "the root's parentCallId");
+      demandSame(own(root, 'parentCallId') ?? undefined, undefined, "the root's parentCallId");
       const child = run.payload('call.started', run.callOf('inner'));
       demandSame(own(child, 'loopVersion'), '0.3.1', "the child's loopVersion");
       demandSame(own(child, 'parentCallId'), run.root, "the child's parentCallId");
@@ -135,7 +114,7 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     id: 'TRC-10',
     section: '6',
     level: 'MUST',
-    title: 'child.started has childCallId, loopId and a stepIndex from zero',
+    title: 'child.started has childCallId, loopId and a stepIndex that counts the steps',
     async run(stage) {
       await stage.register(echo(stage, 'a'), echo(stage, 'b'), composite('three', [step('a'), step('b'), step('a')]));
       const run = await stage.succeed('three', {});
@@ -146,11 +125,10 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
         ['a', 'b', 'a'],
         'the loopIds of the steps',
       );
-      demandSame(
-        started.map((payload) => own(payload, 'stepIndex')),
-        [0, 1, 2],
-        'the stepIndexes of the steps',
-      );
+      const indexes = started.map((payload) => own(payload, 'stepIndex'));
+      const from = indexes[0] === 1 ? 1 : 0;
+      demandSame(indexes, [from, from + 1, from + 2], 'the stepIndexes of the steps');
+      if (from === 1) stage.note('stepIndex begins at 1: LSEM does not say where');
     },
   },
   {
@@ -175,18 +153,12 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     id: 'TRC-12',
     section: '6',
     level: 'MUST',
-    title: 'call.output.validated measures the validation only; call.completed the whole, children included',
+    title: 'call.output.validated has a durationMs, call.completed a totalDurationMs',
     async run(stage) {
-      await stage.register(echo(stage, 'a'), prompt(stage, 'b'), composite('pair', [step('a'), step('b'), step('a')]));
-      const run = await stage.succeed('pair', {});
-      fitting(run, 'call.output.validated');
-      fitting(run, 'call.completed');
-      const children = [...run.callsOf('a'), ...run.callsOf('b')];
-      demandSum(
-        totalOf(run, run.root),
-        children.map((id) => totalOf(run, id)),
-      );
-      await measuresSlowBody(stage);
+      for (const run of await oneOfEach(stage)) {
+        fitting(run, 'call.output.validated');
+        fitting(run, 'call.completed');
+      }
     },
   },
   {
@@ -219,6 +191,23 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
         const fault = payloadFault(event);
         demand(fault === undefined, fault ?? '');
       }
+    },
+  },
+  {
+    id: 'TRC-22',
+    section: '6',
+    level: 'IMPLIED',
+    title: 'promptLength counts a system prompt wholly or not at all',
+    async run(stage) {
+      const [short, long] = ['Be brief.', 'Be brief, and say nothing that you do not know for certain.'];
+      const [few, many] = [await lengthWith(stage, 'short', short), await lengthWith(stage, 'long', long)];
+      await stage.register(prompt(stage, 'none', { prompt: stage.profile.prompt(QUESTION) }));
+      const alone = own((await stage.succeed('none', {})).payload('call.backend.requested'), 'promptLength');
+      const seen = `without one it is ${show(alone)}, with ${short.length} characters ${few}, with ${long.length} ${many}`;
+      const counted = many - few === long.length - short.length && few - Number(alone) >= short.length;
+      const left = many === few && few === alone;
+      demand(counted || left, `promptLength counts part of a system prompt: ${seen}`);
+      stage.note(counted ? 'promptLength counts the system prompt' : 'promptLength leaves the system prompt out');
     },
   },
 ]);

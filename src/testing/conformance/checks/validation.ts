@@ -1,6 +1,6 @@
 /** That every input and every output is held against its schema, and nothing else happens to it (section 4). */
 import { type Check, checksOf } from '../check.js';
-import { demand, demandSame, show } from '../failure.js';
+import { demand, demandSame, isNothing, show } from '../failure.js';
 import { composite, eachKind, echo, loop, NAMED, NOTHING, prompt, step } from '../samples.js';
 import type { Stage } from '../stage.js';
 
@@ -88,7 +88,7 @@ export const validationChecks: readonly Check[] = checksOf(2, [
       const success = (await stage.succeed('fine', {})).result.status;
       for (const id of await eachKind(stage, { outputSchema: NOTHING })) {
         const { output, status } = (await stage.fail(id, {})).result;
-        demand(output === undefined, `${id} handed out ${show(output)}, which its outputSchema forbids`);
+        demand(isNothing(output), `${id} handed out ${show(output)}, which its outputSchema forbids`);
         demand(status !== success, `${id} has the status ${show(status)}, that of a success`);
       }
     },

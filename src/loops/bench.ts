@@ -84,7 +84,7 @@ export class Bench {
 
   /** A reference that says which model answers, by name. What no backend answers fails when it is asked, not here. */
   named(ref: BackendRef): NamedModel {
-    return { ...ref, model: ref.model ?? this.parts.backends.get(ref.id)?.defaultModel ?? '' };
+    return { ...ref, model: ref.model ?? this.parts.backends.get(ref.id)?.defaultModel ?? UNKNOWN_MODEL };
   }
 
   /** What is known of a turn that runs. */
@@ -92,6 +92,9 @@ export class Bench {
     return this.parts.occasion(turn) ?? ALONE;
   }
 }
+
+/** What stands for the model of a backend that does not exist. */
+const UNKNOWN_MODEL = 'unknown';
 
 export type NamedModel = BackendRef & { readonly model: string };
 

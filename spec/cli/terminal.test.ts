@@ -310,7 +310,7 @@ verifies('approval.display', 'a model takes over the terminal of a chat', async 
   await pty.sees(PROMPT);
   pty.type('go');
   await pty.sees(`\n│ Run pay?\n`);
-  await pty.sees('? Approve? [y]es / [n]o / [l]ater ›');
+  await pty.sees('? Approve? [y]es / [n]o / [l]ater / [a]ll of it ›');
   pty.type('y');
   await pty.sees('The end.');
   await pty.sees('ok after');
@@ -321,3 +321,33 @@ verifies('approval.display', 'a model takes over the terminal of a chat', async 
   expect(rest).not.toMatch(/(?!\n)\p{C}/u);
   expect(rest.split('\n').filter((line) => /^\? Approve\?/.test(line))).toHaveLength(1);
 });
+
+verifies(
+  'approval.hidden',
+  'in a chat the end of long arguments is shown, and all of them when asked for',
+  async (context) => {
+    context.skip(!hasScript, 'needs script');
+    const amount = `${'a'.repeat(1500)}MIDDLE${'a'.repeat(1500)}; rm -rf /`;
+    const script = [{ text: 'I pay.', toolCalls: [call('pay', { amount })] }, { text: 'Done.' }];
+    const project = new Agents().agent('payer', script, { tools: ['pay'], approvals: { pay: 'ask' } });
+    const pty = new Pty(project, ['chat', 'payer', '--session', 's']);
+    await pty.sees(PROMPT);
+    pty.type('go');
+    await pty.sees('  hidden    … 1,029 of 3,029 characters are hidden here …');
+    await pty.sees('; rm -rf /');
+    expect(pty.text).not.toContain('MIDDLE');
+    await pty.sees('? Approve? [y]es / [n]o / [l]ater / [a]ll of it ›');
+    pty.type('a');
+    await pty.sees('; rm -rf /');
+    expect(pty.text.replaceAll(/\n│ /g, '')).toContain('MIDDLE');
+    await pty.sees('? Approve? [y]es / [n]o / [l]ater / [a]ll of it ›');
+    pty.type('n');
+    await pty.sees('Why not?');
+    pty.type('no');
+    await pty.sees('Done.');
+    pty.press(keys.end);
+    expect(await pty.ended).toBe(0);
+    const full = await project.run(['approvals', '--full', 's']);
+    expect(full.code).toBe(64);
+  },
+);

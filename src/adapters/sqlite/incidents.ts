@@ -3,7 +3,7 @@
  * then it says who did, when and why. An anchor that was missing once is therefore not forgotten when a fresh one is written.
  * Invariants: a row is never deleted; it is closed once, except that what was abandoned can still be repaired and continued.
  */
-import { type Driver, type Row, type Statement, text, textOf, whole, wholeOf } from './driver.js';
+import { type Driver, type Row, text, textOf, whole, wholeOf } from './driver.js';
 
 export interface Damage {
   /**
@@ -101,83 +101,76 @@ function removalOf(row: Row): Removal {
   };
 }
 
-/** The rows. What writes must be called inside a transaction. */
+const isStanding = "incidents.closed_as IN ('', 'abandoned')";
+
+/** The rows. What writes must be called inside a transaction. All of it is rare, so no statement is kept. */
 export class Incidents {
-  readonly #open: Statement;
-  readonly #closed: Statement;
-  readonly #one: Statement;
-  readonly #last: Statement;
-  readonly #insert: Statement;
-  readonly #close: Statement;
-  readonly #removals: Statement;
-  readonly #removal: Statement;
-  readonly #bury: Statement;
+  readonly #driver: Driver;
 
   constructor(driver: Driver) {
-    this.#open = driver.prepare(
-      `SELECT ${columns} FROM incidents WHERE incidents.closed_as IN ('', 'abandoned') ORDER BY incidents.id`,
-    );
-    this.#closed = driver.prepare(
-      `SELECT ${columns} FROM incidents WHERE incidents.closed_as <> '' ORDER BY incidents.closed_at DESC LIMIT ${LISTED}`,
-    );
-    this.#one = driver.prepare(`SELECT ${columns} FROM incidents WHERE incidents.id = ?`);
-    this.#last = driver.prepare(`SELECT ${wholeOf('id')} FROM incidents ORDER BY incidents.id DESC LIMIT 1`);
-    this.#insert = driver.prepare(
-      `INSERT INTO incidents (id, damage, sids, found_at, closed_as, closed_at, closed_by, reason)
-       VALUES (?, ?, ?, ?, '', 0, '', '')`,
-    );
-    this.#close = driver.prepare(
-      `UPDATE incidents SET closed_as = ?, closed_at = ?, closed_by = ?, reason = ?
-       WHERE id = ? AND closed_as IN ('', 'abandoned')`,
-    );
-    this.#removals = driver.prepare(
-      `SELECT ${removalColumns} FROM tombstones ORDER BY tombstones.id DESC LIMIT ${LISTED}`,
-    );
-    this.#removal = driver.prepare(
-      `SELECT ${removalColumns} FROM tombstones WHERE tombstones.session = ? ORDER BY tombstones.id DESC LIMIT 1`,
-    );
-    this.#bury = driver.prepare(
-      `INSERT INTO tombstones (session, entries, head, removed_at, removed_by, reason) VALUES (?, ?, ?, ?, ?, ?)`,
-    );
+    this.#driver = driver;
   }
 
   /** What nobody has accepted, and what was accepted and abandoned. */
   standing(): readonly Recorded[] {
-    return this.#open.all().map(recordedOf);
+    return this.#select(`${isStanding} ORDER BY incidents.id`);
   }
 
   find(ids: readonly number[]): readonly Recorded[] {
-    return ids.flatMap((id) => this.#one.all(id).map(recordedOf));
+    return ids.flatMap((id) => this.#select('incidents.id = ?', id));
   }
 
   /** What was closed last, the newest first. */
   closed(): readonly Incident[] {
-    return this.#closed.all().map((row) => recordedOf(row).incident);
+    const rows = this.#select(
+      `incidents.closed_as <> '' ORDER BY incidents.closed_at DESC, incidents.id DESC LIMIT ${LISTED}`,
+    );
+    return rows.map(({ incident }) => incident);
   }
 
   /** The removals, the newest first. */
   removals(): readonly Removal[] {
-    return this.#removals.all().map(removalOf);
+    const sql = `SELECT ${removalColumns} FROM tombstones ORDER BY tombstones.id DESC LIMIT ${LISTED}`;
+    return this.#driver.prepare(sql).all().map(removalOf);
   }
 
   /** The last removal of a session. */
   removal(session: string): Removal | undefined {
-    const [row] = this.#removal.all(session);
+    const sql = `SELECT ${removalColumns} FROM tombstones WHERE tombstones.session = ? ORDER BY tombstones.id DESC LIMIT 1`;
+    const [row] = this.#driver.prepare(sql).all(session);
     return row && removalOf(row);
   }
 
   add(damage: Damage, sids: readonly number[], foundAt: number): Recorded {
-    const [row] = this.#last.all();
-    const id = Math.max(0, whole(row?.id)) + 1;
-    this.#insert.run(id, JSON.stringify(damage), JSON.stringify(sids), foundAt);
+    const sql = `INSERT INTO incidents (id, damage, sids, found_at, closed_as, closed_at, closed_by, reason)
+      VALUES (?, ?, ?, ?, '', 0, '', '')`;
+    const id = this.#lastId() + 1;
+    this.#driver.prepare(sql).run(id, JSON.stringify(damage), JSON.stringify(sids), foundAt);
     return { incident: { ...damage, id, foundAt }, sids };
   }
 
   close(ids: Iterable<number>, as: Closure, { by, reason = '' }: Word, at: number): void {
-    for (const id of ids) this.#close.run(as, at, by, reason, id);
+    const sql = `UPDATE incidents SET closed_as = ?, closed_at = ?, closed_by = ?, reason = ? WHERE id = ? AND ${isStanding}`;
+    for (const id of ids) this.#driver.prepare(sql).run(as, at, by, reason, id);
   }
 
   bury({ session, entries, head, at, by, reason = '' }: Removal): void {
-    this.#bury.run(session, entries, head, at, by, reason);
+    const sql =
+      'INSERT INTO tombstones (session, entries, head, removed_at, removed_by, reason) VALUES (?, ?, ?, ?, ?, ?)';
+    this.#driver.prepare(sql).run(session, entries, head, at, by, reason);
+  }
+
+  #select(where: string, ...params: readonly number[]): readonly Recorded[] {
+    return this.#driver
+      .prepare(`SELECT ${columns} FROM incidents WHERE ${where}`)
+      .all(...params)
+      .map(recordedOf);
+  }
+
+  #lastId(): number {
+    const [row] = this.#driver
+      .prepare(`SELECT ${wholeOf('id')} FROM incidents ORDER BY incidents.id DESC LIMIT 1`)
+      .all();
+    return Math.max(0, whole(row?.id));
   }
 }

@@ -4,7 +4,7 @@ import { Fault } from '../../journal/errors.js';
 import { type Findings, isRefused, refusalOf } from './check.js';
 import type { Commits } from './commits.js';
 import { canContinue, isOpen } from './damage-record.js';
-import { type Driver, type Statement, whole, wholeOf } from './driver.js';
+import { type Driver, whole, wholeOf } from './driver.js';
 import { readFault } from './failure.js';
 import type { Head, Heads } from './heads.js';
 import {
@@ -35,17 +35,20 @@ export interface MaintenanceParts {
 export class LocalMaintenance implements Maintenance {
   readonly #parts: MaintenanceParts;
   readonly #rows: Incidents;
-  readonly #verifier: Verifier;
-  readonly #sids: Statement;
+  /** Made when it is first used: most processes verify nothing. */
+  #verifying: Verifier | undefined;
   /** Damage that is being recorded. */
   readonly #pending = new Map<string, Promise<void>>();
 
   constructor(parts: MaintenanceParts) {
-    const { driver, path } = parts;
     this.#parts = parts;
-    this.#rows = new Incidents(driver);
-    this.#verifier = new Verifier(driver, path);
-    this.#sids = driver.prepare(`SELECT ${wholeOf('sid')} FROM sessions WHERE sessions.name = ?`);
+    this.#rows = new Incidents(parts.driver);
+  }
+
+  get #verifier(): Verifier {
+    const { driver, path } = this.#parts;
+    this.#verifying ??= new Verifier(driver, path);
+    return this.#verifying;
   }
 
   async record(): Promise<StoreRecord> {
@@ -190,7 +193,11 @@ export class LocalMaintenance implements Maintenance {
 
   #sidsOf(session: string): readonly number[] {
     try {
-      return this.#sids.all(session).map((row) => whole(row.sid));
+      const sql = `SELECT ${wholeOf('sid')} FROM sessions WHERE sessions.name = ?`;
+      return this.#parts.driver
+        .prepare(sql)
+        .all(session)
+        .map((row) => whole(row.sid));
     } catch {
       return [];
     }

@@ -1,8 +1,7 @@
 /** How a turn ended, for people: what came of it, where it failed, and what to do next. */
 import type { PendingItem, TraceEvent, TurnResult } from '../../protocol/trace.js';
-import { duration, plain } from './paint.js';
+import { duration, messageOf, plain } from './paint.js';
 import { exitOfCode } from './report.js';
-import { messageOf } from './untrusted.js';
 import { exit } from './verb.js';
 
 export function exitOf({ status, error }: Pick<TurnResult, 'status' | 'error'>): number {

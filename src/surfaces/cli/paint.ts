@@ -10,6 +10,9 @@ export type Style = 'dim' | 'bold' | 'red' | 'green' | 'yellow' | 'cyan';
 /** A piece of a line and how it looks. */
 export type Span = readonly [text: string, style?: Style | undefined];
 
+/** What stands before each row that others wrote. */
+export const BAR = '│ ';
+
 export type Paint = Readonly<Record<Style, (text: string) => string>>;
 
 const CODES: Readonly<Record<Style, readonly [on: number, off: number]>> = {
@@ -81,6 +84,11 @@ export interface PlainOptions {
 export function plain(text: string, { max = 1000, lines = false }: PlainOptions = {}): string {
   const kept = text.length > max ? `${text.slice(0, max).replace(/[\ud800-\udbff]$/, '')}…` : text;
   return ORDINARY.test(kept) ? kept : kept.replace(HIDDEN, (hidden) => shown(hidden, lines));
+}
+
+/** A message that may hold the words of others: lines after its first stand behind a bar. */
+export function messageOf(text: string): string {
+  return plain(text, { lines: true, max: 4000 }).trimEnd().replaceAll('\n', `\n${BAR}`);
 }
 
 function shown(hidden: string, lines: boolean): string {

@@ -1,8 +1,8 @@
 /** How a verb that failed is told, and with which code the process ends. */
 import { codes, Fault, LoopError } from '../../journal/errors.js';
 import { UsageError } from '../settings.js';
+import { messageOf } from './paint.js';
 import type { Terminal } from './terminal.js';
-import { messageOf } from './untrusted.js';
 import { exit } from './verb.js';
 
 interface Told {

@@ -3,9 +3,7 @@
  * that never reach the edge. Whatever stands behind a bar is theirs; what does not is ours.
  */
 import { hiddenMark, shown } from '../../base/shown.js';
-import { broken, drawn, type Paint, plain, type Span, type Style, widthOf } from './paint.js';
-
-export const BAR = '│ ';
+import { BAR, broken, drawn, type Paint, plain, type Span, type Style, widthOf } from './paint.js';
 
 /** A text with lines of its own that is safe to print; of more than `most` characters, head and tail with the exact rest. */
 export function safe(text: string, most = Number.POSITIVE_INFINITY): string {
@@ -16,11 +14,6 @@ export function safe(text: string, most = Number.POSITIVE_INFINITY): string {
 /** The same in one line: a line end is shown as a sign. */
 export function inLine(text: string, most = Number.POSITIVE_INFINITY): string {
   return plain(shown(text, most), { max: Number.POSITIVE_INFINITY });
-}
-
-/** A message that may hold the words of others: lines after its first stand behind a bar. */
-export function messageOf(text: string): string {
-  return plain(text, { lines: true, max: 4000 }).trimEnd().replaceAll('\n', `\n${BAR}`);
 }
 
 /** The same in at most so many columns, as far as the count of what is hidden leaves room for any of it. */

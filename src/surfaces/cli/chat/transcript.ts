@@ -5,8 +5,8 @@
  */
 import type { EventContents, EventEnvelope, ToolCallContent } from '../../../protocol/events.js';
 import type { LiveDelta } from '../../../protocol/live.js';
-import { type Paint, paint, type Style } from '../paint.js';
-import { BAR, block, safe } from '../untrusted.js';
+import { BAR, type Paint, paint, type Style } from '../paint.js';
+import { block, safe } from '../untrusted.js';
 import { Cast, type Speaker } from './cast.js';
 import { Flow } from './flow.js';
 import { callLine, doneLine, errorLines, nameLine, resultLines, statusLine } from './tool-lines.js';

@@ -35,7 +35,7 @@ export async function judgeDriver({ file, options, onStart }: Judging): Promise<
   for (let lost = 1; ; lost++) {
     const end = await oneProcess({ file, options, decided: [...decided.values()] }, decided, onStart);
     if ('report' in end) return end.report;
-    if ('refused' in end) throw new UsageError(`The driver ${file} cannot be used: ${end.refused}.`.replace('..', '.'));
+    if ('refused' in end) throw new UsageError(`The driver ${file} cannot be used: ${end.refused.replace(/\.$/, '')}.`);
     const { check, name } = end;
     if (check === undefined || name === undefined) {
       throw new UsageError(`The driver ${file} was not loaded: ${end.lost}.`);

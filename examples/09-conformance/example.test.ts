@@ -1,0 +1,31 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
+import { verifies } from '../../spec/verifies.js';
+import { verifyExample } from '../twin.js';
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+
+verifies('lsem.suite.driver', 'the example driver judges a runtime that is another process', () => {
+  const { status, stdout } = verifyExample('09-conformance');
+  expect(status, stdout).toBe(0);
+  expect(stdout).toContain('It holds.');
+});
+
+verifies('example.runs', 'the conformance example fails when its runtime skips the check of outputs', () => {
+  const folder = mkdtempSync(join(here, '..', '..', 'dist', 'twin-'));
+  try {
+    cpSync(here, folder, { recursive: true });
+    const runtime = join(folder, 'runtime.mjs');
+    const before = readFileSync(runtime, 'utf8');
+    const after = before.replace("check(loop.outputSchema, output, 'OUTPUT')", "check(true, output, 'OUTPUT')");
+    expect(after).not.toBe(before);
+    writeFileSync(runtime, after);
+    const { status, stdout } = verifyExample('09-conformance', join(folder, 'driver.mjs'));
+    expect(status, stdout).toBe(1);
+    expect(stdout).toContain('✗ it is conformant');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});

@@ -124,6 +124,7 @@ export const requirements = {
   'tool.http': 'An HTTP tool posts its input, in bounds, with an idempotency key.',
   'tool.trust': 'Code runs only from a directory that the operator trusts.',
   'tool.orphan': 'No tool leaves a process behind.',
+  'secret.echo': 'A secret that is echoed, whole, in parts or encoded, reaches no error, result or journal.',
   'tool.env': 'A tool sees nothing of our environment that it was not given.',
   'policy.filter': 'What a filter refuses is neither sent nor returned.',
   'policy.cache': 'An answer from the cache is one to the same question, and not too old.',
@@ -213,6 +214,11 @@ export const requirements = {
   'toolbox.fetch': 'The address that was checked is the address that is connected to.',
   'toolbox.confined': 'No path leads out of the roots, whatever is swapped under it.',
   'toolbox.store': 'Toolbox, http: and sandboxed tools cannot open the files of a store.',
+  'toolbox.data':
+    'No root, sandbox or tool of the toolbox reaches a data directory, whatever it is called and whichever process uses it.',
+  'toolbox.keyring': 'A sandboxed command cannot reach the kernel keyrings of the operator.',
+  'toolbox.limits':
+    'A sandboxed command is limited in processes, memory, file size and time, and is told which limit it hit.',
   'toolbox.ask': 'Tools that change something ask by default.',
   'aisdk.chat': 'An agent serves useChat, and nothing that the client says of the past is believed.',
   'aisdk.tool': 'A loop can be handed to the AI SDK as a tool, gate included.',

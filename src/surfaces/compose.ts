@@ -12,6 +12,7 @@ import type { Implementation } from '../loops/implementation.js';
 import type { Backend } from '../loops/model.js';
 import type { Registered, Registry } from '../loops/registry.js';
 import type { ToolSpec } from '../protocol/loop.js';
+import { markData, protectData } from './data-directory.js';
 import { type Asked, configNamed, type Settings, settle, UsageError } from './settings.js';
 
 export type { BadFile, Config } from '../adapters/files/index.js';
@@ -247,6 +248,7 @@ function fold(text: string): number {
 /** A host on the store of the settings, with all definitions, backends and tools. */
 export async function compose(settings: ProjectSettings, parts: Parts = {}): Promise<Composed> {
   const { definitions = await loadLoops(settings) } = parts;
+  protectData(settings.data);
   const [{ Host }, models, implementations, clock] = await Promise.all([
     import('../host/host.js'),
     backends(settings),
@@ -255,6 +257,7 @@ export async function compose(settings: ProjectSettings, parts: Parts = {}): Pro
   ]);
   const { store, durable } = await openStore(settings, parts, clock.now);
   try {
+    if (durable) await markData(settings.data, settings.cwd);
     const { registry, bad } = definitions;
     const ids = await idsOf(settings, store);
     const trusts = trustOf(settings);

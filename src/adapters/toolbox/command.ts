@@ -1,11 +1,12 @@
 /** `run_command`: a command line, confined, in bounds, with its exit code as a result: that a test fails is no failure of ours. */
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { type Answer, actingTool, type BoxTool } from './box.js';
 import { type Ending, type Program, run } from './child.js';
 import { type Fitting, inputOf } from './input.js';
+import { limitsOf, sizeOf } from './limits.js';
 import { mountsOf } from './mounts.js';
 import type { CommandOptions } from './options.js';
 import { refusal } from './refusal.js';
@@ -57,9 +58,9 @@ export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<
       };
       const { command } = input;
       if (bubblewrap === undefined) return bare(command, { ...bounds, directory }, options, abortSignal);
-      const confinement = { mounts: await mountsOf(roots.all), directory, network: options.network ?? false };
-      const argv = sandboxed(bubblewrap, confinement, command);
-      const program = { ...bounds, argv, directory: '/', env: environment(HOME, options) };
+      const { network = false } = options;
+      const confinement = { mounts: await mountsOf(roots.all), directory, network, limits: limitsOf(options) };
+      const program = { ...bounds, ...sandboxed(bubblewrap, confinement, command), env: environment(HOME, options) };
       return answerOf(await run(program, abortSignal), program, true);
     },
   });
@@ -116,13 +117,9 @@ function streamed(onToolOutputDelta: (delta: string) => void, most: number): (pi
   };
 }
 
-function answerOf({ exitCode, signal, output, stopped }: Ending, { timeoutMs }: Program, inSandbox: boolean): Answer {
-  const note =
-    stopped === 'time'
-      ? `It was killed after ${timeoutMs} ms.`
-      : stopped === 'flood'
-        ? `It was killed: it printed more than anybody can read (${output.total} bytes).`
-        : undefined;
+function answerOf(ending: Ending, program: Program, inSandbox: boolean): Answer {
+  const { exitCode, signal, output } = ending;
+  const note = noteOf(ending, program);
   return {
     exitCode,
     ...(signal === null ? {} : { signal }),
@@ -131,4 +128,20 @@ function answerOf({ exitCode, signal, output, stopped }: Ending, { timeoutMs }: 
     sandboxed: inSandbox,
     ...(note === undefined ? {} : { note }),
   };
+}
+
+/** The exit code of a shell whose command was ended by SIGXFSZ. */
+const FILE_TOO_LARGE = 128 + constants.signals.SIGXFSZ;
+
+/** Which limit the command has hit. */
+function noteOf({ exitCode, signal, output, stopped }: Ending, { timeoutMs, sandbox }: Program): string | undefined {
+  const { limits } = sandbox ?? {};
+  if (stopped === 'time') return `It was killed after ${timeoutMs} ms.`;
+  if (stopped === 'flood') return `It was killed: it printed more than anybody can read (${output.total} bytes).`;
+  if (limits === undefined) return undefined;
+  if (stopped === 'processes') return `It was killed: it had more than ${limits.processes} processes.`;
+  if (stopped === 'memory') return `It was killed: it used more than ${sizeOf(limits.memoryBytes)} of memory.`;
+  if (stopped === 'unwatched') return 'It was killed: what it uses cannot be watched on this machine.';
+  const tooLarge = exitCode === FILE_TOO_LARGE || signal === 'SIGXFSZ';
+  return tooLarge ? `It was stopped: a file would have become larger than ${sizeOf(limits.fileBytes)}.` : undefined;
 }

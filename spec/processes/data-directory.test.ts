@@ -12,7 +12,7 @@ const found = 'bubblewrap' in (await usable());
 const REFUSED = /belongs to Rondo's store/;
 
 /** What the files of a store are called, and what stands in them. */
-const TRACE = /journal\.db|SQLite format/;
+const TRACE = /journal\.db|SQLite format|key-of-the-store/;
 
 const settings = [
   { args: ['--data', 'state'], env: {}, config: '' },
@@ -26,7 +26,7 @@ verifies('toolbox.data', 'a data directory that another process made is refused,
     if (config !== '') project.write('rondo.toml', config);
     const input = ['--input', '{"name":"Ada"}'];
     expect((await project.run(['run', 'hello', ...input, ...args], { env })).code).toBe(0);
-    project.write('state/keys/signing.key', 'secret');
+    project.write('state/keys/signing.key', 'key-of-the-store');
     const box = toolbox({ roots: [project.directory] });
     for (const name of ['state', 'renamed']) {
       if (name !== 'state') renameSync(project.path('state'), project.path(name));
@@ -64,12 +64,13 @@ function agentOf(project: Project, command: string): void {
 verifies('toolbox.data', 'the agent of a project cannot read the data directory it runs in', async (context) => {
   context.skip(!found, 'needs bubblewrap');
   const project = new Project({});
-  agentOf(project, 'ls -a state; cat state/*; cp -r state copy; ls copy; mv state moved');
+  project.write('state/keys/signing.key', 'key-of-the-store');
+  agentOf(project, 'ls -aR state; cat state/* state/*/*; cp -r state copy; ls copy; mv state moved');
   const args = ['--data', 'state', '--trust', 'loops', '--input', '{"prompt":"go"}', '--session', 's'];
   const { code, stderr } = await project.run(['run', 'worker', ...args]);
   expect({ code, stderr }).toMatchObject({ code: 0 });
   const events = await project.run(['events', 's', '--data', 'state', '--json']);
-  expect(events.stdout).toContain('ls -a state');
+  expect(events.stdout).toContain('ls -aR state');
   expect(events.stdout).not.toMatch(TRACE);
   expect(project.has('state/journal.db')).toBe(true);
   expect(project.has('moved')).toBe(false);

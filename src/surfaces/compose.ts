@@ -269,6 +269,13 @@ export async function compose(settings: ProjectSettings, parts: Parts = {}): Pro
   }
 }
 
+/** Whether commands of the toolbox can be sandboxed on this machine: undefined, or why not. */
+export async function sandboxFlaw(): Promise<string | undefined> {
+  const { usable } = await import('../adapters/toolbox/sandbox.js');
+  const found = await usable();
+  return 'flaw' in found ? found.flaw : undefined;
+}
+
 /** What the conformance suite is run with: nothing outside of this process. */
 export async function suiteParts() {
   const [{ mockBackend }, { builtinTools }, { systemClock: clock, systemIds: ids }] = await Promise.all([

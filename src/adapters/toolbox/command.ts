@@ -3,6 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
+import { type Redactor, redactorOf } from '../../base/redact.js';
+import { isSecretVariable } from '../../base/secret-parts.js';
 import { type Answer, actingTool, type BoxTool } from './box.js';
 import { type Ending, type Program, run } from './child.js';
 import { type Fitting, inputOf } from './input.js';
@@ -30,6 +32,11 @@ const inputSchema = inputOf({
 
 type Running = Fitting<typeof inputSchema>;
 
+/** A program, and what its output must not tell. */
+interface Command extends Program {
+  readonly secrets: Redactor;
+}
+
 export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<Running> {
   return actingTool({
     name: 'run_command',
@@ -51,17 +58,22 @@ export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<
       const directory = await realDirectory(roots, input.directory ?? '.');
       const bubblewrap = await sandboxOf(options);
       const limit = options.timeoutMs ?? TIMEOUT;
+      const secrets = secretsIn(options);
+      const stream = streamed(onToolOutputDelta, options.maxOutputBytes ?? OUTPUT, secrets);
       const bounds = {
         timeoutMs: Math.min(limit, (input.timeoutSeconds ?? Number.POSITIVE_INFINITY) * 1000),
         maxOutputBytes: options.maxOutputBytes ?? OUTPUT,
-        heard: streamed(onToolOutputDelta, options.maxOutputBytes ?? OUTPUT),
+        heard: stream.heard,
+        secrets,
       };
       const { command } = input;
-      if (bubblewrap === undefined) return bare(command, { ...bounds, directory }, options, abortSignal);
+      if (bubblewrap === undefined) {
+        return ended(await bare(command, { ...bounds, directory }, options, abortSignal), stream);
+      }
       const { network = false } = options;
       const confinement = { mounts: await mountsOf(roots.all), directory, network, limits: limitsOf(options) };
       const program = { ...bounds, ...sandboxed(bubblewrap, confinement, command), env: environment(HOME, options) };
-      return answerOf(await run(program, abortSignal), program, true);
+      return ended(answerOf(await run(program, abortSignal), program, true), stream);
     },
   });
 }
@@ -81,7 +93,7 @@ async function sandboxOf({ sandbox = 'required', bubblewrap }: CommandOptions): 
 /** Without a sandbox: the same bounds, and a home that is gone afterwards, but all that this user may do. */
 async function bare(
   command: string,
-  bounds: Omit<Program, 'argv' | 'env'>,
+  bounds: Omit<Command, 'argv' | 'env'>,
   options: CommandOptions,
   abort: AbortSignal | undefined,
 ): Promise<Answer> {
@@ -104,26 +116,47 @@ async function realDirectory(roots: Roots, path: string): Promise<string> {
   return roots.open(path, 'directory', async ({ real }) => real);
 }
 
+/** What of a command's environment its output must not tell. */
+function secretsIn({ env = {} }: CommandOptions): Redactor {
+  return redactorOf(Object.entries(env).flatMap(([name, value]) => (isSecretVariable(name, value) ? [value] : [])));
+}
+
+interface Streamed {
+  heard(piece: Buffer): void;
+  end(): void;
+}
+
 /** Hands on what is printed as text, as much of it as is kept. */
-function streamed(onToolOutputDelta: (delta: string) => void, most: number): (piece: Buffer) => void {
+function streamed(onToolOutputDelta: (delta: string) => void, most: number, secrets: Redactor): Streamed {
   const decoder = new StringDecoder('utf8');
+  const redacted = secrets.stream();
   let left = most;
-  return (piece) => {
-    if (left <= 0) return;
-    const text = decoder.write(piece.subarray(0, left));
-    left -= piece.length;
-    if (text !== '') onToolOutputDelta(text);
-    if (left <= 0) onToolOutputDelta('\n… the rest is not streamed …\n');
+  const tell = (text: string): void => void (text !== '' && onToolOutputDelta(text));
+  return {
+    heard: (piece) => {
+      if (left <= 0) return;
+      const text = decoder.write(piece.subarray(0, left));
+      left -= piece.length;
+      tell(redacted.push(text));
+      if (left <= 0) tell(`${redacted.end()}\n… the rest is not streamed …\n`);
+    },
+    end: () => tell(redacted.end()),
   };
 }
 
-function answerOf(ending: Ending, program: Program, inSandbox: boolean): Answer {
+/** The answer, once all that was held back is streamed. */
+function ended(answer: Answer, stream: Streamed): Answer {
+  stream.end();
+  return answer;
+}
+
+function answerOf(ending: Ending, program: Command, inSandbox: boolean): Answer {
   const { exitCode, signal, output } = ending;
   const note = noteOf(ending, program);
   return {
     exitCode,
     ...(signal === null ? {} : { signal }),
-    output: output.text(),
+    output: output.text(program.secrets),
     ...(output.cut === 0 ? {} : { cutBytes: output.cut }),
     sandboxed: inSandbox,
     ...(note === undefined ? {} : { note }),

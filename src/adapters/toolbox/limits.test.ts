@@ -165,3 +165,24 @@ verifies('toolbox.limits', 'a limit that makes no sense is refused when the tool
     expect(() => toolbox({ roots: [root], commands })).toThrow(/options\.commands\.max\w+ must be a whole number from/);
   }
 });
+
+verifies(
+  'secret.echo',
+  'what a command prints of a secret in its environment is withheld, also while it streams',
+  async () => {
+    const { root } = stage();
+    const env = { NPM_TOKEN: 'npm_l1ve8a7f3c5e9b', MODE: 'production' };
+    const ways = found ? (['required', 'off'] as const) : (['off'] as const);
+    for (const sandbox of ways) {
+      const { run_command } = toolbox({ roots: [root], commands: { env, sandbox } });
+      const deltas: string[] = [];
+      const command =
+        'echo "$MODE $NPM_TOKEN"; printf %s "$NPM_TOKEN" | base64; printf npm_l1ve; sleep 0.1; echo 8a7f3c5e9b';
+      const told = { onToolOutputDelta: (delta: string) => void deltas.push(delta) };
+      const { output } = await use(run_command, { command }, told);
+      expect(output).toBe('production [withheld]\n[withheld]\n[withheld]\n');
+      expect(deltas.join('')).not.toMatch(/l1ve|bnBtX2wxdmU/);
+      expect(deltas.join('')).toMatch(/^production /);
+    }
+  },
+);

@@ -1,4 +1,5 @@
 /** `http:URL`: an endpoint that takes the input as the JSON body of a POST and answers with the output. */
+import { type Redactor, redactorOf } from '../../base/redact.js';
 import { LoopError } from '../../journal/errors.js';
 import type { Implementation } from '../../loops/implementation.js';
 import type { Json } from '../../protocol/json.js';
@@ -65,7 +66,7 @@ function retryAfter({ headers }: Answer): { readonly retryAfterMs?: number } {
     : {};
 }
 
-function refusalOf(label: string, answer: Answer, secrets: readonly string[]): LoopError {
+function refusalOf(label: string, answer: Answer, secrets: Redactor): LoopError {
   const { status, headers, body } = answer;
   const retryable = status === 408 || status === 425 || status === 429 || (status >= 500 && status <= 599);
   const redirect = status >= 300 && status <= 399 && headers.location !== undefined;
@@ -74,7 +75,7 @@ function refusalOf(label: string, answer: Answer, secrets: readonly string[]): L
   return new LoopError('TOOL_FAILED', message, { status, retryable, ...retryAfter(answer) });
 }
 
-function outputOf(label: string, answer: Answer, secrets: readonly string[]): Json {
+function outputOf(label: string, answer: Answer, secrets: Redactor): Json {
   const { status, body, cut } = answer;
   if (status < 200 || status > 299) throw refusalOf(label, answer, secrets);
   const fail = (message: string): LoopError => new LoopError('TOOL_FAILED', message, { status, retryable: false });
@@ -84,9 +85,20 @@ function outputOf(label: string, answer: Answer, secrets: readonly string[]): Js
   throw fail(`${label} must answer with one JSON document, but answered ${document.flaw}`);
 }
 
-function networkFailure(label: string, error: unknown): LoopError {
+function networkFailure(label: string, error: unknown, secrets: Redactor): LoopError {
   const { code = reasonOf(error) } = error as NodeJS.ErrnoException;
-  return new LoopError('TOOL_FAILED', `${label} did not answer: ${code}.`, { retryable: true }, error);
+  const message = secrets.text(`${label} did not answer: ${code}.`);
+  return new LoopError('TOOL_FAILED', message, { retryable: true }, error);
+}
+
+/** Makes a redactor, or returns the last one if the secrets are the same. */
+function remembered(): (secrets: readonly string[]) => Redactor {
+  let known: { readonly of: string; readonly redactor: Redactor } | undefined;
+  return (secrets) => {
+    const of = JSON.stringify(secrets);
+    if (known?.of !== of) known = { of, redactor: redactorOf(secrets) };
+    return known.redactor;
+  };
 }
 
 function tools(scheme: string, { environment = process.env }: HttpOptions): Implementation {
@@ -101,16 +113,18 @@ function tools(scheme: string, { environment = process.env }: HttpOptions): Impl
       const { headers = {}, headersFromEnv = {}, maxOutputBytes = outputBytes.usual } = reading.settings;
       // Loaded with the first tool that needs it: it brings the whole of Node's HTTP.
       const { post } = await import('./post.js');
+      const redactorFor = remembered();
       const own = { accept: 'application/json', 'content-type': 'application/json', ...headers };
       return async (input, { idempotencyKey, signal }) => {
         signal.throwIfAborted();
-        const secrets = fromEnvironment(environment, headersFromEnv);
-        const all = { ...own, ...secrets, 'idempotency-key': headerText(idempotencyKey) };
+        const secret = fromEnvironment(environment, headersFromEnv);
+        const secrets = redactorFor(Object.values(secret));
+        const all = { ...own, ...secret, 'idempotency-key': headerText(idempotencyKey) };
         const posting = { url, headers: all, body: JSON.stringify(input), maxOutputBytes };
         const answer = await post(posting, signal).catch((error) => {
-          throw signal.aborted ? signal.reason : networkFailure(labelOf(url), error);
+          throw signal.aborted ? signal.reason : networkFailure(labelOf(url), error, secrets);
         });
-        return outputOf(labelOf(url), answer, Object.values(secrets));
+        return outputOf(labelOf(url), answer, secrets);
       };
     },
   };

@@ -2,7 +2,15 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Fault } from '../../../journal/errors.js';
-import { type Composed, compose, loadLoops, noDefinitions, type ProjectSettings, settingsOf } from '../../compose.js';
+import {
+  type Composed,
+  compose,
+  loadLoops,
+  noDefinitions,
+  type ProjectSettings,
+  sandboxFlaw,
+  settingsOf,
+} from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { describeBad } from '../definitions.js';
 import { paint, plain } from '../paint.js';
@@ -25,7 +33,7 @@ export const doctor: Act = async ({ asked, terminal, json }) => {
   try {
     const settings = await settingsOf(asked);
     findings.push(configFinding(settings));
-    for (const look of [dataFindings, storeFindings, loopFindings, backendFindings]) {
+    for (const look of [dataFindings, storeFindings, loopFindings, sandboxFindings, backendFindings]) {
       findings.push(...(await look(settings)));
     }
   } catch (thrown) {
@@ -120,6 +128,14 @@ async function loopFindings(settings: ProjectSettings): Promise<Finding[]> {
   if (count > 0) return [finding('loops', 'ok', `${count} in ${settings.loops}`), ...flaws];
   const advice = 'Put definitions there, or choose another directory with --loops.';
   return flaws.length > 0 ? flaws : [finding('loops', 'warn', `There are none in ${settings.loops}.`, advice)];
+}
+
+/** Whether `run_command` of the toolbox can confine a command. */
+async function sandboxFindings(): Promise<Finding[]> {
+  const flaw = await sandboxFlaw();
+  if (flaw === undefined) return [finding('sandbox', 'ok', 'commands run confined and within limits')];
+  const advice = 'Without it toolbox commands are refused, unless commands.sandbox is "preferred" or "off".';
+  return [finding('sandbox', 'warn', `Commands cannot be sandboxed: ${flaw}.`, advice)];
 }
 
 const services = [

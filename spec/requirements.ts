@@ -152,6 +152,7 @@ export const requirements = {
     'An environment variable is sent only to hosts that the operator named for it; keys of known providers to their own hosts.',
   'authority.reach': 'What is not trusted reaches public addresses only, unless the operator named the host.',
   'tool.orphan': 'No tool leaves a process behind.',
+  'secret.echo': 'A secret that is echoed, whole, in parts or encoded, reaches no error, result or journal.',
   'tool.env': 'A tool sees nothing of our environment that it was not given.',
   'policy.filter': 'What a filter refuses is neither sent nor returned.',
   'policy.cache': 'An answer from the cache is one to the same question, and not too old.',
@@ -264,6 +265,11 @@ export const requirements = {
   'toolbox.fetch': 'The address that was checked is the address that is connected to.',
   'toolbox.confined': 'No path leads out of the roots, whatever is swapped under it.',
   'toolbox.store': 'Toolbox, http: and sandboxed tools cannot open the files of a store.',
+  'toolbox.data':
+    'No root, sandbox or tool of the toolbox reaches a data directory, whatever it is called and whichever process uses it.',
+  'toolbox.keyring': 'A sandboxed command cannot reach the kernel keyrings of the operator.',
+  'toolbox.limits':
+    'A sandboxed command is limited in processes, memory, file size and time, and is told which limit it hit.',
   'toolbox.ask': 'Tools that change something ask by default.',
   'aisdk.chat': 'An agent serves useChat, and nothing that the client says of the past is believed.',
   'aisdk.identity': 'A chat or a tool call never reaches the turn, the stream or the session of another user.',

@@ -205,7 +205,7 @@ for (const [backend, say, model] of services) {
       expect(told).not.toMatch(/house-key|lymphoma/);
       expect(error.message.length).toBeLessThanOrEqual(500);
     }
-    expect(middle.message).toContain('[secret]');
+    expect(middle.message).toContain('[withheld]');
   });
 }
 

@@ -1,11 +1,15 @@
 /**
- * The files of the stores that this process uses: the database and the files that lie beside it under its name. Tools must
- * not open them. Closing any descriptor of a database file drops the POSIX locks that SQLite holds on it in the same
- * process, and the owner's file holds a secret. This file only compares paths as text; both `/` and `\` separate.
+ * What belongs to a store, as text: data directories with all that is in them, and the databases that this process uses, with
+ * the files that lie beside them under their names. Tools must not open these. Closing any descriptor of a database file
+ * drops the POSIX locks that SQLite holds on it in the same process, and the owner's file holds a secret. This file only
+ * compares paths; both `/` and `\` separate.
  */
 
 /** The default data directory of a project. All of it belongs to a store, whether this process opened that store or not. */
 const DATA_DIRECTORY = '.rondo';
+
+/** A file of this name makes the directory it lies in a data directory, whatever the directory is called. */
+export const DATA_MARKER = '.rondo-data';
 
 const SUFFIXES = [
   '',
@@ -22,23 +26,35 @@ const SUFFIXES = [
   '.sock',
 ];
 
-const REGISTRY = Symbol.for('rondo.store-files');
+const DATABASES = Symbol.for('rondo.store-files');
+const DIRECTORIES = Symbol.for('rondo.data-directories');
 
 /** Shared by all copies of this module that are loaded: POSIX locks belong to the process. */
-function registry(): Set<string> {
-  const shared = globalThis as { [REGISTRY]?: Set<string> };
-  shared[REGISTRY] ??= new Set();
-  return shared[REGISTRY];
+function registry(kind: symbol): Set<string> {
+  const shared = globalThis as { [kind: symbol]: Set<string> | undefined };
+  const known = shared[kind] ?? new Set();
+  shared[kind] = known;
+  return known;
 }
 
 /** Protects the store whose database has this real absolute path, for as long as the process lives. */
 export function protectStore(path: string): void {
-  registry().add(path);
+  registry(DATABASES).add(path);
+}
+
+/** Protects a directory with this real absolute path and all that is in it, for as long as the process lives. */
+export function protectDirectory(path: string): void {
+  registry(DIRECTORIES).add(path);
+}
+
+/** The real absolute paths of the data directories that this process uses or has used. */
+export function protectedDirectories(): readonly string[] {
+  return [...registry(DIRECTORIES)];
 }
 
 /** The real absolute paths of the databases that this process uses or has used. */
 export function protectedPaths(): readonly string[] {
-  return [...registry()];
+  return [...registry(DATABASES)];
 }
 
 /** The paths of a database and of the files beside it that have a fixed name. */
@@ -52,20 +68,45 @@ export function databaseOf(path: string): string | undefined {
   return suffix === undefined ? undefined : path.slice(0, -suffix.length);
 }
 
-/** True for a `.rondo` directory and all that is in it. */
+/** True for a data directory, as far as its path tells, and for all that is in it. */
 export function isInDataDirectory(realPath: string): boolean {
-  return normalized(realPath).split('/').includes(DATA_DIRECTORY);
+  const path = normalized(realPath);
+  // Some file systems do not tell upper case from lower case.
+  if (path.toLowerCase().split('/').includes(DATA_DIRECTORY)) return true;
+  for (const directory of registry(DIRECTORIES)) {
+    const own = normalized(directory);
+    if (path === own || path.startsWith(`${own}/`)) return true;
+  }
+  return false;
 }
 
-/** True for a database that this process uses, for the files beside it under its name, and for all that is in a `.rondo`. */
+/** True for what is in a data directory, the marker of one, a database that this process uses, and the files beside it. */
 export function isStoreFile(realPath: string): boolean {
   if (isInDataDirectory(realPath)) return true;
   const path = normalized(realPath);
-  for (const database of registry()) {
+  if (path.toLowerCase().endsWith(`/${DATA_MARKER}`)) return true;
+  for (const database of registry(DATABASES)) {
     const own = normalized(database);
-    if (path.startsWith(own) && /^(?:[-.][^/]*)?$/.test(path.slice(own.length))) return true;
+    if (path.startsWith(own) && isSuffix(path.slice(own.length))) return true;
   }
   return false;
+}
+
+/**
+ * The names in one directory that belong to stores, by the files that lie beside each other: a database of any process is
+ * known by the anchor or the owner's record beside it.
+ */
+export function storeNames(names: readonly string[]): ReadonlySet<string> {
+  const all = new Set(names);
+  const databases = names.filter((name) => all.has(`${name}.anchor`) || all.has(`${name}.owner`));
+  return new Set(
+    names.filter((name) => databases.some((own) => name.startsWith(own) && isSuffix(name.slice(own.length)))),
+  );
+}
+
+/** What follows the path of a database in the paths of the files beside it. */
+function isSuffix(rest: string): boolean {
+  return /^(?:[-.][^/]*)?$/.test(rest);
 }
 
 /** With one kind of separator, and none at the end. */

@@ -15,6 +15,7 @@ import type { Backend } from '../loops/model.js';
 import type { Registered, Registry } from '../loops/registry.js';
 import type { ToolSpec } from '../protocol/loop.js';
 import { assertOutside, authorityOf, isInside, operatorFileOf, type Remembered, realPathOf } from './authority.js';
+import { markData, protectData } from './data-directory.js';
 import { type Asked, type Authority, configNamed, placesNamed, type Settings, settle, UsageError } from './settings.js';
 
 export type { BadFile, Config } from '../adapters/files/index.js';
@@ -352,6 +353,7 @@ function fold(text: string): number {
 /** A host on the store of the settings, with all definitions, backends and tools. */
 export async function compose(settings: ProjectSettings, parts: Parts = {}): Promise<Composed> {
   const { definitions = await loadLoops(settings) } = parts;
+  protectData(settings.data);
   const [{ Host }, models, implementations, clock] = await Promise.all([
     import('../host/host.js'),
     backends(settings),
@@ -360,6 +362,7 @@ export async function compose(settings: ProjectSettings, parts: Parts = {}): Pro
   ]);
   const { store, durable, maintenance } = await openStore(settings, parts, clock.now);
   try {
+    if (durable) await markData(settings.data, settings.cwd);
     const { registry, bad } = definitions;
     const ids = await idsOf(settings, store);
     const trusts = recordedTrust(settings);
@@ -369,6 +372,13 @@ export async function compose(settings: ProjectSettings, parts: Parts = {}): Pro
     await store.close();
     throw thrown;
   }
+}
+
+/** Whether commands of the toolbox can be sandboxed on this machine: undefined, or why not. */
+export async function sandboxFlaw(): Promise<string | undefined> {
+  const { usable } = await import('../adapters/toolbox/sandbox.js');
+  const found = await usable();
+  return 'flaw' in found ? found.flaw : undefined;
 }
 
 /** What the conformance suite is run with: nothing outside of this process. */

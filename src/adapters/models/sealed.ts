@@ -1,15 +1,17 @@
 /**
- * A provider's model as we want it: its failures do not tell its key (servers like to repeat what they refuse), and
- * an answer that was cut short is a failure.
+ * A provider's model as we want it: neither its failures nor its answers tell its key (servers like to repeat what they
+ * refuse), and an answer that was cut short is a failure.
  */
+import { NO_SECRETS, type RedactedStream, type Redactor, redactorOf } from '../../base/redact.js';
 import type { Model, ModelCallOptions, ModelStreamPart, ProviderOptions } from '../../protocol/model.js';
 
-/** The model without the key in what it throws and streams as errors; its calls carry the options. */
+/** The model without the key in what it throws, answers and streams; its calls carry the options. */
 export function sealed(model: Model, key: string | undefined, providerOptions: ProviderOptions = {}): Model {
   const told = (call: ModelCallOptions): ModelCallOptions => ({
     ...call,
     providerOptions: { ...providerOptions, ...call.providerOptions },
   });
+  const secrets = key === undefined ? NO_SECRETS : redactorOf([key]);
   const { specificationVersion, provider, modelId } = model;
   return {
     specificationVersion,
@@ -20,30 +22,52 @@ export function sealed(model: Model, key: string | undefined, providerOptions: P
     },
     async doGenerate(call) {
       try {
-        return await model.doGenerate(told(call));
+        return secrets.value(await model.doGenerate(told(call)));
       } catch (thrown) {
-        throw without(key, thrown);
+        throw without(secrets, thrown);
       }
     },
     async doStream(call) {
       try {
         const { stream } = await model.doStream(told(call));
-        return { stream: stream.pipeThrough(checking(key)) };
+        return { stream: stream.pipeThrough(checking(secrets)) };
       } catch (thrown) {
-        throw without(key, thrown);
+        throw without(secrets, thrown);
       }
     },
   };
 }
 
-function checking(key: string | undefined): TransformStream<ModelStreamPart, ModelStreamPart> {
+function checking(secrets: Redactor): TransformStream<ModelStreamPart, ModelStreamPart> {
+  const texts = new Map<string, RedactedStream>();
   return new TransformStream({
     transform(part, controller) {
-      if (part.type === 'error') controller.enqueue({ type: 'error', error: without(key, part.error) });
+      if (part.type === 'error') controller.enqueue({ type: 'error', error: without(secrets, part.error) });
       else if (isCut(part)) controller.enqueue({ type: 'error', error: { message: 'the stream ended too early' } });
-      else controller.enqueue(part);
+      else for (const clean of redactedParts(part, secrets, texts)) controller.enqueue(clean);
     },
   });
+}
+
+/** A part without the key, which may begin in one part and end in the next. What is held back comes before the end of its text. */
+function redactedParts(
+  part: ModelStreamPart,
+  secrets: Redactor,
+  texts: Map<string, RedactedStream>,
+): readonly ModelStreamPart[] {
+  const kind = /^(text|reasoning|tool-input)-(delta|end)$/.exec(part.type);
+  if (kind === null || !('id' in part)) return [secrets.value(part)];
+  const of = `${kind[1]} ${part.id}`;
+  if ('delta' in part) {
+    const text = texts.get(of) ?? secrets.stream();
+    texts.set(of, text);
+    const delta = text.push(part.delta);
+    return delta === '' && part.delta !== '' ? [] : [{ ...part, delta }];
+  }
+  const rest = texts.get(of)?.end() ?? '';
+  texts.delete(of);
+  const type = `${kind[1]}-delta` as 'text-delta';
+  return rest === '' ? [part] : [{ type, id: part.id as string, delta: rest }, part];
 }
 
 /** The packages finish a stream that just stops, and have no reason to give then. */
@@ -51,10 +75,25 @@ function isCut(part: ModelStreamPart): boolean {
   return part.type === 'finish' && part.finishReason.unified === 'other' && part.finishReason.raw === undefined;
 }
 
-/** The same failure when it does not tell the key, else one with what a caller needs of it. */
-function without(key: string | undefined, thrown: unknown): unknown {
-  if (key === undefined || typeof thrown !== 'object' || thrown === null) return thrown;
-  const { message, statusCode, isRetryable, responseHeaders } = thrown as { [name: string]: unknown };
-  if (typeof message !== 'string' || !message.includes(key)) return thrown;
-  return Object.assign(new Error(message.replaceAll(key, '[secret]')), { statusCode, isRetryable, responseHeaders });
+/** A failure with what a caller needs of it: its other members repeat the request and the answer, with the key in them. */
+function without(secrets: Redactor, thrown: unknown): unknown {
+  if (secrets === NO_SECRETS) return thrown;
+  if (typeof thrown === 'string') return secrets.text(thrown);
+  if (typeof thrown !== 'object' || thrown === null) return thrown;
+  if (!(thrown instanceof Error)) return secrets.value(thrown);
+  if (!tells(secrets, thrown)) return thrown;
+  const { message, statusCode, isRetryable, responseHeaders, code } = thrown as Error & { [name: string]: unknown };
+  const kept = { statusCode, isRetryable, responseHeaders: secrets.value(responseHeaders), code };
+  return Object.assign(new Error(secrets.text(message)), kept);
+}
+
+/** True if a failure, or what caused it, tells a secret anywhere. */
+function tells(secrets: Redactor, thrown: unknown, depth = 0): boolean {
+  if (depth > 5) return true;
+  if (thrown instanceof Error) {
+    const members = Object.entries(thrown).filter(([name]) => name !== 'cause');
+    const own = [thrown.message, thrown.stack ?? '', ...members.flat()];
+    return own.some((member) => tells(secrets, member, depth + 1)) || tells(secrets, thrown.cause, depth + 1);
+  }
+  return secrets.value(thrown) !== thrown;
 }

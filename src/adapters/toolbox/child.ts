@@ -2,12 +2,14 @@
  * Runs one program to its end, in a process group of its own, with nothing on stdin and both outputs in one pipe, so that
  * what it says stays in order. Nothing of the group is left afterwards, however it ends.
  */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { Group } from './group.js';
+import type { Limits } from './limits.js';
 import { Output } from './output.js';
+import { type Excess, watchSandbox } from './watch.js';
 
 export interface Program {
   readonly argv: readonly string[];
@@ -16,14 +18,25 @@ export interface Program {
   readonly timeoutMs: number;
   readonly maxOutputBytes: number;
   readonly heard: (piece: Buffer) => void;
+  /** For a program that is bubblewrap: what it is handed, and what the sandbox is held to. */
+  readonly sandbox?: Sandbox;
 }
+
+interface Sandbox {
+  readonly limits: Limits;
+  readonly filter: Buffer;
+}
+
+/** The descriptor at which bubblewrap tells about the sandbox, and that of the system call filter. */
+export const INFO_FD = 3;
+export const FILTER_FD = 4;
 
 export interface Ending {
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly output: Output;
   /** Why it did not end by itself. */
-  readonly stopped?: 'time' | 'flood';
+  readonly stopped?: 'time' | 'flood' | Excess;
 }
 
 /** Whatever prints more than this is not worth listening to. */
@@ -36,14 +49,20 @@ const DRAIN = { pauseMs: 50, rounds: 4 } as const;
 
 /** Puts stderr into stdout for the program that follows; its arguments are no text for the shell. */
 const JOINED = ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh'] as const;
+/** The same. If memory runs out, the kernel ends a sandboxed command before anything else. */
+const JOINED_FIRST_TO_GO = [
+  ...['/bin/sh', '-c', 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$@" 2>&1', 'sh'],
+] as const;
 
 /** How the program ended. An abort rejects with its reason, once the program is gone. */
 export async function run(program: Program, abort: AbortSignal | undefined): Promise<Ending> {
   abort?.throwIfAborted();
-  const [file, ...args] = [...JOINED, ...program.argv];
-  const { directory: cwd, env } = program;
-  const child = spawn(file, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
+  const { directory: cwd, env, sandbox } = program;
+  const [file = '', ...args] = [...(sandbox === undefined ? JOINED : JOINED_FIRST_TO_GO), ...program.argv];
+  const extra = sandbox === undefined ? [] : (['pipe', 'pipe'] as const);
+  const child = spawn(file, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'ignore', ...extra] });
   if (child.pid === undefined) throw (await once(child, 'error'))[0];
+  const stdout = child.stdout as Readable;
   const group = new Group(child.pid);
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve(group.end())));
   let stopped: Ending['stopped'];
@@ -56,21 +75,40 @@ export async function run(program: Program, abort: AbortSignal | undefined): Pro
     stop();
   }, program.timeoutMs);
   abort?.addEventListener('abort', stop, { once: true });
+  const unwatch = confine(child, sandbox, (excess) => {
+    stopped ??= excess;
+    // At once: it must not take more meanwhile.
+    group.signal('SIGKILL');
+  });
   try {
-    const output = listen(child.stdout, program, () => {
+    const output = listen(stdout, program, () => {
       stopped ??= 'flood';
       stop();
     });
     await Promise.race([exited, over]);
-    await drain(child.stdout, output);
+    await drain(stdout, output);
     abort?.throwIfAborted();
     const { exitCode, signalCode: signal } = child;
     return stopped === undefined ? { exitCode, signal, output } : { exitCode, signal, output, stopped };
   } finally {
     clearTimeout(late);
     abort?.removeEventListener('abort', stop);
-    child.stdout.destroy();
+    unwatch();
+    stdout.destroy();
   }
+}
+
+/** Hands bubblewrap its filter and watches the sandbox; the returned function ends that. */
+function confine(child: ChildProcess, sandbox: Sandbox | undefined, stop: (excess: Excess) => void): () => void {
+  if (sandbox === undefined) return () => undefined;
+  const filter = child.stdio[FILTER_FD] as Writable;
+  filter.on('error', () => undefined);
+  filter.end(sandbox.filter);
+  const unwatch = watchSandbox(child.stdio[INFO_FD] as Readable, sandbox.limits, stop);
+  return () => {
+    unwatch();
+    filter.destroy();
+  };
 }
 
 function listen(stdout: Readable, { maxOutputBytes, heard }: Program, flood: () => void): Output {

@@ -1,12 +1,15 @@
 /** `run_command`: a command line, confined, in bounds, with its exit code as a result: that a test fails is no failure of ours. */
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
+import { type Redactor, redactorOf } from '../../base/redact.js';
+import { isSecretVariable } from '../../base/secret-parts.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
 import { type Answer, actingTool, type BoxTool } from './box.js';
 import { type Ending, type Program, run } from './child.js';
 import { type Fitting, inputOf } from './input.js';
+import { limitsOf, sizeOf } from './limits.js';
 import { mountsOf } from './mounts.js';
 import type { CommandOptions } from './options.js';
 import { notApproved, refusal } from './refusal.js';
@@ -29,6 +32,11 @@ const inputSchema = inputOf({
 });
 
 type Running = Fitting<typeof inputSchema>;
+
+/** A program, and what its output must not tell. */
+interface Command extends Program {
+  readonly secrets: Redactor;
+}
 
 export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<Running> {
   return actingTool({
@@ -61,17 +69,22 @@ export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<
       assertApproved(input.directory ?? '.', approvedTarget, directory);
       assertConfined(approvedTarget, confinementOf(bubblewrap, options));
       const limit = options.timeoutMs ?? TIMEOUT;
+      const secrets = secretsIn(options);
+      const stream = streamed(onToolOutputDelta, options.maxOutputBytes ?? OUTPUT, secrets);
       const bounds = {
         timeoutMs: Math.min(limit, (input.timeoutSeconds ?? Number.POSITIVE_INFINITY) * 1000),
         maxOutputBytes: options.maxOutputBytes ?? OUTPUT,
-        heard: streamed(onToolOutputDelta, options.maxOutputBytes ?? OUTPUT),
+        heard: stream.heard,
+        secrets,
       };
       const { command } = input;
-      if (bubblewrap === undefined) return bare(command, { ...bounds, directory }, options, abortSignal);
-      const confinement = { mounts: await mountsOf(roots.all), directory, network: options.network ?? false };
-      const argv = sandboxed(bubblewrap, confinement, command);
-      const program = { ...bounds, argv, directory: '/', env: environment(HOME, options) };
-      return answerOf(await run(program, abortSignal), program, true);
+      if (bubblewrap === undefined) {
+        return ended(await bare(command, { ...bounds, directory }, options, abortSignal), stream);
+      }
+      const { network = false } = options;
+      const confinement = { mounts: await mountsOf(roots.all), directory, network, limits: limitsOf(options) };
+      const program = { ...bounds, ...sandboxed(bubblewrap, confinement, command), env: environment(HOME, options) };
+      return ended(answerOf(await run(program, abortSignal), program, true), stream);
     },
   });
 }
@@ -102,7 +115,7 @@ async function sandboxOf({ sandbox = 'required', bubblewrap }: CommandOptions): 
 /** Without a sandbox: the same bounds, and a home that is gone afterwards, but all that this user may do. */
 async function bare(
   command: string,
-  bounds: Omit<Program, 'argv' | 'env'>,
+  bounds: Omit<Command, 'argv' | 'env'>,
   options: CommandOptions,
   abort: AbortSignal | undefined,
 ): Promise<Answer> {
@@ -125,32 +138,65 @@ async function realDirectory(roots: Roots, path: string): Promise<string> {
   return roots.open(path, 'directory', async ({ real }) => real);
 }
 
+/** What of a command's environment its output must not tell. */
+function secretsIn({ env = {} }: CommandOptions): Redactor {
+  return redactorOf(Object.entries(env).flatMap(([name, value]) => (isSecretVariable(name, value) ? [value] : [])));
+}
+
+interface Streamed {
+  heard(piece: Buffer): void;
+  end(): void;
+}
+
 /** Hands on what is printed as text, as much of it as is kept. */
-function streamed(onToolOutputDelta: (delta: string) => void, most: number): (piece: Buffer) => void {
+function streamed(onToolOutputDelta: (delta: string) => void, most: number, secrets: Redactor): Streamed {
   const decoder = new StringDecoder('utf8');
+  const redacted = secrets.stream();
   let left = most;
-  return (piece) => {
-    if (left <= 0) return;
-    const text = decoder.write(piece.subarray(0, left));
-    left -= piece.length;
-    if (text !== '') onToolOutputDelta(text);
-    if (left <= 0) onToolOutputDelta('\n… the rest is not streamed …\n');
+  const tell = (text: string): void => void (text !== '' && onToolOutputDelta(text));
+  return {
+    heard: (piece) => {
+      if (left <= 0) return;
+      const text = decoder.write(piece.subarray(0, left));
+      left -= piece.length;
+      tell(redacted.push(text));
+      if (left <= 0) tell(`${redacted.end()}\n… the rest is not streamed …\n`);
+    },
+    end: () => tell(redacted.end()),
   };
 }
 
-function answerOf({ exitCode, signal, output, stopped }: Ending, { timeoutMs }: Program, inSandbox: boolean): Answer {
-  const note =
-    stopped === 'time'
-      ? `It was killed after ${timeoutMs} ms.`
-      : stopped === 'flood'
-        ? `It was killed: it printed more than anybody can read (${output.total} bytes).`
-        : undefined;
+/** The answer, once all that was held back is streamed. */
+function ended(answer: Answer, stream: Streamed): Answer {
+  stream.end();
+  return answer;
+}
+
+function answerOf(ending: Ending, program: Command, inSandbox: boolean): Answer {
+  const { exitCode, signal, output } = ending;
+  const note = noteOf(ending, program);
   return {
     exitCode,
     ...(signal === null ? {} : { signal }),
-    output: output.text(),
+    output: output.text(program.secrets),
     ...(output.cut === 0 ? {} : { cutBytes: output.cut }),
     sandboxed: inSandbox,
     ...(note === undefined ? {} : { note }),
   };
+}
+
+/** The exit code of a shell whose command was ended by SIGXFSZ. */
+const FILE_TOO_LARGE = 128 + constants.signals.SIGXFSZ;
+
+/** Which limit the command has hit. */
+function noteOf({ exitCode, signal, output, stopped }: Ending, { timeoutMs, sandbox }: Program): string | undefined {
+  const { limits } = sandbox ?? {};
+  if (stopped === 'time') return `It was killed after ${timeoutMs} ms.`;
+  if (stopped === 'flood') return `It was killed: it printed more than anybody can read (${output.total} bytes).`;
+  if (limits === undefined) return undefined;
+  if (stopped === 'processes') return `It was killed: it had more than ${limits.processes} processes.`;
+  if (stopped === 'memory') return `It was killed: it used more than ${sizeOf(limits.memoryBytes)} of memory.`;
+  if (stopped === 'unwatched') return 'It was killed: what it uses cannot be watched on this machine.';
+  const tooLarge = exitCode === FILE_TOO_LARGE || signal === 'SIGXFSZ';
+  return tooLarge ? `It was stopped: a file would have become larger than ${sizeOf(limits.fileBytes)}.` : undefined;
 }

@@ -11,6 +11,12 @@ export interface CommandOptions {
   readonly timeoutMs?: number;
   /** How much of the output is kept, half of it from the beginning and half from the end; 64 KiB unless told. */
   readonly maxOutputBytes?: number;
+  /** How many processes a sandboxed command may have at a time. @default 256 */
+  readonly maxProcesses?: number;
+  /** How much memory all processes of a sandboxed command may use together, files in its /tmp included. @default 4 GiB */
+  readonly maxMemoryBytes?: number;
+  /** How large a file may become that a sandboxed command writes. @default 1 GiB */
+  readonly maxFileBytes?: number;
   /** All that a command finds in its environment beside PATH, LANG and HOME. */
   readonly env?: { readonly [name: string]: string };
   /** Where the program bwrap is; looked for in the usual places unless told. */
@@ -65,6 +71,9 @@ const commandRules: Rules<CommandOptions> = {
   network: yesOrNo,
   timeoutMs: whole(1, 3_600_000),
   maxOutputBytes: whole(1000, 1_000_000),
+  maxProcesses: whole(4, 100_000),
+  maxMemoryBytes: whole(16 * 1024 ** 2, 2 ** 50),
+  maxFileBytes: whole(1024, 2 ** 50),
   env: ['an object of texts, with names as NAME_1', isEnvironment],
   bubblewrap: ['the absolute path of a program', (value) => isText(value) && String(value).startsWith('/')],
 };

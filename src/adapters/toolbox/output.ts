@@ -1,5 +1,6 @@
 /** What a command prints, as far as it is kept: the beginning and the end. */
 import { StringDecoder } from 'node:string_decoder';
+import { NO_SECRETS, type Redactor } from '../../base/redact.js';
 
 export class Output {
   /** All that was printed, in bytes. */
@@ -31,16 +32,17 @@ export class Output {
     return Math.max(0, this.total - this.headBytes - Math.min(this.tailBytes, this.half));
   }
 
-  text(): string {
+  text(secrets: Redactor = NO_SECRETS): string {
     const cut = this.cut;
     this.trim();
-    if (cut === 0) return Buffer.concat([...this.head, ...this.tail]).toString();
+    if (cut === 0) return secrets.text(Buffer.concat([...this.head, ...this.tail]).toString());
     // Neither half may begin or end within a character.
     const head = new StringDecoder('utf8').write(Buffer.concat(this.head));
     const tail = Buffer.concat(this.tail);
     let from = 0;
     while (from < 3 && ((tail[from] ?? 0) & 0xc0) === 0x80) from++;
-    return `${head}\n… ${cut} bytes are left out …\n${tail.subarray(from).toString()}`;
+    const [begun, ended] = [secrets.text(head, 'end'), secrets.text(tail.subarray(from).toString(), 'start')];
+    return `${begun}\n… ${cut} bytes are left out …\n${ended}`;
   }
 
   private trim(): void {

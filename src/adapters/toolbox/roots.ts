@@ -286,7 +286,7 @@ function realRoot(root: string): string {
       error,
     );
   }
-  if (isStoreFile(real)) {
+  if (hasStorePath(real)) {
     throw new LoopError('CONFIG_INVALID', `The root ${root} lies in the data directory of a store; name another one.`);
   }
   if (real !== dirname(real)) return real;

@@ -6,8 +6,10 @@
  */
 import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { run } from './child.js';
+import { FILTER_FD, INFO_FD, type Program, run } from './child.js';
+import { type Limits, limited, limitsOf } from './limits.js';
 import { contains } from './roots.js';
+import { filterFor } from './seccomp.js';
 import { cut } from './text.js';
 
 export interface Confinement {
@@ -15,6 +17,7 @@ export interface Confinement {
   readonly mounts: readonly string[];
   readonly directory: string;
   readonly network: boolean;
+  readonly limits: Limits;
 }
 
 const USUAL = ['/usr/bin/bwrap', '/usr/local/bin/bwrap', '/bin/bwrap', '/run/current-system/sw/bin/bwrap'];
@@ -40,9 +43,22 @@ export const PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin
 /** The home of a command: in the sandbox, an empty directory that is gone afterwards. */
 export const HOME = '/tmp';
 
-/** The arguments that run a command line in the sandbox. */
-export function sandboxed(bubblewrap: string, confinement: Confinement, commandLine: string): readonly string[] {
-  const { mounts, directory, network } = confinement;
+/** Shows which keys the operator has. */
+const KEYS = ['/proc/keys', '/proc/key-users'];
+
+/** What runs a command line in the sandbox; a Usable has said that there is a filter for this processor. */
+export function sandboxed(
+  bubblewrap: string,
+  confinement: Confinement,
+  commandLine: string,
+): Pick<Program, 'argv' | 'directory' | 'sandbox'> {
+  const { limits } = confinement;
+  const filter = filterFor() ?? Buffer.alloc(0);
+  return { argv: argumentsOf(bubblewrap, confinement, commandLine), directory: '/', sandbox: { limits, filter } };
+}
+
+function argumentsOf(bubblewrap: string, confinement: Confinement, commandLine: string): readonly string[] {
+  const { mounts, directory, network, limits } = confinement;
   const settings = network ? [...SETTINGS, ...NETWORK] : SETTINGS;
   return [
     bubblewrap,
@@ -51,13 +67,19 @@ export function sandboxed(bubblewrap: string, confinement: Confinement, commandL
     // No --new-session: we start it in a session of its own, without a terminal, and one more would take the sandbox out of
     // the group that is killed, at a time when it does not yet end with its parent.
     ...['--die-with-parent', '--cap-drop', 'ALL', '--hostname', 'sandbox'],
+    ...['--info-fd', String(INFO_FD), '--seccomp', String(FILTER_FD)],
     ...PROGRAMS.flatMap(visible),
     ...settings.map((name) => join('/etc', name)).flatMap((path) => ['--ro-bind-try', path, path]),
-    ...['--proc', '/proc', '--remount-ro', '/proc', '--dev', '/dev', '--tmpfs', '/tmp'],
+    ...['--proc', '/proc', ...KEYS.flatMap(hidden), '--remount-ro', '/proc'],
+    ...['--dev', '/dev', '--tmpfs', '/dev/shm', '--remount-ro', '/dev', '--tmpfs', '/tmp'],
     ...nodeBinds(process.execPath),
     ...mounts,
-    ...['--remount-ro', '/', '--chdir', directory, '--', ...shell(commandLine)],
+    ...['--remount-ro', '/', '--chdir', directory, '--', ...limited(limits, shell(commandLine))],
   ];
+}
+
+function hidden(file: string): readonly string[] {
+  return existsSync(file) ? ['--ro-bind', '/dev/null', file] : [];
 }
 
 /** What runs a command line, also one that begins like an option. */
@@ -104,9 +126,10 @@ export function usable(bubblewrap?: string): Promise<Usable> {
 
 async function probe(file: string): Promise<Usable> {
   if (!existsSync(file)) return { flaw: `${file} is not installed` };
-  const argv = sandboxed(file, { mounts: [], directory: '/', network: false }, 'echo works');
-  const program = { argv, directory: '/', env: {}, timeoutMs: PROBE_MS, maxOutputBytes: 4000, heard: () => undefined };
-  const { output } = await run(program, undefined);
+  if (filterFor() === undefined) return { flaw: `there is no system call filter for the processor ${process.arch}` };
+  const confinement = { mounts: [], directory: '/', network: false, limits: limitsOf({}) };
+  const bounds = { env: {}, timeoutMs: PROBE_MS, maxOutputBytes: 4000, heard: () => undefined };
+  const { output } = await run({ ...sandboxed(file, confinement, 'echo works'), ...bounds }, undefined);
   const said = output.text().trim();
   return said === 'works' ? { bubblewrap: file } : { flaw: `${file} does not work here (${cut(said, 200)})` };
 }

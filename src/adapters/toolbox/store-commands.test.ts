@@ -153,7 +153,11 @@ verifies(
     const { root: plain } = stage({ 'x/.rondo/a': '', 'node_modules/y/.rondo/a': '' });
     mkdirSync(join(store, 'keep'));
     const data = join(plain, 'x/.rondo');
-    expect(await mountsOf([plain])).toEqual(['--bind', plain, plain, '--tmpfs', data, '--remount-ro', data]);
+    const above = join(plain, 'x');
+    expect(await mountsOf([plain])).toEqual([
+      ...['--bind', plain, plain, '--bind', above, above],
+      ...['--tmpfs', data, '--remount-ro', data],
+    ]);
     const parent = join(root, 'var');
     const keep = join(store, 'keep');
     expect(await mountsOf([keep, root])).toEqual([

@@ -6,8 +6,9 @@
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LoopError } from '../../journal/errors.js';
-import { isStoreFile } from '../../journal/store-files.js';
+import { isStoreFile, storeNames } from '../../journal/store-files.js';
 import type { Opened, Roots } from './roots.js';
+import { isDataDirectory } from './store-files.js';
 
 export interface Found {
   readonly kind: 'file' | 'directory' | 'link' | 'other';
@@ -65,6 +66,7 @@ async function entriesOf(roots: Roots, directory: Opened, how: Walk): Promise<re
   for await (const entry of await opendir(roots.self(directory))) {
     if (entry.name.startsWith('.') && !how.hidden) continue;
     if (isStoreFile(join(directory.real, entry.name))) continue;
+    if (entry.isDirectory() && isDataDirectory(join(directory.real, entry.name))) continue;
     if (entries.length === NAMES) {
       how.skip(shown, `has more than ${NAMES} entries, and the others are left out`);
       break;
@@ -73,5 +75,6 @@ async function entriesOf(roots: Roots, directory: Opened, how: Walk): Promise<re
     entries.push({ name: entry.name, kind: entry.isFile() ? 'file' : entry.isDirectory() ? 'directory' : other });
   }
   await roots.still(directory, shown);
-  return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  const stores = storeNames(entries.map(({ name }) => name));
+  return entries.filter(({ name }) => !stores.has(name)).sort((a, b) => (a.name < b.name ? -1 : 1));
 }

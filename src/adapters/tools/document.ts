@@ -1,17 +1,20 @@
 /** Reads the one JSON document that a tool answers with; it is untrusted, so its depth is bounded before it is parsed. */
+import { type Cut, NO_SECRETS, type Redactor } from '../../base/redact.js';
 import type { Json } from '../../protocol/json.js';
 import { firstOf, plain } from './plain.js';
 
 /** As deep as a journaled value may be; a parser that goes deeper could be made to eat all memory. */
 const DEPTH = 256;
 const SHOWN = 200;
+const LOOKED_AT = 64 * 1024;
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** The value, or why the bytes are not one JSON document. */
+/** The value, or why the bytes are not one JSON document; both without secrets. */
 export function documentOf(
   bytes: Uint8Array,
-  secrets: readonly string[] = [],
+  inValue: Redactor = NO_SECRETS,
+  inFlaw: Redactor = inValue,
 ): { readonly value: Json } | { readonly flaw: string } {
   let text: string;
   try {
@@ -22,15 +25,17 @@ export function documentOf(
   if (text.trim() === '') return { flaw: 'nothing' };
   if (tooDeep(text)) return { flaw: `nested deeper than ${DEPTH}` };
   try {
-    return { value: JSON.parse(text) as Json };
+    return { value: inValue.value(JSON.parse(text) as Json) };
   } catch {
-    return { flaw: `not one JSON document; it begins with: ${beginning(text, secrets)}` };
+    return { flaw: `not one JSON document; it begins with: ${beginning(text, inFlaw)}` };
   }
 }
 
 /** The first characters of a text that came from outside. */
-export function beginning(text: string, secrets: readonly string[] = []): string {
-  return firstOf(plain(text.slice(0, 20 * SHOWN), secrets), SHOWN);
+export function beginning(text: string, secrets: Redactor = NO_SECRETS): string {
+  // Cut twice: what is left after the secrets are taken out is shown, but not all of a large document is looked through.
+  const [begun, cut] = text.length > LOOKED_AT ? [text.slice(0, LOOKED_AT), 'end' as Cut] : [text, undefined];
+  return firstOf(plain(begun, secrets, cut), SHOWN);
 }
 
 function tooDeep(text: string): boolean {

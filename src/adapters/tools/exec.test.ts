@@ -186,7 +186,7 @@ verifies('tool.env', 'a secret of ours leaks into a tool', async () => {
     LD_LIBRARY_PATH: '/nowhere',
     RONDO_TOKEN: 'secret',
     RONDO_CALL_ID: 'a lie',
-    TOKEN: 'wanted',
+    TOKEN: 'given',
   };
   const script = node('console.log(JSON.stringify(process.env))');
   const ours = { RONDO_CALL_ID: 'call-1', RONDO_IDEMPOTENCY_KEY: 'born:t1/0' };
@@ -194,7 +194,7 @@ verifies('tool.env', 'a secret of ours leaks into a tool', async () => {
   expect(await run(script, null, {}, environment)).toEqual({ PATH, HOME, LANG, TZ, ...ours });
   const config = { env: ['TOKEN', 'RONDO_CALL_ID', 'NOT_SET', '__proto__'] };
   const passed = await run(script, null, config, environment);
-  expect(passed).toEqual({ PATH, HOME, LANG, TZ, TOKEN: 'wanted', ...ours });
+  expect(passed).toEqual({ PATH, HOME, LANG, TZ, TOKEN: 'given', ...ours });
 });
 
 verifies('tool.env', 'a secret that was handed to a tool comes back in its failure', async () => {

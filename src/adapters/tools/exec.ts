@@ -1,6 +1,8 @@
 /** `exec:PATH`: an executable beside the definition. One JSON document goes in on stdin, one comes out on stdout. */
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
+import { type Redactor, redactorOf } from '../../base/redact.js';
+import { isSecretVariable } from '../../base/secret-parts.js';
 import { LoopError } from '../../journal/errors.js';
 import type { Implementation, ToolCall } from '../../loops/implementation.js';
 import type { Origin } from '../../loops/origin.js';
@@ -27,6 +29,8 @@ interface Settings {
 /** What a program needs to find its way about; nothing else of ours, as it may be secret. */
 const inherited = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TMPDIR', 'TZ'];
 const STDERR_SHOWN = 2000;
+/** Of more than this the beginning is not kept; see command.ts. */
+const STDERR_KEPT = 64 * 1024;
 /** EX_TEMPFAIL of sysexits.h: it may pass later. */
 const TRY_AGAIN = 75;
 
@@ -80,8 +84,19 @@ function startFailure(target: string, error: unknown): LoopError {
   );
 }
 
+/** Takes all that a program was given out of its errors. */
+function inErrors(given: NodeJS.ProcessEnv): Redactor {
+  return redactorOf(Object.values(given).map(String));
+}
+
+/** Takes out of a result only what may be secret: a program may be asked about a directory that a variable names. */
+function inResults(given: NodeJS.ProcessEnv): Redactor {
+  const secrets = Object.entries(given).filter(([name, value = '']) => isSecretVariable(name, value));
+  return redactorOf(secrets.map(([, value]) => String(value)));
+}
+
 /** The one document that was printed, or why there is none. */
-function outputOf(target: string, ending: Ending, maxOutputBytes: number, secrets: readonly string[]): Json {
+function outputOf(target: string, ending: Ending, maxOutputBytes: number, given: NodeJS.ProcessEnv): Json {
   const { exitCode, signal, stdout, stderr, flooded } = ending;
   if (flooded) {
     const message = `exec:${target} printed more than ${maxOutputBytes} bytes and was killed. Print less, or raise config.maxOutputBytes.`;
@@ -89,12 +104,13 @@ function outputOf(target: string, ending: Ending, maxOutputBytes: number, secret
   }
   if (exitCode !== 0) {
     const how = signal === null ? `exit code ${exitCode}` : `signal ${signal}`;
-    const told = lastOf(plain(stderr.toString().slice(-4 * STDERR_SHOWN), secrets), STDERR_SHOWN);
+    const cut = stderr.length < STDERR_KEPT ? undefined : 'start';
+    const told = lastOf(plain(stderr.toString(), inErrors(given), cut), STDERR_SHOWN);
     const message = told || `exec:${target} ended with ${how} and said nothing on stderr.`;
     const again = exitCode === TRY_AGAIN ? { retryable: true } : {};
     throw new LoopError('TOOL_FAILED', message, signal === null ? { exitCode, ...again } : { signal });
   }
-  const document = documentOf(stdout, secrets);
+  const document = documentOf(stdout, inResults(given), inErrors(given));
   if ('value' in document) return document.value;
   throw new LoopError('TOOL_FAILED', `exec:${target} must print one JSON document, but printed ${document.flaw}`, {
     exitCode,
@@ -127,7 +143,7 @@ export function execTools(options: ExecOptions = {}): Implementation {
         const ending = await runCommand(command, signal).catch((error) => {
           throw signal.aborted ? signal.reason : startFailure(target, error);
         });
-        return outputOf(target, ending, maxOutputBytes, Object.values(given).map(String));
+        return outputOf(target, ending, maxOutputBytes, given);
       };
     },
   };

@@ -66,10 +66,12 @@ async function allClosed(): Promise<boolean> {
 
 verifies('tool.http', 'the input or the key does not arrive, or the answer does not come back', async () => {
   const input = { text: 'Grüße 🌍', n: [1, null] };
+  let arrived: string | undefined;
   const seen = await ask(
     (response, { method, headers }, body) => {
       const { 'content-type': type, 'idempotency-key': key, 'x-team': team, authorization, host } = headers;
-      response.end(JSON.stringify({ method, type, key, team, authorization, host, body: JSON.parse(body) }));
+      arrived = authorization;
+      response.end(JSON.stringify({ method, type, key, team, host, body: JSON.parse(body) }));
     },
     input,
     { headers: { 'X-Team': 'blue' }, headersFromEnv: { Authorization: 'TOKEN' } },
@@ -79,10 +81,10 @@ verifies('tool.http', 'the input or the key does not arrive, or the answer does 
     type: 'application/json',
     key: 'born:t1/0',
     team: 'blue',
-    authorization: 'Bearer t0psecret',
     host: base.slice('http://'.length),
     body: input,
   });
+  expect(arrived).toBe('Bearer t0psecret');
   expect(await allClosed()).toBe(true);
 });
 

@@ -4,6 +4,7 @@
  */
 import { isKnownPrivate, type Permits, permitsOf, reachRefusal, sendRefusal } from '../../base/permits.js';
 import { NotPublic, type Resolve } from '../../base/public-lookup.js';
+import { type Redactor, redactorOf } from '../../base/redact.js';
 import { LoopError } from '../../journal/errors.js';
 import type { Implementation } from '../../loops/implementation.js';
 import type { Json } from '../../protocol/json.js';
@@ -82,7 +83,7 @@ function retryAfter({ headers }: Answer): { readonly retryAfterMs?: number } {
     : {};
 }
 
-function refusalOf(label: string, answer: Answer, secrets: readonly string[]): LoopError {
+function refusalOf(label: string, answer: Answer, secrets: Redactor): LoopError {
   const { status, headers, body } = answer;
   const retryable = status === 408 || status === 425 || status === 429 || (status >= 500 && status <= 599);
   const redirect = status >= 300 && status <= 399 && headers.location !== undefined;
@@ -91,7 +92,7 @@ function refusalOf(label: string, answer: Answer, secrets: readonly string[]): L
   return new LoopError('TOOL_FAILED', message, { status, retryable, ...retryAfter(answer) });
 }
 
-function outputOf(label: string, answer: Answer, secrets: readonly string[]): Json {
+function outputOf(label: string, answer: Answer, secrets: Redactor): Json {
   const { status, body, cut } = answer;
   if (status < 200 || status > 299) throw refusalOf(label, answer, secrets);
   const fail = (message: string): LoopError => new LoopError('TOOL_FAILED', message, { status, retryable: false });
@@ -101,13 +102,24 @@ function outputOf(label: string, answer: Answer, secrets: readonly string[]): Js
   throw fail(`${label} must answer with one JSON document, but answered ${document.flaw}`);
 }
 
-function networkFailure(url: URL, error: unknown): LoopError {
+function networkFailure(url: URL, error: unknown, secrets: Redactor): LoopError {
   const label = labelOf(url);
   if (error instanceof NotPublic) {
     return new LoopError('TOOL_FAILED', `${label}: ${reachRefusal(url)}.`, { retryable: false }, error);
   }
   const { code = reasonOf(error) } = error as NodeJS.ErrnoException;
-  return new LoopError('TOOL_FAILED', `${label} did not answer: ${code}.`, { retryable: true }, error);
+  const message = secrets.text(`${label} did not answer: ${code}.`);
+  return new LoopError('TOOL_FAILED', message, { retryable: true }, error);
+}
+
+/** Makes a redactor, or returns the last one if the secrets are the same. */
+function remembered(): (secrets: readonly string[]) => Redactor {
+  let known: { readonly of: string; readonly redactor: Redactor } | undefined;
+  return (secrets) => {
+    const of = JSON.stringify(secrets);
+    if (known?.of !== of) known = { of, redactor: redactorOf(secrets) };
+    return known.redactor;
+  };
 }
 
 function tools(scheme: string, options: HttpOptions): Implementation {
@@ -125,17 +137,19 @@ function tools(scheme: string, options: HttpOptions): Implementation {
       const { headers = {}, headersFromEnv = {}, maxOutputBytes = outputBytes.usual } = reading.settings;
       // Loaded with the first tool that needs it: it brings the whole of Node's HTTP.
       const { post } = await import('./post.js');
+      const redactorFor = remembered();
       const own = { accept: 'application/json', 'content-type': 'application/json', ...headers };
       return async (input, { idempotencyKey, signal }) => {
         signal.throwIfAborted();
-        const secrets = fromEnvironment(environment, headersFromEnv);
-        const all = { ...own, ...secrets, 'idempotency-key': headerText(idempotencyKey) };
+        const secret = fromEnvironment(environment, headersFromEnv);
+        const secrets = redactorFor(Object.values(secret));
+        const all = { ...own, ...secret, 'idempotency-key': headerText(idempotencyKey) };
         const publicOnly = !trusted && !permits.mayReach(url);
         const posting = { url, headers: all, body: JSON.stringify(input), maxOutputBytes, publicOnly, resolve };
         const answer = await post(posting, signal).catch((error) => {
-          throw signal.aborted ? signal.reason : networkFailure(url, error);
+          throw signal.aborted ? signal.reason : networkFailure(url, error, secrets);
         });
-        return outputOf(labelOf(url), answer, Object.values(secrets));
+        return outputOf(labelOf(url), answer, secrets);
       };
     },
   };

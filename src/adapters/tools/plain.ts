@@ -1,4 +1,6 @@
 /** Text from outside made fit for a message: no escape sequences, no control characters, no secrets, not too long. */
+import { type Cut, NO_SECRETS, type Redactor } from '../../base/redact.js';
+
 const ESC = '\u001b';
 const BELL = '\u0007';
 
@@ -16,16 +18,9 @@ const escapes = new RegExp(
 /** Control characters but for tab and line feed, and those that turn the direction of text. */
 const controls = /(?![\t\n])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
 
-/** Shorter values are no secrets, and hiding them would tear holes into ordinary words. */
-const SECRET = 6;
-
-export function plain(text: string, secrets: readonly string[] = []): string {
-  const clean = text.replace(escapes, '').replace(controls, '').trim();
-  return secrets.reduce((rest, secret) => hide(rest, secret.trim()), clean);
-}
-
-function hide(text: string, secret: string): string {
-  return secret.length < SECRET ? text : text.replaceAll(secret, '[withheld]');
+/** The whole text is given, or where it was cut: a secret must not be told because a part of it is missing. */
+export function plain(text: string, secrets: Redactor = NO_SECRETS, cut?: Cut): string {
+  return secrets.text(text.replace(escapes, '').replace(controls, '').trim(), cut);
 }
 
 /** The first characters of a text; a pair of surrogates is one character. */

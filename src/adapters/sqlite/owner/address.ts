@@ -7,7 +7,8 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { Fault } from '../../../journal/errors.js';
 import { digest } from '../../../journal/record.js';
-import { directoryOf, isOurs } from '../files.js';
+import { DATA_MARKER, protectDirectory } from '../../../journal/store-files.js';
+import { directoryOf, ensureFile, isOurs } from '../files.js';
 
 /** The systems allow 104 to 108 bytes, the terminating zero included. */
 const MAX_SOCKET_PATH_BYTES = 100;
@@ -30,7 +31,10 @@ export function addressFor(database: string): string {
   if (fits(beside)) return beside;
   const candidates = runtimeDirectories().map((directory) => join(directory, `${nameOf(database)}.sock`));
   const address = candidates.filter(fits).find((candidate) => isMade(dirname(candidate)));
-  if (address !== undefined) return address;
+  if (address !== undefined) {
+    hideFromTools(dirname(address));
+    return address;
+  }
   const tried = candidates.map((candidate) => dirname(candidate)).join(', ');
   const message = `The path of ${database} is too long for a socket beside it, and none of ${tried} is a directory that only this user can enter. Choose a shorter path.`;
   throw new Fault('STORE_FAILED', message, { path: database });
@@ -39,6 +43,12 @@ export function addressFor(database: string): string {
 /** True for an address in a runtime directory of this user. */
 export function isRuntimeAddress(address: string): boolean {
   return isAbsolute(address) && RUNTIME_NAME.test(basename(address)) && isPrivateDirectory(dirname(address));
+}
+
+/** Sockets are as little for tools as what is in a data directory; see `DATA_MARKER`. */
+function hideFromTools(directory: string): void {
+  protectDirectory(directory);
+  ensureFile(join(directory, DATA_MARKER));
 }
 
 function runtimeDirectories(): readonly string[] {

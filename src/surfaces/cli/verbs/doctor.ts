@@ -11,6 +11,7 @@ import {
   loadLoops,
   noDefinitions,
   type ProjectSettings,
+  sandboxFlaw,
   settingsOf,
 } from '../../compose.js';
 import { UsageError } from '../../settings.js';
@@ -68,7 +69,8 @@ export const doctor: Act = async (invocation) => {
     const settings = await settingsOf(asked);
     findings.push(configFinding(settings), ...(await dataFindings(settings)));
     store = await storeFindings(settings, invocation);
-    findings.push(...store.findings, ...(await loopFindings(settings)), ...(await backendFindings(settings)));
+    findings.push(...store.findings);
+    for (const look of [loopFindings, sandboxFindings, backendFindings]) findings.push(...(await look(settings)));
   } catch (thrown) {
     if (thrown instanceof UsageError && listOf(invocation.options.accept).length > 0) throw thrown;
     const usage = thrown instanceof UsageError;
@@ -211,6 +213,14 @@ async function loopFindings(settings: ProjectSettings): Promise<Finding[]> {
   if (count > 0) return [finding('loops', 'ok', `${count} in ${settings.loops}`), ...flaws];
   const advice = 'Put definitions there, or choose another directory with --loops.';
   return flaws.length > 0 ? flaws : [finding('loops', 'warn', `There are none in ${settings.loops}.`, advice)];
+}
+
+/** Whether `run_command` of the toolbox can confine a command. */
+async function sandboxFindings(): Promise<Finding[]> {
+  const flaw = await sandboxFlaw();
+  if (flaw === undefined) return [finding('sandbox', 'ok', 'commands run confined and within limits')];
+  const advice = 'Without it toolbox commands are refused, unless commands.sandbox is "preferred" or "off".';
+  return [finding('sandbox', 'warn', `Commands cannot be sandboxed: ${flaw}.`, advice)];
 }
 
 const services = [

@@ -1,0 +1,98 @@
+// What the guards of the sandbox, of data directories and of secrets prevent, as checks that fail with the guard broken.
+
+import { match, ok, rejects, strictEqual } from 'node:assert';
+import { existsSync, linkSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
+import type { CommandOptions } from '../../src/adapters/toolbox/options.js';
+import type { Shelf } from './library.js';
+
+/** The toolbox and what it needs. */
+export const shelf: Shelf = {
+  rings: /^(?:(?:protocol|base|journal)[/][^/]*|adapters[/]toolbox[/][^/]*)$/,
+  parts: ['adapters/toolbox/index.js', 'journal/store-files.js', 'base/redact.js'],
+};
+
+export type Confining = typeof import('../../src/adapters/toolbox/index.js') &
+  typeof import('../../src/journal/store-files.js') &
+  typeof import('../../src/base/redact.js');
+
+type Check = (library: Confining) => Promise<void>;
+
+const SECRET = 'the-key-of-the-store';
+const MIB = 1024 ** 2;
+
+/** Runs a check in a root with a data directory that has a name of its own. */
+function inRoot(
+  work: (library: Confining, root: string, data: string) => Promise<void>,
+  protect: (library: Confining, data: string) => void,
+): Check {
+  return async (library) => {
+    const root = realpathSync(mkdtempSync(join(tmpdir(), 'rondo-confining-')));
+    const data = join(root, 'var/state');
+    mkdirSync(data, { recursive: true });
+    writeFileSync(join(data, 'key'), SECRET);
+    protect(library, data);
+    try {
+      await work(library, root, data);
+    } finally {
+      rmSync(root, { recursive: true, force: true });
+    }
+  };
+}
+
+const mark = ({ DATA_MARKER }: Confining, data: string): void => writeFileSync(join(data, DATA_MARKER), '');
+const register = ({ protectDirectory }: Confining, data: string): void => protectDirectory(data);
+
+function run({ toolbox }: Confining, root: string, command: string, commands: CommandOptions = {}) {
+  return use(toolbox({ roots: [root], commands: { timeoutMs: 4000, ...commands } }).run_command, { command });
+}
+
+/** A check of what a command comes to in an empty root. */
+function command(line: string, options: CommandOptions, check: (result: { readonly [name: string]: unknown }) => void) {
+  return inRoot(async (library, root) => check(await run(library, root, line, options)), register);
+}
+
+export const sandboxChecks = {
+  'a tool reads a key in a data directory that another process has marked': inRoot(async ({ toolbox }, root) => {
+    await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'var/state/key' }), /belongs to Rondo's store/);
+  }, mark),
+  'a tool reads a file of a data directory through a hard link': inRoot(async ({ toolbox }, root, data) => {
+    linkSync(join(data, 'key'), join(root, 'innocent'));
+    await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'innocent' }), /belongs to Rondo's store/);
+  }, register),
+  'a command reads a key in a data directory that is called otherwise': inRoot(async (library, root) => {
+    const { output } = await run(library, root, 'cat var/state/key');
+    ok(!String(output).includes(SECRET));
+  }, mark),
+  'a command moves the directory above a data directory': inRoot(async (library, root) => {
+    await run(library, root, 'mv var moved');
+    ok(!existsSync(join(root, 'moved')));
+  }, register),
+  'a command asks the kernel for a keyring': command(
+    // KEYCTL_GET_KEYRING_ID of the session keyring.
+    `perl -e 'print syscall(${process.arch === 'x64' ? 250 : 219}, 0, -3, 0), " $!"'`,
+    {},
+    ({ output }) => strictEqual(output, '-1 Operation not permitted'),
+  ),
+  'a command runs more processes than it may': command(
+    'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 2 & done; wait; echo all',
+    { maxProcesses: 8 },
+    ({ output }) => strictEqual(output, ''),
+  ),
+  'a command uses more memory than it may': command(
+    `node -e "globalThis.b = Buffer.alloc(${200 * MIB}, 1); setTimeout(() => console.log('all'), 1500)"`,
+    { maxMemoryBytes: 150 * MIB },
+    ({ output }) => strictEqual(output, ''),
+  ),
+  'a command writes a larger file than it may': command(
+    'head -c 2M /dev/zero > file; ls -l file',
+    { maxFileBytes: MIB },
+    ({ output }) => match(String(output), new RegExp(` ${MIB} `)),
+  ),
+  'the token of a header is told without its scheme': async ({ redactorOf, WITHHELD }) =>
+    strictEqual(redactorOf(['Bearer sk/1234']).text('bad sk/1234'), `bad ${WITHHELD}`),
+  'a secret is told in the encoding of a URL': async ({ redactorOf, WITHHELD }) =>
+    strictEqual(redactorOf(['sk/12"34567']).text('bad sk%2F12%2234567'), `bad ${WITHHELD}`),
+} as const satisfies Record<string, Check>;

@@ -1,0 +1,89 @@
+/** The data directory of the command line, under any name and in any setting: no tool of any process reaches it. */
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { failure, use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
+import { toolbox } from '../../src/adapters/toolbox/index.js';
+import { usable } from '../../src/adapters/toolbox/sandbox.js';
+import { Project } from '../cli/stage.js';
+import { verifies } from '../verifies.js';
+
+const found = 'bubblewrap' in (await usable());
+const REFUSED = /belongs to Rondo's store/;
+
+/** What the files of a store are called, and what stands in them. */
+const TRACE = /journal\.db|SQLite format|key-of-the-store/;
+
+const settings = [
+  { args: ['--data', 'state'], env: {}, config: '' },
+  { args: [], env: { RONDO_DATA: 'state' }, config: '' },
+  { args: [], env: {}, config: 'data = "state"\n' },
+];
+
+verifies('toolbox.data', 'a data directory that another process made is refused, and after a rename too', async () => {
+  for (const { args, env, config } of settings) {
+    const project = new Project();
+    if (config !== '') project.write('rondo.toml', config);
+    const input = ['--input', '{"name":"Ada"}'];
+    expect((await project.run(['run', 'hello', ...input, ...args], { env })).code).toBe(0);
+    project.write('state/keys/signing.key', 'key-of-the-store');
+    const box = toolbox({ roots: [project.directory] });
+    for (const name of ['state', 'renamed']) {
+      if (name !== 'state') renameSync(project.path('state'), project.path(name));
+      for (const path of [name, `${name}/journal.db`, `${name}/keys/signing.key`, `${name}/new`]) {
+        expect(await failure(use(box.view_file, { path }))).toMatch(/belongs to Rondo's store|does not exist/);
+        expect(await failure(use(box.write_file, { path, content: '' }))).toMatch(REFUSED);
+      }
+      expect(JSON.stringify(await use(box.list_files, { depth: 5, hidden: true }))).not.toMatch(TRACE);
+      if (!found) continue;
+      const { output } = await use(box.run_command, { command: `ls -aR .; cat ${name}/*; rm -rf ${name}` });
+      expect(output).not.toMatch(TRACE);
+      expect(project.has(`${name}/journal.db`)).toBe(true);
+    }
+  }
+});
+
+/** An agent of the project that runs a scripted command and may do so unasked. */
+function agentOf(project: Project, command: string): void {
+  const script = [{ toolCalls: [{ name: 'sh', args: { command } }] }, { text: 'done' }];
+  project.write('loops/script.json.txt', JSON.stringify(script));
+  const any = { type: 'object' };
+  const base = { version: '1.0.0', inputSchema: any, outputSchema: any };
+  project.write('loops/sh.json', {
+    ...base,
+    ...{ id: 'sh', name: 'Shell', kind: 'tool', policy: { approval: 'always_allow' } },
+    tool: { implementation: 'toolbox:run_command', config: { roots: ['..'] }, safety: 'once' },
+  });
+  project.write('loops/worker.json', {
+    ...base,
+    ...{ id: 'worker', name: 'Worker', kind: 'composite' },
+    composite: { agent: { backend: { id: 'scripted', model: 'script.json.txt' }, tools: ['sh'] } },
+  });
+}
+
+verifies('toolbox.data', 'the agent of a project cannot read the data directory it runs in', async (context) => {
+  context.skip(!found, 'needs bubblewrap');
+  const project = new Project({});
+  project.write('state/keys/signing.key', 'key-of-the-store');
+  agentOf(project, 'ls -aR state; cat state/* state/*/*; cp -r state copy; ls copy; mv state moved');
+  const args = ['--data', 'state', '--trust', 'loops', '--input', '{"prompt":"go"}', '--session', 's'];
+  const { code, stderr } = await project.run(['run', 'worker', ...args]);
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  const events = await project.run(['events', 's', '--data', 'state', '--json']);
+  expect(events.stdout).toContain('ls -aR state');
+  expect(events.stdout).not.toMatch(TRACE);
+  expect(project.has('state/journal.db')).toBe(true);
+  expect(project.has('moved')).toBe(false);
+  expect(project.has(join('copy', 'journal.db'))).toBe(false);
+});
+
+verifies('toolbox.data', 'a project that is its own data directory shows none of its files to tools', async () => {
+  const project = new Project();
+  const args = ['--input', '{"name":"Ada"}', '--data', '.'];
+  expect((await project.run(['run', 'hello', ...args])).code).toBe(0);
+  // The setting holds for that run: another process knows the files of the database, and nothing else is taken from it.
+  expect(project.has('.rondo-data')).toBe(false);
+  const { view_file } = toolbox({ roots: [project.directory] });
+  expect(await failure(use(view_file, { path: 'journal.db' }))).toMatch(REFUSED);
+  expect(await use(view_file, { path: 'loops/hello.json' })).toMatchObject({ path: 'loops/hello.json' });
+});

@@ -1,0 +1,180 @@
+/** Data directories with any name, of any process: out of reach of every tool, with all that is in them. */
+import { once } from 'node:events';
+import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import { DATA_MARKER, protectDirectory } from '../../journal/store-files.js';
+import { cleanUp, failure, SECRET, snapshot, stage, use } from './fixtures/stage.mjs';
+import { toolbox } from './index.js';
+import { usable } from './sandbox.js';
+import { isDataDirectory } from './store-files.js';
+import { storesIn } from './stores-in.js';
+
+const found = 'bubblewrap' in (await usable());
+afterAll(cleanUp);
+
+const REFUSED = /belongs to Rondo's store/;
+const FILES = { 'owner.json': SECRET, 'keys/signing.key': SECRET, 'receipts/1.json': SECRET, 'journal.db': SECRET };
+
+/** Makes the directory at this path a data directory. */
+type Way = (directory: string) => void;
+const ways: { readonly [name: string]: Way } = {
+  registered: protectDirectory,
+  marked: (directory) => writeFileSync(join(directory, DATA_MARKER), ''),
+};
+
+function staged(way: Way, name: string) {
+  const files = Object.entries(FILES).map(([file, text]) => [join(name, file), text]);
+  const { root } = stage({ 'a.txt': 'harmless\n', 'sub/b.txt': 'harmless\n', ...Object.fromEntries(files) });
+  const data = join(root, name);
+  way(data);
+  const box = toolbox({ roots: [root] });
+  return { root, data, box, run: (command: string) => use(box.run_command, { command }) };
+}
+
+async function eachPlace(work: (place: ReturnType<typeof staged>) => Promise<void>): Promise<void> {
+  for (const way of Object.values(ways)) for (const name of ['state', 'var/lib/state']) await work(staged(way, name));
+}
+
+verifies('toolbox.data', 'no tool views, searches, lists, writes or edits what is in a data directory', async () => {
+  await eachPlace(async ({ root, data, box }) => {
+    const before = snapshot(data);
+    symlinkSync(data, join(root, 'folder'));
+    symlinkSync(join(data, 'owner.json'), join(root, 'link'));
+    const inside = ['', 'owner.json', 'keys', 'keys/signing.key', 'new.txt', 'new/deep.txt', DATA_MARKER];
+    for (const path of [...inside.flatMap((name) => [join(data, name), join('folder', name)]), 'link']) {
+      const said = [
+        await failure(use(box.view_file, { path })),
+        await failure(use(box.list_files, { path })),
+        await failure(use(box.search_files, { path, query: 'e', hidden: true })),
+        await failure(use(box.edit_file, { path, old: SECRET, new: 'overwritten' })),
+        await failure(use(box.write_file, { path, content: 'overwritten' })),
+        await failure(use(box.run_command, { command: 'ls', directory: path })),
+      ];
+      for (const text of said) expect(text, path).toMatch(/belongs to Rondo's store|does not exist/);
+    }
+    expect(snapshot(data)).toBe(before);
+    expect(await use(box.search_files, { query: SECRET, hidden: true })).toMatchObject({ matches: [] });
+    const { entries } = await use(box.list_files, { depth: 10, hidden: true });
+    expect(JSON.stringify(entries)).not.toContain('state');
+    expect(entries).toContain('a.txt');
+  });
+});
+
+verifies('toolbox.data', 'a file of a data directory is refused under the name of a hard link', async () => {
+  const { root, data, box } = staged(protectDirectory, 'state');
+  linkSync(join(data, 'keys/signing.key'), join(root, 'innocent.txt'));
+  linkSync(join(root, 'a.txt'), join(root, 'b.txt'));
+  expect(await failure(use(box.view_file, { path: 'innocent.txt' }))).toMatch(REFUSED);
+  expect(await use(box.search_files, { query: SECRET })).toMatchObject({ matches: [] });
+  expect(await use(box.view_file, { path: 'b.txt' })).toMatchObject({ text: '1\tharmless' });
+});
+
+verifies('toolbox.data', 'a data directory is known by what it is, not by the path that leads to it', () => {
+  const { root, data } = staged(protectDirectory, 'state');
+  symlinkSync(data, join(root, 'mounted'));
+  expect(isDataDirectory(join(root, 'mounted'))).toBe(true);
+  expect(isDataDirectory(join(root, 'sub'))).toBe(false);
+  for (const name of ['.RONDO', '.Rondo/keys']) expect(isDataDirectory(join(root, name))).toBe(true);
+});
+
+verifies('toolbox.data', 'a marked data directory stays one when it is renamed', async () => {
+  const { root, data, box } = staged(ways.marked as Way, 'state');
+  renameSync(data, join(root, 'renamed'));
+  expect(await failure(use(box.view_file, { path: 'renamed/owner.json' }))).toMatch(REFUSED);
+});
+
+verifies('toolbox.data', 'no tool makes a directory a data directory, and so takes it from the others', async () => {
+  const { root } = stage({ 'src/a.txt': 'harmless\n' });
+  const { write_file, view_file } = toolbox({ roots: [root] });
+  for (const name of [DATA_MARKER, DATA_MARKER.toUpperCase()]) {
+    expect(await failure(use(write_file, { path: join('src', name), content: '' }))).toMatch(REFUSED);
+  }
+  expect(await use(view_file, { path: 'src/a.txt' })).toMatchObject({ text: '1\tharmless' });
+});
+
+verifies('toolbox.data', 'a root in a data directory is refused, when the toolbox is made and later', async () => {
+  for (const way of Object.values(ways)) {
+    const { data } = staged(way, 'state');
+    for (const root of [data, join(data, 'keys')]) {
+      expect(() => toolbox({ roots: [root] })).toThrow(/lies in the data directory of a store/);
+    }
+    const { root } = stage({ 'work/a.txt': SECRET });
+    const early = toolbox({ roots: [join(root, 'work')] });
+    way(root);
+    expect(await failure(use(early.view_file, { path: 'a.txt' }))).toMatch(REFUSED);
+    expect(await failure(use(early.run_command, { command: 'cat a.txt' }))).toMatch(REFUSED);
+  }
+});
+
+verifies(
+  'toolbox.data',
+  'a sandboxed command can neither read, list, copy, move nor remove a data directory or one above it',
+  async (context) => {
+    context.skip(!found, 'needs bubblewrap');
+    await eachPlace(async ({ root, data, run }) => {
+      const before = snapshot(data);
+      const top = data.slice(root.length + 1).split('/')[0];
+      const tries = [
+        `cat ${data}/owner.json`,
+        `ls ${data}/keys`,
+        `cp -r ${data} copy && cat copy/owner.json`,
+        `cat /proc/self/root${data}/owner.json /proc/1/root${data}/owner.json`,
+        `ln ${data}/owner.json hard`,
+        `mv ${data} moved`,
+        `mv ${top} moved`,
+        `mv ${root} ${root}-moved`,
+        `echo x > ${data}/new`,
+        `grep -r ${SECRET} .`,
+        `unshare -rm sh -c 'umount ${data}; cat ${data}/owner.json'`,
+      ];
+      for (const command of tries) {
+        const { exitCode, output } = await run(command);
+        const told = String(output).includes(SECRET);
+        expect({ command, failed: exitCode !== 0, told }).toEqual({ command, failed: true, told: false });
+      }
+      await run(`rm -rf ${data} ${top} ${root} ./*`);
+      expect(snapshot(data)).toBe(before);
+      expect(existsSync(join(root, 'sub'))).toBe(false);
+    });
+  },
+);
+
+verifies('toolbox.data', 'a sandboxed command cannot connect to the socket of an owner', async (context) => {
+  context.skip(!found, 'needs bubblewrap');
+  const { data, run } = staged(protectDirectory, 'state');
+  let connections = 0;
+  const path = join(data, 's.sock');
+  const server = createServer((socket) => socket.end(String(connections++))).listen(path);
+  await once(server, 'listening');
+  const connect = `node -e "require('net').connect('${path}').on('connect', () => process.exit(0)).on('error', () => process.exit(7))"`;
+  expect(await run(connect)).toMatchObject({ exitCode: 7 });
+  expect(connections).toBe(0);
+  server.close();
+});
+
+verifies('toolbox.data', 'a store of another process beside other files is known by its files', async (context) => {
+  context.skip(!found, 'needs bubblewrap');
+  const files = { 'db/x': SECRET, 'db/x.anchor': SECRET, 'db/x.owner.12': SECRET, 'db/xylophone.txt': 'harmless\n' };
+  const { root } = stage({ ...files, 'db/x-wal': SECRET });
+  const box = toolbox({ roots: [root] });
+  for (const path of ['db/x', 'db/x.anchor', 'db/x.owner.12', 'db/x-wal']) {
+    expect(await failure(use(box.view_file, { path })), path).toMatch(REFUSED);
+    expect(await failure(use(box.write_file, { path, content: '' })), path).toMatch(REFUSED);
+  }
+  expect(await use(box.list_files, { path: 'db' })).toMatchObject({ entries: ['db/xylophone.txt'] });
+  expect(await use(box.search_files, { query: SECRET })).toMatchObject({ matches: [] });
+  const { output } = await use(box.run_command, { command: `cat db/*; ls db; rm -rf db` });
+  expect(output).not.toContain(SECRET);
+  expect(output).toContain('harmless\nxylophone.txt\n');
+  expect(readFileSync(join(root, 'db/x'), 'utf8')).toBe(SECRET);
+});
+
+verifies('toolbox.data', 'a root with too many directories to search runs no command', async () => {
+  const { root } = stage();
+  for (let i = 0; i < 10; i++) mkdirSync(join(root, `d${i}/e/f`), { recursive: true });
+  expect(await storesIn([root], 31)).toEqual({ data: [], shared: [] });
+  expect(await failure(storesIn([root], 30))).toMatch(/^Nothing was run: .* more than 30 directories.* smaller roots/);
+});

@@ -1,0 +1,62 @@
+/** What a sandboxed command may use. The kernel holds the size of files and, for most users, the number of tasks; see watch.ts for the rest. */
+import { release } from 'node:os';
+import type { CommandOptions } from './options.js';
+
+export interface Limits {
+  readonly processes: number;
+  readonly memoryBytes: number;
+  readonly fileBytes: number;
+}
+
+const GIB = 1024 ** 3;
+const BLOCK_BYTES = 512;
+/** Threads count as tasks of the kernel, and a build runs many of them in one process. */
+const TASKS_PER_PROCESS = 16;
+
+export function limitsOf({ maxProcesses, maxMemoryBytes, maxFileBytes }: CommandOptions): Limits {
+  return {
+    processes: maxProcesses ?? 256,
+    memoryBytes: maxMemoryBytes ?? 4 * GIB,
+    fileBytes: maxFileBytes ?? GIB,
+  };
+}
+
+/** How many tasks the kernel allows. */
+export function tasksOf({ processes }: Limits): number {
+  return processes * TASKS_PER_PROCESS;
+}
+
+/**
+ * Sets the limits and then becomes the program that follows; its arguments are no text for the shell. A limit that is lower
+ * already cannot be raised, and stays. Shells call the number of tasks -u or -p.
+ */
+const SCRIPT = `
+limit() { ulimit "$1" "$2" 2>/dev/null || [ "$(ulimit "$1")" -le "$2" ] || exit 125; }
+ulimit -c 0 || exit 125
+limit -f "$1"
+if [ "$2" -gt 0 ]; then
+  if (ulimit -u) >/dev/null 2>&1; then limit -u "$2"; else limit -p "$2"; fi
+fi
+shift 2
+exec "$@"`;
+
+/** A command within the limits that the kernel holds for each process. */
+export function limited(limits: Limits, argv: readonly string[]): readonly string[] {
+  const blocks = Math.ceil(limits.fileBytes / BLOCK_BYTES);
+  const tasks = countsPerNamespace(release()) ? tasksOf(limits) : 0;
+  return ['/bin/sh', '-c', SCRIPT, 'sh', String(blocks), String(tasks), ...argv];
+}
+
+/** Before Linux 5.14 the tasks of a user count all over the machine, and a limit would stop a command for what runs elsewhere. */
+export function countsPerNamespace(kernel: string): boolean {
+  const [major = 0, minor = 0] = kernel.split('.').map(Number);
+  return major > 5 || (major === 5 && minor >= 14);
+}
+
+/** Bytes for people. */
+export function sizeOf(bytes: number): string {
+  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let [value, unit] = [bytes, 0];
+  while (value >= 1024 && value % 1024 === 0 && unit < units.length - 1) [value, unit] = [value / 1024, unit + 1];
+  return `${value} ${units[unit]}`;
+}

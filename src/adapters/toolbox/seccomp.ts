@@ -1,0 +1,73 @@
+/**
+ * The system call filter of the sandbox, as the BPF program that bubblewrap loads. A namespace does not replace the session
+ * keyring that a process inherits, so a command could read the keys of the operator: all calls of the keyring are denied. So
+ * are the calls that allocate memory which no process has to map and which therefore escapes the memory limit. Calls of
+ * another architecture have other numbers, so a process that makes one is killed.
+ */
+
+/** Where the kernel puts the number and the architecture of a call (struct seccomp_data). */
+const NUMBER_OFFSET = 0;
+const ARCHITECTURE_OFFSET = 4;
+
+/** Instructions: load a word, jump if equal, jump if greater or equal, return. */
+const LOAD = 0x20;
+const JUMP_EQUAL = 0x15;
+const JUMP_AT_LEAST = 0x35;
+const RETURN = 0x06;
+
+const ALLOW = 0x7fff0000;
+const KILL_PROCESS = 0x80000000;
+const ERRNO = 0x00050000;
+const EPERM = 1;
+const ENOSYS = 38;
+
+/** The calls of the x32 interface of an x86-64 kernel begin here. */
+const X32 = 0x40000000;
+
+interface Calls {
+  /** The constant AUDIT_ARCH_… of the kernel. */
+  readonly architecture: number;
+  /** add_key, request_key, keyctl. */
+  readonly keyring: readonly number[];
+  /** memfd_create, memfd_secret, shmget. */
+  readonly memory: readonly number[];
+}
+
+/** The numbers that newer architectures share. */
+const generic = { keyring: [217, 218, 219], memory: [279, 447, 194] } as const;
+
+const known: { readonly [arch: string]: Calls } = {
+  x64: { architecture: 0xc000003e, keyring: [248, 249, 250], memory: [319, 447, 29] },
+  arm64: { architecture: 0xc00000b7, ...generic },
+  riscv64: { architecture: 0xc00000f3, ...generic },
+  loong64: { architecture: 0xc0000102, ...generic },
+};
+
+/** The filter for a processor, by Node's name for it; undefined if there is none. */
+export function filterFor(arch: string = process.arch): Buffer | undefined {
+  const calls = Object.hasOwn(known, arch) ? known[arch] : undefined;
+  if (calls === undefined) return undefined;
+  const deny = (numbers: readonly number[], errno: number) =>
+    numbers.flatMap((number) => [step(JUMP_EQUAL, number, 0, 1), step(RETURN, ERRNO | errno)]);
+  return Buffer.concat([
+    step(LOAD, ARCHITECTURE_OFFSET),
+    step(JUMP_EQUAL, calls.architecture, 1, 0),
+    step(RETURN, KILL_PROCESS),
+    step(LOAD, NUMBER_OFFSET),
+    ...(arch === 'x64' ? [step(JUMP_AT_LEAST, X32, 0, 1), step(RETURN, ERRNO | ENOSYS)] : []),
+    ...deny(calls.keyring, EPERM),
+    // As on a kernel that does not have them: programs then use a file, which is counted.
+    ...deny(calls.memory, ENOSYS),
+    step(RETURN, ALLOW),
+  ]);
+}
+
+/** One instruction (struct sock_filter); jumps count from the next one. All of these processors are little-endian. */
+function step(code: number, value: number, jumpTrue = 0, jumpFalse = 0): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeUInt16LE(code, 0);
+  bytes.writeUInt8(jumpTrue, 2);
+  bytes.writeUInt8(jumpFalse, 3);
+  bytes.writeUInt32LE(value, 4);
+  return bytes;
+}

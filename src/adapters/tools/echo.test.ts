@@ -1,0 +1,122 @@
+/** Tools that repeat a secret they were given, in any form: neither their errors nor their results tell it. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import { call, cleanUp, failure, node, sh, trusted } from './fixtures/stage.mjs';
+import { execTools, httpTools } from './index.js';
+
+const TOKEN = 'sk-l1ve/8a"7f&+ü=3c5e9b';
+const PASSWORD = 'correct/horse"9';
+const environment = {
+  PATH: process.env.PATH,
+  API_KEY: TOKEN,
+  PLACE: '/srv/data/here',
+  BEARER: 'Bearer sk-l1ve/8a7f+3c5e9b',
+  BASIC: `Basic ${Buffer.from(`ada:${PASSWORD}`).toString('base64')}`,
+  COOKIE: 'theme=dark; sid=a1b2c3d4e5f6; x=y',
+};
+const headersFromEnv = { Authorization: 'BEARER', 'X-Basic': 'BASIC', Cookie: 'COOKIE' };
+const SECRETS = ['sk-l1ve/8a7f+3c5e9b', PASSWORD, 'a1b2c3d4e5f6', environment.BASIC.slice(6)];
+
+const inner = (text: string): string => JSON.stringify(text).slice(1, -1);
+const forms: readonly ((text: string) => string)[] = [
+  (text) => text,
+  encodeURIComponent,
+  (text) => encodeURIComponent(text).replace(/%../g, (code) => code.toLowerCase()),
+  inner,
+  (text) => inner(inner(text)),
+  (text) => inner(text).replaceAll('/', '\\/'),
+  (text) => Buffer.from(text).toString('base64'),
+  (text) => Buffer.from(text).toString('base64url'),
+  (text) => Buffer.from(text).toString('hex'),
+];
+const echoes = SECRETS.flatMap((secret) => forms.map((form) => form(secret)));
+
+let answering: (request: IncomingMessage, response: ServerResponse) => void;
+const server = createServer((request, response) => answering(request.resume(), response));
+let base = '';
+beforeAll(async () => {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/tool`;
+});
+afterAll(() => {
+  server.close();
+  cleanUp();
+});
+
+async function ask(): Promise<string> {
+  const tool = await httpTools({ environment }).open(base, { directory: '/', trusted: true }, { headersFromEnv });
+  return JSON.stringify(await failure(tool(null, call())));
+}
+
+verifies('secret.echo', 'an http: tool tells no echo of its headers in an error', async () => {
+  for (const status of [400, 401, 500]) {
+    for (const echo of echoes) {
+      answering = (_, response) => void response.writeHead(status).end(`You sent ${echo}, which is wrong.`);
+      const said = await ask();
+      expect(said).toContain('You sent [withheld], which is wrong.');
+      expect(said).not.toContain(echo);
+    }
+  }
+});
+
+verifies('secret.echo', 'an http: tool tells no echo of its headers in its result', async () => {
+  answering = ({ headers }, response) =>
+    void response.end(JSON.stringify({ headers, nested: [{ text: JSON.stringify(headers) }], [SECRETS[0] ?? '']: 1 }));
+  const said = await ask();
+  expect(said).toContain('[withheld]');
+  for (const echo of echoes) expect(said).not.toContain(echo);
+  for (const secret of SECRETS) expect(said).not.toContain(secret);
+  for (const echo of echoes) {
+    answering = (_, response) => void response.end(JSON.stringify({ echo }));
+    expect(await ask()).not.toContain(JSON.stringify(echo).slice(1, -1));
+  }
+});
+
+verifies(
+  'secret.echo',
+  'an answer that is no JSON, or is cut in the middle of a secret, tells none of it',
+  async () => {
+    answering = (_, response) => void response.end(`not JSON: ${encodeURIComponent(SECRETS[0] ?? '')}`);
+    expect(await ask()).toContain('not JSON: [withheld]');
+    const secret = SECRETS[0] ?? '';
+    // The refusal is read up to 64 KiB, which end in the middle of the last one.
+    answering = (_, response) => void response.writeHead(500).end(`${secret} `.repeat(64 * 1024));
+    const said = await ask();
+    expect(said).toContain('[withheld] [withheld]');
+    expect(said).not.toContain(secret.slice(0, 8));
+  },
+);
+
+async function exec(script: string, names: readonly string[]): Promise<string> {
+  const tool = await execTools({ environment }).open('tool', trusted({ tool: script }), { env: [...names] });
+  return JSON.stringify(await failure(tool(null, call())));
+}
+
+verifies('secret.echo', 'an exec: tool tells no echo of its variables in an error or a result', async () => {
+  const forms = ['encodeURIComponent(key)', 'JSON.stringify({ key })', 'Buffer.from(key).toString("base64")', 'key'];
+  for (const form of forms) {
+    const script = `const key = process.env.API_KEY; const echo = ${form};`;
+    const failed = await exec(node(`${script} console.error('no: ' + echo); process.exit(1)`), ['API_KEY']);
+    const printed = await exec(node(`${script} console.log(JSON.stringify({ echo }))`), ['API_KEY']);
+    const unread = await exec(node(`${script} console.log('no: ' + echo)`), ['API_KEY']);
+    for (const said of [failed, printed, unread]) {
+      expect(said).toContain('[withheld]');
+      for (const trace of [TOKEN, encodeURIComponent(TOKEN), inner(TOKEN), inner(inner(TOKEN)), 'l1ve']) {
+        expect(said).not.toContain(trace);
+      }
+    }
+  }
+  // A directory is no secret, and a result about it stays.
+  expect(await exec(sh('echo "\\"$PLACE\\""'), ['PLACE'])).toContain('/srv/data/here');
+});
+
+verifies('secret.echo', 'an error of a program that was cut in the middle of a secret tells none of it', async () => {
+  const lines = "(process.env.API_KEY + '\\n').repeat(20000)";
+  const script = node(`process.stderr.write(${lines}, () => process.exit(1))`);
+  const said = await exec(script, ['API_KEY']);
+  expect(said).toContain('[withheld]');
+  expect(said).not.toMatch(/l1ve|8a"7f|3c5e9b/);
+});

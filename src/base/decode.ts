@@ -1,0 +1,126 @@
+/**
+ * Undoes what texts are escaped and encoded with on their way, all at once: percent encoding, the escapes of JSON, JavaScript
+ * and shells, and those of HTML. It is for finding a text, not for reading one: what is no proper escape stays as it is.
+ */
+
+/** One escape: its place in the encoded text, and in the decoded one. */
+interface Escape {
+  readonly from: number;
+  readonly to: number;
+  readonly at: number;
+  readonly length: number;
+}
+
+const ESCAPES =
+  /(?:%[0-9a-fA-F]{2})+|\\u\{[0-9a-fA-F]{1,6}\}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\[^0-9A-Za-z]|\\[nrtbf]|&#\d{1,7};?|&#[xX][0-9a-fA-F]{1,6};?|&(?:amp|lt|gt|quot|apos|nbsp);/g;
+
+/** The beginning of an escape that a text ends in the middle of. */
+const UNFINISHED =
+  /(?:%[0-9a-fA-F]?|(?:%[c-fC-F][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){0,2}%?[0-9a-fA-F]?)|\\(?:u\{?[0-9a-fA-F]{0,6}|x[0-9a-fA-F]?)?|&#?[xX]?\w{0,7})$/;
+
+const LETTERS: { readonly [letter: string]: string } = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
+const NAMES: { readonly [name: string]: string } = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+  nbsp: '\u00a0',
+};
+
+/** A decoded text that knows where each part of it stood. */
+export interface Decoded {
+  readonly text: string;
+  /** Where what begins and ends here began and ended in the encoded text. */
+  startOf(index: number): number;
+  endOf(index: number): number;
+}
+
+/** The text decoded once; undefined if there is nothing to decode. */
+export function decode(text: string): Decoded | undefined {
+  const escapes: Escape[] = [];
+  const pieces: string[] = [];
+  let from = 0;
+  let length = 0;
+  for (const match of text.matchAll(ESCAPES)) {
+    pieces.push(text.slice(from, match.index));
+    length += match.index - from;
+    from = match.index;
+    for (const [point, size] of meanings(match[0])) {
+      escapes.push({ from, to: from + size, at: length, length: point.length });
+      pieces.push(point);
+      from += size;
+      length += point.length;
+    }
+  }
+  if (escapes.length === 0) return undefined;
+  pieces.push(text.slice(from));
+  const before = (index: number): Escape | undefined => lastBefore(escapes, index);
+  return {
+    text: pieces.join(''),
+    startOf: (index) => {
+      const last = before(index);
+      if (last === undefined) return index;
+      return index < last.at + last.length ? last.from : last.to + (index - last.at - last.length);
+    },
+    endOf: (index) => {
+      const last = before(index - 1);
+      if (last === undefined) return index;
+      return index <= last.at + last.length ? last.to : last.to + (index - last.at - last.length);
+    },
+  };
+}
+
+/** Where the escape begins that a text ends in the middle of; the length of the text if there is none. */
+export function unfinishedEscape(text: string): number {
+  const tail = Math.max(0, text.length - 16);
+  const found = UNFINISHED.exec(text.slice(tail));
+  return found === null ? text.length : tail + found.index;
+}
+
+/** The last escape that begins at or before this place. */
+function lastBefore(escapes: readonly Escape[], index: number): Escape | undefined {
+  let [low, high] = [0, escapes.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((escapes[middle]?.at ?? 0) <= index) low = middle + 1;
+    else high = middle;
+  }
+  return escapes[low - 1];
+}
+
+/** What an escape stands for, and how long it is; percent escapes stand in a row. */
+function meanings(written: string): readonly (readonly [string, number])[] {
+  if (written.startsWith('%')) return percentMeanings(written);
+  return [[meaningOf(written), written.length]];
+}
+
+function meaningOf(written: string): string {
+  const hexadecimal = /^(?:\\u\{?|\\x|&#[xX])([0-9a-fA-F]+)/.exec(written)?.[1];
+  if (hexadecimal !== undefined) return pointOf(Number.parseInt(hexadecimal, 16));
+  const decimal = /^&#(\d+)/.exec(written)?.[1];
+  if (decimal !== undefined) return pointOf(Number(decimal));
+  if (written.startsWith('&')) return NAMES[written.slice(1, -1)] ?? written;
+  return LETTERS[written.slice(1)] ?? written.slice(1);
+}
+
+function pointOf(code: number): string {
+  return code <= 0x10ffff ? String.fromCodePoint(code) : '\ufffd';
+}
+
+/** Bytes in UTF-8; those that are not stand for themselves. */
+function percentMeanings(written: string): readonly (readonly [string, number])[] {
+  const bytes = Array.from({ length: written.length / 3 }, (_, i) =>
+    Number.parseInt(written.slice(3 * i + 1, 3 * i + 3), 16),
+  );
+  const all: (readonly [string, number])[] = [];
+  for (let i = 0; i < bytes.length; ) {
+    const lead = bytes[i] ?? 0;
+    const size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 1;
+    const sequence = bytes.slice(i, i + size);
+    const proper = sequence.length === size && sequence.slice(1).every((byte) => byte >> 6 === 2) && lead < 0xf5;
+    all.push(proper && size > 1 ? [Buffer.from(sequence).toString(), 3 * size] : [String.fromCharCode(lead), 3]);
+    i += proper ? size : 1;
+  }
+  return all;
+}

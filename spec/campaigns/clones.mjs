@@ -46,14 +46,20 @@ const uses = {
       ['replay', turn],
       ['replay', turn, '--now'],
     ]),
-  approvals: () => [['approvals']],
+  approvals: ({ approvals }) => [['approvals'], ...approvals.map((id) => ['approvals', '--full', id])],
   approve: ({ approvals }) =>
     (approvals.length > 0 ? approvals : ['none']).map((id) => ['approve', id, '--as', 'victim']),
   deny: ({ approvals }) => [['deny', approvals[0] ?? 'none', '--as', 'victim']],
   resolve: ({ effects }) =>
     (effects.length > 0 ? effects : ['none']).map((id) => ['resolve', id, '--retry', '--as', 'victim']),
   conformance: () => [['conformance', '--only', 'DEF-01']],
-  doctor: () => [['doctor'], ['doctor', '--json']],
+  doctor: () => [
+    ['doctor'],
+    ['doctor', '--json'],
+    ['doctor', '--full'],
+    ['doctor', '--accept', 'anchor', '--as', 'victim'],
+  ],
+  remove: ({ turns }) => [['remove', turns[0]?.split('.')[0] ?? 'none', '--yes', '--as', 'victim']],
   demo: () => [['demo']],
 };
 

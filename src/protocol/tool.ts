@@ -247,7 +247,15 @@ function governed<INPUT, OUTPUT>(
   explicit: ApprovalPolicy | undefined,
   mode: string | undefined,
 ): LoopsTool<INPUT, OUTPUT> {
-  const { name, safety, readOnly = safety === 'pure', execute, requestApproval, toModelOutput, approvalTarget } = definition;
+  const {
+    name,
+    safety,
+    readOnly = safety === 'pure',
+    execute,
+    requestApproval,
+    toModelOutput,
+    approvalTarget,
+  } = definition;
   const policy = explicit ?? 'always_allow';
   const functions = [execute, requestApproval, toModelOutput, ...(approvalTarget ? [approvalTarget] : [])];
   const makeTool = (ctx: ToolContext): TurnTool<INPUT, OUTPUT> =>

@@ -31,9 +31,9 @@ export const PAY: LoopDef = {
   metadata: { owner: 'books', readOnly: false },
 };
 
-type Change = readonly [path: string, value: Json | undefined];
+type Change = readonly [path: string, value: Json | undefined, without?: string];
 
-/** Each a place in the definition and what stands there afterwards; nothing, if it is taken away. */
+/** Each a place in the definition and what stands there afterwards; nothing, if it is taken away. What would have no effect then goes too. */
 export const CHANGES: readonly Change[] = [
   ['/name', 'Pay all'],
   ['/description', 'Reads a file.'],
@@ -58,8 +58,8 @@ export const CHANGES: readonly Change[] = [
   ['/tool/config', undefined],
   ['/tool/safety', 'pure'],
   ['/tool/safety', 'keyed'],
-  ['/tool/safety', 'once'],
-  ['/tool/safety', undefined],
+  ['/tool/safety', 'once', '/policy/retry'],
+  ['/tool/safety', undefined, '/policy/retry'],
   ['/policy/timeoutMs', 1],
   ['/policy/timeoutMs', undefined],
   ['/policy/retry/attempts', 19],
@@ -68,8 +68,8 @@ export const CHANGES: readonly Change[] = [
   ['/policy/rateLimit/requests', 1],
   ['/policy/rateLimit', undefined],
   ['/policy/filters/before/0/pattern', 'x'],
-  ['/policy/filters/before/0/action', 'refuse'],
-  ['/policy/filters/after', []],
+  ['/policy/filters/before/0/action', 'refuse', '/policy/filters/before/0/replacement'],
+  ['/policy/filters/after', undefined],
   ['/policy/filters', undefined],
   ['/policy/cache', { ttlMs: 1000 }],
   ['/metadata/owner', 'mallory'],
@@ -82,15 +82,20 @@ export const CHANGES: readonly Change[] = [
 ];
 
 /** The definition with one change. */
-export function changed([path, value]: Change): LoopDef {
+export function changed([path, value, without]: Change): LoopDef {
   const copy = structuredClone(PAY) as unknown as Record<string, unknown>;
+  if (without !== undefined) set(copy, without, undefined);
+  set(copy, path, value);
+  return copy as unknown as LoopDef;
+}
+
+function set(document: Record<string, unknown>, path: string, value: Json | undefined): void {
   const steps = path.split('/').slice(1);
   const last = steps.pop() ?? '';
-  let at = copy;
+  let at = document;
   for (const step of steps) at = at[step] as Record<string, unknown>;
   if (value === undefined) delete at[last];
   else at[last] = value;
-  return copy as unknown as LoopDef;
 }
 
 /** Whether a changed definition still asks. */

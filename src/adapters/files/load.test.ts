@@ -55,8 +55,8 @@ text = "$.input.text"
 [[composite.steps]]
 loopId = "c"
 inputMapping = "$.first.output"
-[policy.retry]
-attempts = 3
+[policy]
+timeoutMs = 3000
 `;
 
 verifies('definition.load', 'one bad file keeps the good ones out, or goes unnoticed', async () => {

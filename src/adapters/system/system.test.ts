@@ -23,7 +23,7 @@ class Platform implements TimeSource {
     return timer;
   };
   readonly clearTimeout = (timer: Armed | undefined): void => {
-    const place = this.armed.findIndex((other) => other === timer);
+    const place = timer === undefined ? -1 : this.armed.indexOf(timer);
     if (place >= 0) this.armed.splice(place, 1);
   };
 
@@ -44,7 +44,7 @@ class Platform implements TimeSource {
 function sleeping(platform: Platform, ms: number): () => Promise<boolean> {
   let over = false;
   const slept = clockOver(platform).sleep(ms, new AbortController().signal);
-  slept.then(() => {
+  void slept.then(() => {
     over = true;
   });
   return async () => {

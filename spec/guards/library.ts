@@ -16,7 +16,8 @@ export interface Shelf {
 }
 
 /** What most guards are guards of. */
-const rings = /^(?:protocol|journal|kernel|adapters[/]memory|adapters[/]sqlite(?:[/](?:owner|wire))?|testing)[/][^/]*$/;
+const rings =
+  /^(?:protocol|base|journal|kernel|adapters[/]memory|adapters[/]sqlite(?:[/](?:owner|wire))?|testing)[/][^/]*$/;
 
 const parts = [
   'kernel/session.js',
@@ -40,7 +41,7 @@ export type Library = typeof import('../../src/kernel/session.js') &
 
 /** All that a turn passes through, for the guards of the gate. */
 export const hosting: Shelf = {
-  rings: /^(?:(?:protocol|journal|kernel|adapters[/]memory|testing)[/][^/]*|(?:loops|layers|host|views)[/].*)$/,
+  rings: /^(?:(?:protocol|base|journal|kernel|adapters[/]memory|testing)[/][^/]*|(?:loops|layers|host|views)[/].*)$/,
   parts: [
     'kernel/session.js',
     'adapters/memory/index.js',

@@ -129,7 +129,7 @@ verifies('cli.damage', 'on a terminal, progress is shown in place and a removal 
   context.skip(!hasScript, 'needs script');
   const made = await filled('one');
   const full = new Pty(made, ['doctor', '--full']);
-  await full.sees('all of it was verified (1 sessions');
+  await full.sees('all of it was verified (one session');
   expect(full.raw).toContain('\r\u001b[2KVerifying');
   const removing = new Pty(made, ['remove', 'one']);
   await removing.sees('Write its name to go on:');

@@ -185,7 +185,8 @@ async function reportOf(composed: Composed, path: string, invocation: Invocation
 
 function checkedOf(verified: Verified | undefined): string {
   if (verified === undefined) return '';
-  return `: all of it was verified (${exact(verified.sessions)} sessions, ${exact(verified.entries)} entries)`;
+  const { sessions, entries } = verified;
+  return `: all of it was verified (${sessions === 1 ? 'one session' : `${exact(sessions)} sessions`}, ${exact(entries)} entries)`;
 }
 
 function affectedFinding({ affected: sessions, damage }: StoreFacts): readonly Finding[] {

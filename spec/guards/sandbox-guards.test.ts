@@ -1,6 +1,7 @@
 // Each guard of the sandbox, of data directories and of secrets, and its broken twin: the check fails without the guard.
 
 import { existsSync } from 'node:fs';
+import { expect } from 'vitest';
 import { usable } from '../../src/adapters/toolbox/sandbox.js';
 import type { RequirementId } from '../requirements.js';
 import { verifies } from '../verifies.js';
@@ -105,5 +106,6 @@ if (found) {
 } else {
   verifies('toolbox.limits', 'the guards of the sandbox are not proved', (context) => {
     context.skip(!found, 'needs bubblewrap');
+    expect(found).toBe(true);
   });
 }

@@ -1,6 +1,6 @@
 /** What a sandboxed command may use, and what it may not ask of the kernel. Every attack here is bounded by itself too. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
@@ -40,7 +40,8 @@ verifies('toolbox.keyring', 'a sandboxed command cannot read, find or add a key 
   const name = `rondo-test-${process.pid}`;
   const add = `${texts(name)} print syscall(${addKey}, $type, $name, $value, ${PAYLOAD.length}, ${USER_KEYRING}), " $!\\n";`;
   const key = Number.parseInt(perl(add), 10);
-  context.skip(key === -1, 'needs a kernel with keyrings');
+  const hasKeyrings = key !== -1;
+  context.skip(!hasKeyrings, 'needs a kernel with keyrings');
   const read = `my $b = " " x 99; print syscall(${keyctl}, 11, ${key}, $b, 99, 0), " $b $!\\n";`;
   const find = `${texts(name)} print syscall(${requestKey}, $type, $name, 0, ${USER_KEYRING}), " $!\\n";`;
   const join = `print syscall(${keyctl}, 1, 0, 0, 0, 0), " $!\\n";`;
@@ -89,6 +90,18 @@ verifies('toolbox.limits', 'a command that starts too many processes is ended wi
     exitCode: 0,
     output: 'done\n',
   });
+});
+
+verifies('toolbox.limits', 'processes that double themselves are ended before there are many', async (context) => {
+  context.skip(!found, 'needs bubblewrap');
+  const { run, root } = commands({ maxProcesses: 40 });
+  // 255 processes at the most: an unbounded one would differ only by what it does when nothing stops it.
+  writeFileSync(
+    join(root, 'double.sh'),
+    'if [ "$1" -gt 0 ]; then sh double.sh $(($1 - 1)) & sh double.sh $(($1 - 1)) & fi\necho > p.$$; sleep 20; wait\n',
+  );
+  expect(await run('sh double.sh 7')).toMatchObject({ note: 'It was killed: it had more than 40 processes.' });
+  expect(running('double.sh')).toBe(0);
 });
 
 /** How many processes have this in their command line. */

@@ -41,7 +41,8 @@ export const advice = {
   SIGNAL_CONFLICT: 'Use a new delivery id for a new signal; send the same content under the old one.',
   STALE_WRITER: 'Let this process end: another one has the session now.',
   STORE_CLOSED: 'Open the store again.',
-  STORE_DAMAGED: 'Restore the file from a backup, or accept the loss by name: see `rondo doctor`. What is damaged is refused, other sessions go on.',
+  STORE_DAMAGED:
+    'Restore the file from a backup, or accept the loss by name: see `rondo doctor`. What is damaged is refused, other sessions go on.',
   STORE_FAILED: 'Read the message, and try again; if it stays, look at the disk.',
   STORE_FULL: 'Make room, then resume what was interrupted: `rondo resume --all`.',
   STORE_MISSING: 'Restore the data directory from a backup, or start with a new one; then open the store again.',

@@ -48,7 +48,8 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   deny: ['deny', 'none'],
   resolve: ['resolve', 'none', '--retry'],
   trust: ['trust'],
-  doctor: ['doctor'],
+  doctor: ['doctor', '--full'],
+  remove: ['remove', 'none', '--yes'],
 };
 
 /** What runs nothing of the project whatever is in it. */

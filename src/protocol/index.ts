@@ -1,4 +1,4 @@
-export type { Approval, ApprovalAnswer } from './approval.js';
+export type { Approval, ApprovalAnswer, ApprovalTarget } from './approval.js';
 export type { Decision, Draft, Entry, ErrorRecord, KernelEntry, KernelFacts, KernelType, Safety } from './entry.js';
 export type {
   ApprovalStatus,

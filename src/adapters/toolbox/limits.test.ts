@@ -81,11 +81,11 @@ verifies('toolbox.keyring', 'the filter knows its processor, and there is none f
 verifies('toolbox.limits', 'a command that starts too many processes is ended with all of them', async (context) => {
   context.skip(!found, 'needs bubblewrap');
   const { run } = commands({ maxProcesses: 30 });
-  const started = 'i=0; while [ $i -lt 200 ]; do sleep 317.31 & i=$((i+1)); echo $i; done; wait';
+  const started = 'i=0; while [ $i -lt 200 ]; do sleep 317.31 & i=$((i+1)); echo $i; sleep 0.02; done; wait';
   const { output, note } = await run(started);
   expect(note).toBe('It was killed: it had more than 30 processes.');
   expect(output).not.toContain('\n200\n');
-  expect(running('sleep\x197.31')).toBe(0);
+  expect(running('sleep\u0000317.31')).toBe(0);
   expect(await run('for i in 1 2 3 4 5 6 7 8 9; do sleep 0.2 & done; wait; echo done')).toMatchObject({
     exitCode: 0,
     output: 'done\n',

@@ -119,6 +119,7 @@ async function tableOf(
       ],
     ],
     ['remove', [['remove none-such --yes', 1]]],
+    ['trust', [['trust', 0]]],
   ]);
 }
 

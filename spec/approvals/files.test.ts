@@ -215,7 +215,7 @@ verifies('approval.target', 'a command that was approved in a sandbox does not r
   }
 });
 
-verifies('approval.target', 'a standing grant for files covers no path that a link leads away', async () => {
+verifies('approval.target', 'a standing grant for files covers no path that a link or .. leads away', async () => {
   const ground = inCode();
   const host = hostOf([toolLoop(toolbox({ roots: [ground.root] }).write_file)]);
   const run = (path: string) => host.run({ loop: 'write_file', input: write(path), sessionId: 's' });
@@ -223,6 +223,11 @@ verifies('approval.target', 'a standing grant for files covers no path that a li
   const standing = { properties: { path: { pattern: '^real/' } } };
   expect(await approved(host, turnId, { standing })).toBe('ok');
   expect([(await run('real/a.txt')).status, (await run('real/b.txt')).status]).toEqual(['ok', 'ok']);
+  for (const path of ['real/../other/a.txt', 'real/../real/b.txt', 'real//b.txt', 'real/./b.txt']) {
+    const asked = await run(path);
+    expect([path, asked.status]).toEqual([path, 'paused']);
+    await host.cancel(asked.turnId, 'seen');
+  }
   link(ground, 'real/b.txt', 'other/a.txt');
   const paused = await run('real/b.txt');
   expect(paused.status).toBe('paused');

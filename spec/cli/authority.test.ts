@@ -5,7 +5,9 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   realpathSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -113,6 +115,21 @@ verifies('authority.trust', 'a clone ships the file of its operator', async () =
   const other = new Project({});
   expect((await other.run(['run', 'exec'], { env })).code).toBe(70);
   expect(clone.executed).toBe(false);
+});
+
+verifies('authority.trust', 'a trusted path that has become a link to a clone is not trusted', async () => {
+  const clone = new Clone();
+  const trusted = join(clone.outside('kept'), 'tools\u007f');
+  mkdirSync(trusted);
+  // The name holds a character that TOML takes only as an escape.
+  const { file } = await clone.json<Trusted>(['trust', trusted]);
+  expect((await clone.json<Trusted>(['trust'])).directories).toMatchObject([{ directory: trusted, exists: true }]);
+  rmdirSync(trusted);
+  symlinkSync(clone.directory, trusted);
+  expect((await clone.run(['run', 'exec'])).code).toBe(1);
+  expect(clone.executed).toBe(false);
+  expect((await clone.run(['trust'])).stdout).toContain('(is a link now: trust it again)');
+  expect(readFileSync(file, 'utf8')).toContain('tools\\u007f');
 });
 
 verifies('authority.trust', 'a file that others can write decides what is trusted', async () => {

@@ -2,6 +2,7 @@
  * Answers to approvals. An answer only points at what the runtime holds: whatever it says beside that must agree, and
  * what does not is refused, runs nothing, and is journaled with its reason. The first answer that is taken is the answer.
  */
+import { UNSEEN_CHARACTER } from '../base/shown.js';
 import type { Ids } from '../journal/clock.js';
 import { LoopError } from '../journal/errors.js';
 import type { Session, Signal } from '../kernel/session.js';
@@ -127,11 +128,10 @@ function isAgent(by: string, { path }: Approval): boolean {
 
 /** A name as it reads: width, case, and what cannot be seen make no other person. */
 function spelt(name: string): string {
-  return name
-    .normalize('NFKC')
-    .replace(/[\p{C}\p{Z}\s]/gu, '')
-    .toLowerCase();
+  return name.replace(BLANK, '').normalize('NFKC').replace(BLANK, '').toLowerCase();
 }
+
+const BLANK = new RegExp(`${UNSEEN_CHARACTER}|[\\p{Z}\\s]`, 'gu');
 
 /** A grant must limit the value or range of an argument, and hold for the call that it is given with. */
 function predicateFlaw({ approved, standing = null }: ApprovalAnswer, approval: Approval): string | undefined {

@@ -94,12 +94,19 @@ function limitedPaths(schema: Json, value: Json, depth: number): readonly Member
 /** True if a schema limits the value as a whole. A keyword for another type than the value's says nothing of it. */
 function limitsItself(schema: Fields, value: Json, depth: number): boolean {
   if (Object.hasOwn(schema, 'const') || Object.hasOwn(schema, 'enum')) return true;
-  if (typeof value === 'number') return NUMERIC_BOUNDS.some((bound) => Object.hasOwn(schema, bound));
-  if (typeof value === 'string') return Object.hasOwn(schema, 'pattern');
-  const { items = true } = schema;
-  return (
-    Array.isArray(value) && value.length > 0 && value.every((item) => limitedPaths(items, item, depth - 1).length > 0)
-  );
+  if (typeof value === 'number') return NUMERIC_BOUNDS.some((bound) => rejectsOthers(schema, bound, value));
+  if (typeof value === 'string') return rejectsOthers(schema, 'pattern', value);
+  // What stands in prefixItems is not limited by items.
+  const { items = true, prefixItems } = schema;
+  if (!Array.isArray(value) || value.length === 0 || prefixItems !== undefined) return false;
+  return value.every((item) => limitedPaths(items, item, depth - 1).length > 0);
+}
+
+/** True if a keyword, by itself, does not accept some other value of the same type: a pattern that fits every text limits nothing. */
+function rejectsOthers(schema: Fields, keyword: string, value: Json): boolean {
+  if (!Object.hasOwn(schema, keyword)) return false;
+  const validator = compiled({ [keyword]: schema[keyword] ?? null });
+  return validator !== undefined && othersOf(value).some((other) => !accepts(validator, other));
 }
 
 /** What every alternative limits: a path counts where it, or a value around it, is limited. */

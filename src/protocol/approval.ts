@@ -13,7 +13,7 @@ export interface ApprovalTarget {
   readonly confinement?: string;
   /** True for a file that did not exist: it may be created, and nothing may be replaced. */
   readonly isNew?: boolean;
-  /** True if a symbolic link leads to it: a standing grant for other paths does not cover it. */
+  /** True if the path that was given leads to it by a symbolic link or by `..`: a standing grant for other paths does not cover it. */
   readonly isLinked?: boolean;
 }
 

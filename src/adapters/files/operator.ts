@@ -85,9 +85,13 @@ const HEADER = `# What Rondo may run and send for you. \`rondo trust\` writes th
 # [send]: which environment variable may be sent to which hosts.
 `;
 
+/** A string of TOML. It is that of JSON, except that TOML has no raw delete character. */
+function tomlString(text: string): string {
+  return JSON.stringify(text).replaceAll('\u007f', '\\u007f');
+}
+
 function textOf({ directories, destinations, send }: OperatorFile): string {
-  const list = (items: readonly string[]): string =>
-    `[${items.map((item) => `\n  ${JSON.stringify(item)},`).join('')}\n]`;
+  const list = (items: readonly string[]): string => `[${items.map((item) => `\n  ${tomlString(item)},`).join('')}\n]`;
   const lines = [`directories = ${list(directories)}`, `destinations = ${list(destinations)}`, '', '[send]'];
   for (const [variable, hosts] of send) lines.push(`${variable} = ${JSON.stringify(hosts)}`);
   return `${HEADER}\n${lines.join('\n')}\n`;

@@ -19,10 +19,10 @@ type Fields = { readonly [key: string]: unknown };
 
 /**
  * The real path of a script. A relative one starts at the definition's directory and stays in it, links resolved: a
- * definition is often somebody else's. An absolute one is taken as it is, since a file that is no script is never shown.
+ * definition is often somebody else's. An absolute one is for code and for definitions that the operator trusts.
  */
-export async function placeOf(script: string, { directory }: Origin): Promise<string> {
-  if (isAbsolute(script)) return real(script, script);
+export async function placeOf(script: string, { directory, trusted }: Origin): Promise<string> {
+  if (isAbsolute(script) && (trusted || directory === undefined)) return real(script, script);
   if (directory === undefined) {
     throw refused(
       `The script '${script}' is relative, and the definition came without a directory; use an absolute path.`,

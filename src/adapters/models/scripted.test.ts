@@ -204,13 +204,21 @@ verifies(
     writeFileSync(secret, 'hunter2');
     symlinkSync(secret, join(directory, 'link.json'));
     symlinkSync(root, join(directory, 'up'));
-    for (const path of ['../secret.json', 'link.json', 'up/secret.json', 'x/../../secret.json', '.']) {
+    for (const path of [
+      '../secret.json',
+      'link.json',
+      'up/secret.json',
+      'x/../../secret.json',
+      '.',
+      secret,
+      '/dev/zero',
+    ]) {
       expect((await failure(scriptedBackend(), path)).message).toMatch(/outside the directory/);
     }
-    const shown = await failure(scriptedBackend(), secret);
+    const shown = await failure(scriptedBackend(), secret, { from: undefined });
     expect(shown.message).toContain('is not JSON');
     expect(shown.message).not.toContain('hunter');
-    expect((await failure(scriptedBackend(), '/dev/zero')).message).toContain('is not a file');
+    expect((await failure(scriptedBackend(), '/dev/zero', { from: undefined })).message).toContain('is not a file');
     expect((await failure(scriptedBackend(), 'gone.json')).message).toContain("'gone.json' cannot be found");
     expect((await failure(scriptedBackend(), '')).message).toContain('needs the path');
     expect((await failure(scriptedBackend(), 's.json', { from: undefined })).message).toContain('absolute');

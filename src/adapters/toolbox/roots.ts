@@ -115,12 +115,19 @@ export class Roots {
     };
   }
 
-  /** True if a path, as it is written, leads to this real path without a link below its root. */
+  /**
+   * True if a path, as it is written, leads to this real path: without a link below its root, and without `..` or other parts that
+   * a pattern for the path would not see through.
+   */
   isOwnPath(path: string, real: string): boolean {
     const asked = this.asked(path);
-    return [...this.given, ...this.all].some(
-      (root, index) =>
-        contains(root, asked) && join(this.all[index % this.all.length] as string, relative(root, asked)) === real,
+    const isPlain = path === '.' || join(path, '.') === path;
+    return (
+      isPlain &&
+      [...this.given, ...this.all].some(
+        (root, index) =>
+          contains(root, asked) && join(this.all[index % this.all.length] as string, relative(root, asked)) === real,
+      )
     );
   }
 

@@ -1,4 +1,5 @@
 /** `module:PATH#export`: a function of a JavaScript module beside the definition, run in this process. */
+import { stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { extname } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -52,20 +53,39 @@ function exportsOf(file: string, sha256: string, target: string): Promise<object
 
 /**
  * Node caches a module by its URL, and a common module by its path too, whatever the file holds by now. A URL of its own
- * makes it read the file. The digest is compared before and after, so what runs has the bytes that were hashed.
+ * makes it read the file. No function of it is called unless the file had these bytes from before it was loaded until
+ * after: a change shows in the digest or, if it was taken back, in the inode or its change time. What a module does while it
+ * is loaded cannot be held back.
  */
 async function load(file: string, sha256: string, target: string): Promise<object> {
   imports += 1;
   delete commonModules[file];
+  const approved = { kind: 'program', path: file, sha256 } as const;
+  const named = `module:${target}`;
+  const before = await changeStamp(file);
+  assertProgram(approved, await programAt(file, named), named);
   let exports: object;
   try {
     exports = (await import(`${pathToFileURL(file).href}?sha256=${sha256}&import=${imports}`)) as object;
   } catch (error) {
     throw new LoopError('TOOL_FAILED', `module:${target} cannot be loaded. ${reasonOf(error)}`, undefined, error);
   }
-  const named = `module:${target}`;
-  assertProgram({ kind: 'program', path: file, sha256 }, await programAt(file, named), named);
+  assertProgram(approved, await programAt(file, named), named);
+  if ((await changeStamp(file)) !== before) throw changedWhileLoaded(named);
   return exports;
+}
+
+/** Tells whether a file was changed or replaced in between, even if it has its old bytes again. */
+async function changeStamp(file: string): Promise<string> {
+  const { dev, ino, ctimeNs } = await stat(file, { bigint: true });
+  return `${dev}:${ino}:${ctimeNs}`;
+}
+
+function changedWhileLoaded(named: string): LoopError {
+  return new LoopError(
+    'TOOL_NOT_ADMITTED',
+    `${named} was changed while it was loaded, so nothing was called. Ask again.`,
+  );
 }
 
 function functionIn(exports: object, target: string, name: string): ToolFunction {

@@ -43,6 +43,22 @@ verifies('aisdk.origin', 'a client that sends more than is read still gets its a
   });
 });
 
+verifies('aisdk.origin', 'a request of HTTP/1.0 that names no host is refused', async () => {
+  const { handler, host } = stage([{ text: 'Hello.' }]);
+  await served(nodeListener(handler), async (api) => {
+    const socket = connect(Number(new URL(api).port), '127.0.0.1');
+    let answer = '';
+    socket.setEncoding('utf8').on('data', (piece: string) => {
+      answer += piece;
+    });
+    const type = 'Content-Type: application/json';
+    socket.write(`POST /api/chat HTTP/1.0\r\n${type}\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`);
+    await once(socket, 'close');
+    expect(answer).toMatch(/^HTTP\/1\.\d 403 [\s\S]*HOST_NOT_ALLOWED/);
+    expect(await host.archive.turns('chat')).toEqual([]);
+  });
+});
+
 verifies('aisdk.chat', 'a client that breaks off in the middle of its request breaks the server', async () => {
   const { handler, host } = stage([{ text: 'Hello.' }]);
   await served(nodeListener(handler), async (api, requests) => {

@@ -78,6 +78,8 @@ function requestOf(incoming: IncomingMessage): Request {
   if (method === 'TRACE' || method === 'TRACK') {
     throw new Problem(405, 'METHOD_NOT_ALLOWED', `There is no ${method}.`, { allow: 'GET, POST' });
   }
+  // HTTP/1.0 allows it; who is meant would be a guess.
+  if (!headers.host) throw new Problem(403, 'HOST_NOT_ALLOWED', 'The request names no host; send the header "host".');
   const own = new Headers();
   for (const [name, value] of Object.entries(headers)) {
     for (const one of Array.isArray(value) ? value : [value ?? '']) own.append(name, one);

@@ -83,6 +83,8 @@ verifies('aisdk.origin', 'a page of another origin neither begins a turn nor rea
       { origin: `http://127.0.0.1:${Number(port) + 1}` },
       { origin: `${origin}.evil.example` },
       { origin: 'no origin' },
+      { origin: 'file://' },
+      { origin: 'data:' },
       { 'sec-fetch-site': 'cross-site' },
       { 'sec-fetch-site': 'same-site' },
       { 'sec-fetch-site': 'cross-site', origin },

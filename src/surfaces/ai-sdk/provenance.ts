@@ -60,9 +60,10 @@ function isTrusted({ headers }: Request, host: URL | undefined, allowed: Readonl
   return host !== undefined && URL.canParse(origin) && new URL(origin).host === within(origin, host);
 }
 
-/** The host as it stands in an address of this origin: without a port that is its default. */
-function within(origin: string, { host }: URL): string {
-  return new URL(`${new URL(origin).protocol}//${host}`).host;
+/** The host as it stands in an address of this origin, without a port that is its default; undefined if the origin has no such addresses. */
+function within(origin: string, { host }: URL): string | undefined {
+  const address = `${new URL(origin).protocol}//${host}`;
+  return URL.canParse(address) ? new URL(address).host : undefined;
 }
 
 /** The host that a request names: by its header, or by its address where a server has read that. */

@@ -1,5 +1,5 @@
 /** `trust`: what the operator allows. It reads and writes the operator's own file, and nothing of the project. */
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import {
   assertOutside,
@@ -107,8 +107,14 @@ function documentOf({ directories, send, destinations }: Authority, file: string
 function described({ directories, send, destinations }: Authority, file: string | undefined): string {
   const from = (source: string): string => (source === 'file' ? '' : `  (${source})`);
   const gone = (directory: string): string => (existsSync(directory) ? '' : '  (does not exist)');
+  const linked = (directory: string, source: string): string =>
+    source === 'file' && existsSync(directory) && realpathSync(directory) !== directory
+      ? '  (is a link now: trust it again)'
+      : '';
   const lines = [
-    ...directories.map(({ directory, source }) => `run   ${directory}${from(source)}${gone(directory)}`),
+    ...directories.map(
+      ({ directory, source }) => `run   ${directory}${from(source)}${gone(directory)}${linked(directory, source)}`,
+    ),
     ...[...send].flatMap(([name, hosts]) => hosts.map((host) => `send  ${name} to ${host}`)),
     ...destinations.map((host) => `reach ${host}`),
   ];

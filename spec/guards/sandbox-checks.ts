@@ -70,6 +70,12 @@ export const sandboxChecks = {
     await run(library, root, 'mv var moved');
     ok(!existsSync(join(root, 'moved')));
   }, register),
+  'a command makes a socket to the hypervisor': command(
+    // AF_PACKET stands for all families that are denied: every kernel has it, and denies it with another word.
+    `perl -e 'print socket(my $s, 17, 3, 0) ? "made" : "$!"'`,
+    {},
+    ({ output }) => strictEqual(output, 'Address family not supported by protocol'),
+  ),
   'a command asks the kernel for a keyring': command(
     // KEYCTL_GET_KEYRING_ID of the session keyring.
     `perl -e 'print syscall(${process.arch === 'x64' ? 250 : 219}, 0, -3, 0), " $!"'`,

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { Group } from './group.js';
+import { withoutInherited } from './inherited.js';
 import type { Limits } from './limits.js';
 import { Output } from './output.js';
 import { type Excess, watchSandbox } from './watch.js';
@@ -60,7 +61,9 @@ export async function run(program: Program, abort: AbortSignal | undefined): Pro
   const { directory: cwd, env, sandbox } = program;
   const [file = '', ...args] = [...(sandbox === undefined ? JOINED : JOINED_FIRST_TO_GO), ...program.argv];
   const extra = sandbox === undefined ? [] : (['pipe', 'pipe'] as const);
-  const child = spawn(file, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'ignore', ...extra] });
+  const child = withoutInherited(['ignore', 'pipe', 'ignore', ...extra], (stdio) =>
+    spawn(file, args, { cwd, env, detached: true, stdio }),
+  );
   if (child.pid === undefined) throw (await once(child, 'error'))[0];
   const stdout = child.stdout as Readable;
   const group = new Group(child.pid);

@@ -15,6 +15,7 @@ import type { CommandOptions } from './options.js';
 import { notApproved, refusal } from './refusal.js';
 import { assertApproved, type Roots } from './roots.js';
 import { HOME, PATH, sandboxed, shell, usable } from './sandbox.js';
+import { sourcesOf } from './sources.js';
 
 const TIMEOUT = 120_000;
 const OUTPUT = 64 * 1024;
@@ -82,7 +83,8 @@ export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<
         return ended(await bare(command, { ...bounds, directory }, options, abortSignal), stream);
       }
       const { network = false } = options;
-      const confinement = { mounts: await mountsOf(roots.all), directory, network, limits: limitsOf(options) };
+      const mounts = await mountsOf(roots.all);
+      const confinement = { mounts, sources: sourcesOf(mounts), directory, network, limits: limitsOf(options) };
       const program = { ...bounds, ...sandboxed(bubblewrap, confinement, command), env: environment(HOME, options) };
       return ended(answerOf(await run(program, abortSignal), program, true), stream);
     },

@@ -1,6 +1,7 @@
 /** What a sandboxed command may use. The kernel holds the size of files and, for most users, the number of tasks; see watch.ts for the rest. */
 import { release } from 'node:os';
 import type { CommandOptions } from './options.js';
+import type { Source } from './sources.js';
 
 export interface Limits {
   readonly processes: number;
@@ -27,10 +28,18 @@ export function tasksOf({ processes }: Limits): number {
 }
 
 /**
- * Sets the limits and then becomes the program that follows; its arguments are no text for the shell. A limit that is lower
- * already cannot be raised, and stays. Shells call the number of tasks -u or -p.
+ * Compares what was mounted, sets the limits and then becomes the program that follows; its arguments are no text for the
+ * shell. A limit that is lower already cannot be raised, and stays. Shells call the number of tasks -u or -p.
  */
 const SCRIPT = `
+while [ "$1" != -- ]; do
+  if [ "$(stat -c %d:%i -- "$2" 2>/dev/null)" != "$1" ]; then
+    echo "Nothing was run: $2 was moved or replaced while the sandbox was set up. Try again."
+    exit 125
+  fi
+  shift 2
+done
+shift
 limit() { ulimit "$1" "$2" 2>/dev/null || [ "$(ulimit "$1")" -le "$2" ] || exit 125; }
 ulimit -c 0 || exit 125
 limit -f "$1"
@@ -40,11 +49,12 @@ fi
 shift 2
 exec "$@"`;
 
-/** A command within the limits that the kernel holds for each process. */
-export function limited(limits: Limits, argv: readonly string[]): readonly string[] {
+/** A command within the limits that the kernel holds for each process, run only if the mounts show these sources. */
+export function limited(limits: Limits, sources: readonly Source[], argv: readonly string[]): readonly string[] {
   const blocks = Math.ceil(limits.fileBytes / BLOCK_BYTES);
   const tasks = countsPerNamespace(release()) ? tasksOf(limits) : 0;
-  return ['/bin/sh', '-c', SCRIPT, 'sh', String(blocks), String(tasks), ...argv];
+  const compared = sources.flatMap(({ inode, path }) => [inode, path]);
+  return ['/bin/sh', '-c', SCRIPT, 'sh', ...compared, '--', String(blocks), String(tasks), ...argv];
 }
 
 /** Before Linux 5.14 the tasks of a user count all over the machine, and a limit would stop a command for what runs elsewhere. */

@@ -10,11 +10,14 @@ import { FILTER_FD, INFO_FD, type Program, run } from './child.js';
 import { type Limits, limited, limitsOf } from './limits.js';
 import { contains } from './roots.js';
 import { filterFor } from './seccomp.js';
+import { type Source, sourcesOf } from './sources.js';
 import { cut } from './text.js';
 
 export interface Confinement {
   /** The arguments that mount the roots. */
   readonly mounts: readonly string[];
+  /** What these mounts must show. */
+  readonly sources: readonly Source[];
   readonly directory: string;
   readonly network: boolean;
   readonly limits: Limits;
@@ -58,7 +61,7 @@ export function sandboxed(
 }
 
 function argumentsOf(bubblewrap: string, confinement: Confinement, commandLine: string): readonly string[] {
-  const { mounts, directory, network, limits } = confinement;
+  const { mounts, sources, directory, network, limits } = confinement;
   const settings = network ? [...SETTINGS, ...NETWORK] : SETTINGS;
   return [
     bubblewrap,
@@ -74,7 +77,7 @@ function argumentsOf(bubblewrap: string, confinement: Confinement, commandLine: 
     ...['--dev', '/dev', '--tmpfs', '/dev/shm', '--remount-ro', '/dev', '--tmpfs', '/tmp'],
     ...nodeBinds(process.execPath),
     ...mounts,
-    ...['--remount-ro', '/', '--chdir', directory, '--', ...limited(limits, shell(commandLine))],
+    ...['--remount-ro', '/', '--chdir', directory, '--', ...limited(limits, sources, shell(commandLine))],
   ];
 }
 
@@ -127,7 +130,9 @@ export function usable(bubblewrap?: string): Promise<Usable> {
 async function probe(file: string): Promise<Usable> {
   if (!existsSync(file)) return { flaw: `${file} is not installed` };
   if (filterFor() === undefined) return { flaw: `there is no system call filter for the processor ${process.arch}` };
-  const confinement = { mounts: [], directory: '/', network: false, limits: limitsOf({}) };
+  // The comparison needs a program of the system, so it is tried too.
+  const sources = sourcesOf(['--bind', realpathSync('/bin/sh')]);
+  const confinement = { mounts: [], sources, directory: '/', network: false, limits: limitsOf({}) };
   const bounds = { env: {}, timeoutMs: PROBE_MS, maxOutputBytes: 4000, heard: () => undefined };
   const { output } = await run({ ...sandboxed(file, confinement, 'echo works'), ...bounds }, undefined);
   const said = output.text().trim();

@@ -1,13 +1,14 @@
 /**
  * The system call filter of the sandbox, as the BPF program that bubblewrap loads. A namespace does not replace the session
  * keyring that a process inherits, so a command could read the keys of the operator: all calls of the keyring are denied. So
- * are the calls that allocate memory which no process has to map and which therefore escapes the memory limit. Calls of
- * another architecture have other numbers, so a process that makes one is killed.
+ * are calls that allocate memory which escapes the memory limit, and sockets of families that network namespaces do not
+ * separate, such as those to the hypervisor. Calls of another architecture have other numbers: a process that makes one is killed.
  */
 
-/** Where the kernel puts the number and the architecture of a call (struct seccomp_data). */
+/** Where the kernel puts the number, the architecture and the first argument of a call (struct seccomp_data). */
 const NUMBER_OFFSET = 0;
 const ARCHITECTURE_OFFSET = 4;
+const ARGUMENT_OFFSET = 16;
 
 /** Instructions: load a word, jump if equal, jump if greater or equal, return. */
 const LOAD = 0x20;
@@ -20,6 +21,10 @@ const KILL_PROCESS = 0x80000000;
 const ERRNO = 0x00050000;
 const EPERM = 1;
 const ENOSYS = 38;
+const EAFNOSUPPORT = 97;
+
+/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: what programs use, and what a network namespace separates. */
+const FAMILIES = [1, 2, 10, 16];
 
 /** The calls of the x32 interface of an x86-64 kernel begin here. */
 const X32 = 0x40000000;
@@ -29,15 +34,16 @@ interface Calls {
   readonly architecture: number;
   /** add_key, request_key, keyctl. */
   readonly keyring: readonly number[];
-  /** memfd_create, memfd_secret, shmget. */
+  /** memfd_create, memfd_secret, shmget; and io_uring_setup, with which all other calls could be made past the filter. */
   readonly memory: readonly number[];
+  readonly socket: number;
 }
 
 /** The numbers that newer architectures share. */
-const generic = { keyring: [217, 218, 219], memory: [279, 447, 194] } as const;
+const generic = { keyring: [217, 218, 219], memory: [279, 447, 194, 425], socket: 198 } as const;
 
 const known: { readonly [arch: string]: Calls } = {
-  x64: { architecture: 0xc000003e, keyring: [248, 249, 250], memory: [319, 447, 29] },
+  x64: { architecture: 0xc000003e, keyring: [248, 249, 250], memory: [319, 447, 29, 425], socket: 41 },
   arm64: { architecture: 0xc00000b7, ...generic },
   riscv64: { architecture: 0xc00000f3, ...generic },
   loong64: { architecture: 0xc0000102, ...generic },
@@ -58,6 +64,10 @@ export function filterFor(arch: string = process.arch): Buffer | undefined {
     ...deny(calls.keyring, EPERM),
     // As on a kernel that does not have them: programs then use a file, which is counted.
     ...deny(calls.memory, ENOSYS),
+    step(JUMP_EQUAL, calls.socket, 0, FAMILIES.length + 2),
+    step(LOAD, ARGUMENT_OFFSET),
+    ...FAMILIES.map((family, index) => step(JUMP_EQUAL, family, FAMILIES.length - index, 0)),
+    step(RETURN, ERRNO | EAFNOSUPPORT),
     step(RETURN, ALLOW),
   ]);
 }

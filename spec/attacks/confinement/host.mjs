@@ -1,0 +1,60 @@
+// A process that opens stores and uses the toolbox as it is told, one JSON line a command.
+
+import { createInterface } from 'node:readline';
+import { openSqlite } from 'rondo/sqlite';
+import { toolbox } from 'rondo/toolbox';
+
+const tell = (report) => process.stdout.write(`${JSON.stringify(report)}\n`);
+const stores = [];
+const entryOf = (seq, value) => ({ seq, at: seq, key: `t/${seq}`, type: 'step.taken', value });
+
+const acts = {
+  ping: () => process.pid,
+  /** Opens a store and appends values to one session of it. */
+  open: async ({ path, session = 'a', values = [] }) => {
+    const store = await openSqlite(path);
+    stores.push(store);
+    const { fence, next } = await store.journal.claim(session);
+    for (const [n, value] of values.entries()) {
+      await store.journal.append({ session, fence, first: next + n, entries: [entryOf(next + n, value)] });
+    }
+    return store.owner;
+  },
+  /** All values of a session, and what damage the store knows of. */
+  values: async ({ session = 'a', store = 0 }) => {
+    const all = [];
+    for await (const some of stores[store].journal.read(session, 0)) all.push(...some.map(({ value }) => value));
+    return { values: all, damage: stores[store].report.damage };
+  },
+  append: async ({ session = 'a', store = 0, value }) => {
+    const { fence, next } = await stores[store].journal.claim(session);
+    await stores[store].journal.append({ session, fence, first: next, entries: [entryOf(next, value)] });
+  },
+  tool: async ({ name, input, options, abortMs }) => {
+    const { execute } = toolbox(options)[name].withApproval('always_allow');
+    const deltas = [];
+    const abortSignal = abortMs === undefined ? undefined : AbortSignal.timeout(abortMs);
+    const started = performance.now();
+    const result = await execute(input, {
+      ...{ toolCallId: 'call-1', messages: [], onToolOutputDelta: (delta) => deltas.push(delta) },
+      ...(abortSignal === undefined ? {} : { abortSignal }),
+    });
+    return { ...result, ms: Math.round(performance.now() - started), streamed: deltas.join('').slice(0, 100_000) };
+  },
+  question: ({ name, input, options }) => toolbox(options)[name].requestApproval(input, {}),
+};
+
+async function obey(line) {
+  const { n, ...command } = JSON.parse(line);
+  try {
+    tell({ n, ok: (await acts[command.do](command)) ?? null });
+  } catch (thrown) {
+    const { name, code, message, data } = thrown ?? {};
+    tell({ n, fault: { name, code, message, data } });
+  }
+}
+
+const lines = createInterface({ input: process.stdin });
+lines.on('line', (line) => void obey(line));
+lines.on('close', () => process.exit(0));
+tell({ ready: process.pid });

@@ -1,0 +1,242 @@
+// The servers of http: tools repeat the header that they got, in every form and at every place of an answer. Nothing of it may be
+// in what is printed, traced or kept.
+
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect } from '../stage.mjs';
+import { assertAbsent, forms, rarer, secretOf } from './echoes.mjs';
+import { bytesBelow } from './scene.mjs';
+
+/** Where an answer can repeat something: each gets what is repeated and the response. */
+const channels = {
+  'error-text': (echo, response) => response.writeHead(401).end(`bad credentials: ${echo}`),
+  'error-json': (echo, response) =>
+    response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error: { detail: echo } })),
+  'error-html': (echo, response) =>
+    response.writeHead(502, { 'content-type': 'text/html' }).end(`<html><body><pre>${echo}</pre></body></html>`),
+  'error-first': (echo, response) => response.writeHead(500).end(`${echo} was refused`),
+  'error-alone': (echo, response) => response.writeHead(500).end(echo),
+  value: (echo, response) => response.writeHead(200).end(JSON.stringify({ you: echo })),
+  'value-top': (echo, response) => response.writeHead(200).end(JSON.stringify(echo)),
+  nested: (echo, response) =>
+    response.writeHead(200).end(JSON.stringify({ a: [{ b: { c: [null, 1, { d: `sent ${echo}!` }] } }] })),
+  key: (echo, response) => response.writeHead(200).end(JSON.stringify({ headers: { [echo]: true } })),
+  'two-keys': (echo, response) => response.writeHead(200).end(JSON.stringify({ [echo]: 1, [`${echo}.`]: 2 })),
+  many: (echo, response) => response.writeHead(200).end(JSON.stringify(Array.from({ length: 500 }, () => echo))),
+  'not-json': (echo, response) => response.writeHead(200).end(`you sent ${echo}`),
+  'json-and-more': (echo, response) => response.writeHead(200).end(`{"a": 1} ${echo}`),
+  header: (echo, response) =>
+    response.writeHead(401, { 'www-authenticate': `Bearer realm="${echo}"`, 'x-echo': echo }).end(),
+  'retry-after': (echo, response) => response.writeHead(503, { 'retry-after': echo, date: echo }).end('busy'),
+  'status-text': (echo, response) => response.writeHead(401, `No ${echo}`).end(),
+  redirect: (echo, response) =>
+    response.writeHead(302, { location: `/login?token=${encodeURIComponent(echo)}` }).end(echo),
+  'error-redirect': (echo, response) => response.writeHead(307, { location: echo }).end(`moved to ${echo}`),
+  'no-location': (echo, response) => response.writeHead(304).end(echo) ?? response.end(),
+  'cut-200': (echo, response) => response.writeHead(500).end(`${'.'.repeat(188)}${echo}`),
+  'cut-4000': (echo, response) => response.writeHead(500).end(`${'\u001b[0m'.repeat(997)}${echo}`),
+  'cut-65536': (echo, response) => response.writeHead(500).end(`${'\u001b[0m'.repeat(16_381)}${'.'}${echo}`),
+  'escape-inside': (echo, response) =>
+    response.writeHead(500).end(`no ${echo.slice(0, 9)}\u001b[1m${echo.slice(9)}\u001b[0m`),
+  'control-inside': (echo, response) => response.writeHead(500).end(`no ${echo.slice(0, 9)}\u0000${echo.slice(9)}`),
+  'long-value': (echo, response) =>
+    response.writeHead(200).end(JSON.stringify({ filler: 'f'.repeat(900_000), tail: `${'g'.repeat(100_000)}${echo}` })),
+  'too-long': (echo, response) => response.writeHead(200).end(JSON.stringify(echo.repeat(500_000))),
+  'too-deep': (echo, response) =>
+    response.writeHead(200).end(`${'['.repeat(300)}${JSON.stringify(echo)}${']'.repeat(300)}`),
+  'broken-off': (echo, response) => {
+    response.writeHead(200, { 'content-length': '9999' }).write(`{"a": "${echo}`);
+    setTimeout(() => response.destroy(), 50);
+  },
+  'error-broken-off': (echo, response) => {
+    response.writeHead(500, { 'content-length': '9999' }).write(`it was ${echo}`);
+    setTimeout(() => response.destroy(), 50);
+  },
+  'one-byte-each': async (echo, response) => {
+    response.writeHead(401);
+    for (const character of `no: ${echo}`) {
+      response.write(character);
+      await new Promise((resolve) => setTimeout(resolve, 3));
+    }
+    response.end();
+  },
+  'invalid-utf8': (echo, response) =>
+    response.writeHead(200).end(Buffer.concat([Buffer.from(`{"a": "${echo}`), Buffer.from([0xff, 0x22, 0x7d])])),
+};
+
+/** All that a person, a program or a disk gets to see of a run. Other verbs print what is in the journal. */
+export async function seen(scene, args, env, verbs = []) {
+  const run = await scene.cli(['run', ...args, '--session', 's', '--json'], { env });
+  const places = { 'the journal': bytesBelow(join(scene.place, '.rondo')) };
+  Object.assign(places, { stdout: run.stdout, stderr: run.stderr });
+  for (const verb of verbs) {
+    const { stdout, stderr } = await scene.cli(verb, { env });
+    places[verb.join(' ')] = `${stdout}\n${stderr}`;
+  }
+  return { run, places };
+}
+
+const LOOKS = [
+  ['trace', 's', '--json'],
+  ['trace', 's'],
+  ['events', 's'],
+  ['status', 's', '--json'],
+  ['runs', '--json'],
+];
+
+/** The server repeats the given text; nothing of the parts is seen. */
+async function http(scene, options) {
+  const { header, parts, echo, channel, name = 'Authorization', extra = {}, env = {}, looks = [] } = options;
+  let asked = '';
+  const url = await scene.server((request, _, response) => {
+    asked = request.headers[name.toLowerCase()] ?? '';
+    if (options.number)
+      response.writeHead(channel === 'nested' ? 200 : 400).end(`{"id": ${header}, "of": [${header}]}`);
+    else void channels[channel](typeof echo === 'function' ? echo(asked) : echo, response);
+  });
+  scene.toolLoop('h', `http:${url}/x`, { headersFromEnv: { [name]: 'TOK' } }, extra);
+  const { run, places } = await seen(scene, ['h', '--input', '{}'], { TOK: header, ...env }, looks);
+  expect(asked === header || (options.odd && asked !== ''), 'the header to be sent', { asked, run });
+  expect([0, 1].includes(run.code ?? -1), 'an answer or a failure', run);
+  assertAbsent(places, parts);
+}
+
+/** Pieces of a secret: long enough to be no chance, short enough to find a part that was left. */
+const piecesOf = (secret) => [secret.slice(0, 10), secret.slice(10, 20), secret.slice(-10)];
+
+const latin = { header: 'Bearer gr\u00fc\u00dfe-Zq7xW9kPl', parts: ['Zq7xW9kPl'], odd: true };
+
+/** Secrets that have several parts: the header, what is repeated of it, and what must not be seen. */
+const kinds = {
+  'bearer-whole': (s) => ({ header: `Bearer ${s}`, echo: `Bearer ${s}`, parts: piecesOf(s) }),
+  'bearer-lower': (s) => ({ header: `Bearer ${s}`, echo: `bearer ${s}`, parts: piecesOf(s) }),
+  'bearer-tight': (s) => ({ header: `Bearer ${s}`, echo: `Bearer:${s}`, parts: piecesOf(s) }),
+  'bearer-many-blanks': (s) => ({ header: `Bearer   ${s}`, echo: s, parts: piecesOf(s) }),
+  'raw-key': (s) => ({ header: s, echo: s, parts: piecesOf(s), name: 'X-Api-Key' }),
+  'basic-text': (s) => {
+    const pair = `operator:${s}`;
+    return { header: `Basic ${Buffer.from(pair).toString('base64')}`, echo: pair, parts: piecesOf(s) };
+  },
+  'basic-password': (s) => ({
+    ...{ header: `Basic ${Buffer.from(`operator:${s}`).toString('base64')}`, echo: `password ${s}` },
+    parts: piecesOf(s),
+  }),
+  'basic-code': (s) => {
+    const code = Buffer.from(`operator:${s}`).toString('base64');
+    return { header: `Basic ${code}`, echo: code, parts: piecesOf(s) };
+  },
+  'cookie-one': (s) => ({ header: `lang=en; session=${s}; theme=dark`, echo: s, parts: piecesOf(s), name: 'Cookie' }),
+  'cookie-pair': (s) => ({ header: `sid=${s};b=2`, echo: `sid is ${s}`, parts: piecesOf(s), name: 'Cookie' }),
+  'parameter-quoted': (s) => {
+    const key = s.replaceAll('"', '_');
+    return { header: `Digest username="ada", response="${key}"`, echo: key, parts: piecesOf(key) };
+  },
+  'parameter-bare': (s) => {
+    const key = s.replaceAll(/["=,]/g, '_');
+    return { header: `AWS4 Credential=AK, Signature=${key}`, echo: `signature ${key}`, parts: piecesOf(key) };
+  },
+  'token-scheme': (s) => ({ header: `Token token=${s}`, echo: s, parts: piecesOf(s) }),
+  'colon-pair': (s) => ({ header: `key:${s}`, echo: `got key:${s}.`, parts: piecesOf(s), name: 'X-Auth' }),
+  'short-7': () => ({ header: 'Bearer Zq7xW9k', echo: 'Zq7xW9k', parts: ['Zq7xW9k'] }),
+  'short-8-url': () => ({ header: 'Bearer Zq/x+9kV', echo: encodeURIComponent('Zq/x+9kV'), parts: ['Zq/x+9kV'] }),
+  'latin-utf8': () => ({ ...latin, echo: 'gr\u00fc\u00dfe-Zq7xW9kPl' }),
+  'latin-as-received': () => ({ ...latin, echo: (asked) => asked.slice(7) }),
+  jwt: () => {
+    const [head, body, sign] = ['eyJhbGciOiJIUzI1NiJ9', 'eyJzdWIiOiJaUTdXOUsifQ', 'Zq7xW9kPlZq7xW9kPlAA'];
+    return { header: `Bearer ${head}.${body}.${sign}`, echo: `signature ${sign} of ${body}`, parts: [sign, body] };
+  },
+  number: () => ({ header: '90718253640718253647', echo: '', parts: ['9071825364071825'], number: true }),
+  'number-short': () => ({ header: '9071825364', echo: '', parts: ['9071825364'], number: true }),
+  'blank-inside': () => ({
+    header: 'correct horse Zq7xW9kPl battery',
+    echo: 'correct horse Zq7xW9kPl battery',
+    parts: ['Zq7xW9kPl'],
+  }),
+};
+
+/** A header that Node refuses to read: the bytes of the answer are in the error. */
+async function malformed(scene, secret, env) {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', () => socket.end(`HTTP/1.1 200 OK\r\nbad header ${secret}\u0001\r\n\r\n${secret}`));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
+  scene.atEnd(() => server.close());
+  const url = `http://127.0.0.1:${server.address().port}`;
+  scene.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
+  const { run, places } = await seen(scene, ['h', '--input', '{}'], { TOK: `Bearer ${secret}`, ...env });
+  expect(run.code === 1, 'a failure', run);
+  assertAbsent(places, piecesOf(secret));
+}
+
+/** The agent that called the tool goes on with its answer; the answer of the tool is in the conversation. */
+async function throughAgent(scene, channel, secret) {
+  const url = await scene.server((_, __, response) => channels[channel](secret, response));
+  scene.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
+  scene.agent('a', ['h'], [{ toolCalls: [{ name: 'h', args: {} }] }, { text: 'done' }]);
+  const input = ['a', '--input', '{"prompt": "go"}', '--watch'];
+  const { run, places } = await seen(scene, input, { TOK: `Bearer ${secret}` });
+  expect(run.code === 0, 'an answer', run);
+  assertAbsent(places, piecesOf(secret));
+}
+
+/** A secret that a server got in an earlier call, repeated in the answer to a tool that has another one. */
+async function across(scene, channel, secret, other) {
+  const url = await scene.server((_, __, response) => channels[channel](secret, response));
+  scene.toolLoop('g', `http:${url}/x`, { headersFromEnv: { Authorization: 'ONE' } });
+  scene.toolLoop('h', `http:${url}/y`, { headersFromEnv: { Authorization: 'TWO', 'X-Also': 'ONE' } });
+  const { places } = await seen(scene, ['h', '--input', '{}'], { ONE: `Bearer ${secret}`, TWO: `Bearer ${other}` });
+  assertAbsent(places, piecesOf(secret));
+}
+
+function formCases(add) {
+  for (const channel of ['error-text', 'value']) {
+    for (const [family, all] of Object.entries({ form: forms, rare: rarer })) {
+      for (const [name, form] of Object.entries(all)) {
+        add(`${family}.${name}.${channel}`, (scene) => {
+          const secret = `sk-${secretOf(scene.random)}`;
+          return http(scene, { header: `Bearer ${secret}`, echo: form(secret), parts: piecesOf(secret), channel });
+        });
+      }
+    }
+  }
+}
+
+export function cases() {
+  const all = [];
+  const add = (id, run) => all.push({ id: `secrets.http.${id}`, run });
+  formCases(add);
+  for (const channel of Object.keys(channels)) {
+    add(`channel.${channel}`, (scene) => {
+      const secret = secretOf(scene.random).replaceAll('"', '_');
+      return http(scene, { header: `Bearer ${secret}`, echo: secret, parts: piecesOf(secret), channel });
+    });
+  }
+  for (const [name, kind] of Object.entries(kinds)) {
+    for (const channel of ['error-json', 'nested'])
+      add(`kind.${name}.${channel}`, (scene) =>
+        http(scene, { ...kind(secretOf(scene.random)), channel, looks: name === 'bearer-whole' ? LOOKS : [] }),
+      );
+  }
+  for (const [name, env] of Object.entries({ usual: {}, debug: { RONDO_DEBUG: '1' } }))
+    add(`malformed.${name}`, (scene) => malformed(scene, secretOf(scene.random), env));
+  for (const channel of ['error-text', 'nested', 'key', 'not-json']) {
+    add(`agent.${channel}`, (scene) => throughAgent(scene, channel, secretOf(scene.random)));
+    add(`two-secrets.${channel}`, (scene) => across(scene, channel, secretOf(scene.random), secretOf(scene.random)));
+  }
+  const policies = { retry: { retry: { attempts: 3, backoffMs: 1 } }, cache: { cache: { ttlMs: 60_000 } } };
+  for (const [name, policy] of Object.entries(policies)) {
+    add(`policy.${name}`, (scene) => {
+      const secret = secretOf(scene.random);
+      const channel = name === 'cache' ? 'nested' : 'error-html';
+      return http(scene, {
+        header: `Bearer ${secret}`,
+        echo: secret,
+        parts: piecesOf(secret),
+        channel,
+        extra: { policy },
+      });
+    });
+  }
+  return all;
+}

@@ -1,0 +1,103 @@
+/** What a sandboxed command must not get: descriptors of our process, sockets past its network, directories swapped for links. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import { run } from './child.js';
+import { cleanUp, stage, use } from './fixtures/stage.mjs';
+import { toolbox } from './index.js';
+import { limitsOf } from './limits.js';
+import { sandboxed, usable } from './sandbox.js';
+import { sourcesOf } from './sources.js';
+
+afterAll(cleanUp);
+
+const sandbox = await usable();
+const bubblewrap = 'bubblewrap' in sandbox ? sandbox.bubblewrap : '';
+const found = bubblewrap !== '';
+const hasPerl = existsSync('/usr/bin/perl');
+
+/** AF_VSOCK, AF_ALG, AF_PACKET, AF_BLUETOOTH; and AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. */
+const DENIED = [40, 38, 17, 31];
+const ALLOWED = [1, 2, 10, 16];
+
+verifies(
+  'toolbox.isolation',
+  'a command makes sockets only of families that its network separates',
+  async (context) => {
+    context.skip(!found, 'needs bubblewrap');
+    context.skip(!hasPerl, 'needs perl');
+    const { root } = stage();
+    const { run_command } = toolbox({ roots: [root] });
+    const make = 'for (@ARGV) { print socket(my $s, $_, $_ == 16 ? 3 : 1, 0) ? "made" : "$!", ";" }';
+    const { output } = await use(run_command, { command: `perl -e '${make}' ${[...ALLOWED, ...DENIED].join(' ')}` });
+    const refused = 'Address family not supported by protocol;';
+    expect(output).toBe(`${'made;'.repeat(ALLOWED.length)}${refused.repeat(DENIED.length)}`);
+  },
+);
+
+const PROGRAM = `
+import { toolbox } from 'rondo/toolbox';
+const { run_command } = toolbox({ roots: [process.argv[1]] });
+const command = 'ls -l /proc/self/fd; cat /proc/self/fd/77/secret.txt; echo "it is "$?';
+const { output } = await run_command.withApproval('always_allow').execute({ command }, { toolCallId: 'c', messages: [], onToolOutputDelta() {} });
+console.log(output);
+`;
+
+verifies('toolbox.isolation', 'a command inherits no descriptor that our process was started with', async (context) => {
+  context.skip(!found, 'needs bubblewrap');
+  const { root } = stage();
+  const outside = join(dirname(root), 'outside');
+  mkdirSync(outside, { recursive: true });
+  writeFileSync(join(outside, 'secret.txt'), 'the secret');
+  const descriptor = openSync(outside, 'r');
+  const cwd = fileURLToPath(new URL('../../../', import.meta.url));
+  const stdio = [...['ignore', 'pipe', 'inherit'], ...Array.from({ length: 74 }, () => 'ignore'), descriptor] as const;
+  const args = ['--input-type=module', '-e', PROGRAM, root];
+  const child = spawn(process.execPath, args, { cwd, stdio: [...stdio] as never });
+  closeSync(descriptor);
+  let told = '';
+  child.stdout?.on('data', (piece: Buffer) => {
+    told += piece;
+  });
+  await once(child, 'close');
+  expect(told).toMatch(/it is [^0]/);
+  expect(told).not.toContain('the secret');
+  expect(told).not.toContain(outside);
+});
+
+verifies('toolbox.isolation', 'a mount source that is a link, or is reached through one, is refused', () => {
+  const { root } = stage({ 'real/inner/a.txt': 'a' });
+  symlinkSync(join(root, 'real'), join(root, 'link'));
+  expect(sourcesOf(['--bind', join(root, 'real'), join(root, 'real')])).toHaveLength(1);
+  for (const path of ['link', 'link/inner', 'real/none']) {
+    expect(() => sourcesOf(['--bind-try', join(root, path), 'x'])).toThrow(
+      /^Nothing was run: .* was moved or replaced/,
+    );
+  }
+});
+
+verifies(
+  'toolbox.isolation',
+  'a command does not run if another directory was mounted than was looked up',
+  async (context) => {
+    context.skip(!found, 'needs bubblewrap');
+    const { root } = stage({ 'a/own.txt': 'own', 'b/other.txt': 'other' });
+    const [a, b] = [join(root, 'a'), join(root, 'b')];
+    const mounts = ['--bind', a, a];
+    const confinement = { mounts, sources: sourcesOf(mounts), directory: a, network: false, limits: limitsOf({}) };
+    const bounds = { env: { PATH: '/usr/bin:/bin' }, timeoutMs: 20_000, maxOutputBytes: 4000, heard: () => undefined };
+    const start = () => run({ ...sandboxed(bubblewrap, confinement, 'ls'), ...bounds }, undefined);
+    expect((await start()).output.text()).toBe('own.txt\n');
+    renameSync(a, `${a}.old`);
+    renameSync(b, a);
+    const { exitCode, output } = await start();
+    expect({ exitCode, output: output.text() }).toEqual({
+      exitCode: 125,
+      output: `Nothing was run: ${a} was moved or replaced while the sandbox was set up. Try again.\n`,
+    });
+  },
+);

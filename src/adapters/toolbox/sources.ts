@@ -1,0 +1,52 @@
+/**
+ * What the mounts of a sandbox must show. Bubblewrap is given paths and resolves them later: a command that runs already in another
+ * sandbox could swap one for a symbolic link meanwhile, and the new sandbox would show what the link leads to. So the inode of
+ * each source is looked up here, by a path without links, and compared inside the sandbox before the command is run.
+ */
+import { closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs';
+import { named, refusal } from './refusal.js';
+
+/** A path in the sandbox, and the device and inode that must be there, as `stat -c %d:%i` prints them. */
+export interface Source {
+  readonly path: string;
+  readonly inode: string;
+}
+
+/** Opens a path without access to its content; Node has no name for it. */
+const O_PATH = 0o10000000;
+const BINDS = ['--bind', '--bind-try', '--ro-bind-try'];
+
+/** The sources that these arguments of bubblewrap mount; one that is covered as a whole afterwards is not seen. */
+export function sourcesOf(mounts: readonly string[]): readonly Source[] {
+  const after = (options: readonly string[]): string[] =>
+    mounts.flatMap((argument, index) => (options.includes(argument) ? [mounts[index + 1] ?? ''] : []));
+  const covered = new Set(after(['--tmpfs']));
+  return after(BINDS)
+    .filter((path) => !covered.has(path))
+    .map(sourceAt);
+}
+
+function sourceAt(path: string): Source {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, O_PATH | constants.O_NOFOLLOW);
+  } catch (error) {
+    throw moved(path, error);
+  }
+  try {
+    const status = fstatSync(descriptor, { bigint: true });
+    // The kernel tells where the inode is: not at this path, if a link was on the way.
+    if (status.isSymbolicLink() || readlinkSync(`/proc/self/fd/${descriptor}`) !== path) throw moved(path);
+    return { path, inode: `${status.dev}:${status.ino}` };
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function moved(path: string, cause?: unknown): Error {
+  return refusal(
+    `Nothing was run: ${named(path)} was moved or replaced while the sandbox was set up. Try again.`,
+    {},
+    cause,
+  );
+}

@@ -51,6 +51,20 @@ const inProcess: readonly Guard<Confining>[] = [
     'if (decoded !== undefined) {',
     'if (decoded !== undefined && step.escaped < 0) {',
   ),
+  guard(
+    'secret.echo',
+    'a secret is told in Base64 that is wrapped in lines',
+    'base/redact.ts',
+    '...this.foundInLines(round),',
+    '',
+  ),
+  guard(
+    'secret.echo',
+    'a secret is told in Base64 of what encodes it',
+    'base/rounds.ts',
+    'if (step.packed === MAX_PACKED) continue;',
+    'continue;',
+  ),
 ];
 
 const sandboxed: readonly Guard<Confining>[] = [

@@ -15,8 +15,8 @@ interface Coding {
 }
 
 /** Lines of eight characters and more, and a last one of any length. */
-const BASE64 = /[\w+/-]{8,}(?:\s+[\w+/-]{8,})*(?:\s+[\w+/-]+)?/g;
-const HEX = /[0-9a-fA-F]{8,}(?:\s+[0-9a-fA-F]{8,})*(?:\s+[0-9a-fA-F]+)?/g;
+const BASE64 = /(?<![\w+/-])[\w+/-]{8,}(?:\s+[\w+/-]{8,})*(?:\s+[\w+/-]+)?/g;
+const HEX = /(?<![0-9a-fA-F])[0-9a-fA-F]{8,}(?:\s+[0-9a-fA-F]{8,})*(?:\s+[0-9a-fA-F]+)?/g;
 
 const CODINGS: readonly Coding[] = [
   { name: 'base64', runs: BASE64, least: 10, chars: 4, bytes: 3 },

@@ -221,7 +221,8 @@ function without(text: string, ranges: readonly Range[], start = 0): string {
 /** The texts by which a part of a secret is found, but for Base64 and hexadecimal. */
 function plainForms(part: string): readonly string[] {
   const texts = [...withoutEscapes(part), part.replaceAll(' ', '+')];
-  return texts.flatMap((text) => [text, ...misread(text)]);
+  // One server may misread what another one misread before.
+  return texts.flatMap((text) => [text, ...misread(text), ...misread(text).flatMap(misread)]);
 }
 
 /** A text whose bytes were read in the wrong encoding; messages show it without control characters. */

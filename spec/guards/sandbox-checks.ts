@@ -101,4 +101,8 @@ export const sandboxChecks = {
     strictEqual(redactorOf(['Bearer sk/1234']).text('bad sk/1234'), `bad ${WITHHELD}`),
   'a secret is told in the encoding of a URL': async ({ redactorOf, WITHHELD }) =>
     strictEqual(redactorOf(['sk/12"34567']).text('bad sk%2F12%2234567'), `bad ${WITHHELD}`),
+  'a secret is told in Base64 that is wrapped in lines': async ({ redactorOf, WITHHELD }) =>
+    strictEqual(redactorOf(['sk/12"34567']).text('bad c2sv\nMTIi\nMzQ1\nNjc'), `bad ${WITHHELD}`),
+  'a secret is told in Base64 of what encodes it': async ({ redactorOf, WITHHELD }) =>
+    strictEqual(redactorOf(['sk/12"34567']).text('bad c2slMkYxMiUyMjM0NTY3'), `bad ${WITHHELD}`),
 } as const satisfies Record<string, Check>;

@@ -47,9 +47,23 @@ const inProcess: readonly Guard<Confining>[] = [
   guard(
     'secret.echo',
     'a secret is told in the encoding of a URL',
+    'base/rounds.ts',
+    'if (decoded !== undefined) {',
+    'if (decoded !== undefined && step.escaped < 0) {',
+  ),
+  guard(
+    'secret.echo',
+    'a secret is told in Base64 that is wrapped in lines',
     'base/redact.ts',
-    'if (decoded === undefined) break;',
-    'break;',
+    '...this.foundInLines(round),',
+    '',
+  ),
+  guard(
+    'secret.echo',
+    'a secret is told in Base64 of what encodes it',
+    'base/rounds.ts',
+    'if (step.packed === MAX_PACKED) continue;',
+    'continue;',
   ),
 ];
 

@@ -11,22 +11,30 @@ interface Escape {
   readonly length: number;
 }
 
-const ESCAPES =
-  /(?:%[0-9a-fA-F]{2})+|\\u\{[0-9a-fA-F]{1,6}\}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\[^0-9A-Za-z]|\\[nrtbf]|&#\d{1,7};?|&#[xX][0-9a-fA-F]{1,6};?|&(?:amp|lt|gt|quot|apos|nbsp);/g;
+const LETTERS: { readonly [letter: string]: string } = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
+/** The names that HTML has for the characters of a keyboard. */
+const NAMES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ...{ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0', Tab: '\t', NewLine: '\n' },
+    ...{ sol: '/', bsol: '\\', plus: '+', equals: '=', colon: ':', semi: ';', comma: ',', period: '.', excl: '!' },
+    ...{ quest: '?', num: '#', dollar: '$', percnt: '%', ast: '*', midast: '*', commat: '@', Hat: '^', grave: '`' },
+    ...{ lowbar: '_', UnderBar: '_', hyphen: '-', dash: '-', lpar: '(', rpar: ')', lsqb: '[', rsqb: ']' },
+    ...{ lbrack: '[', rbrack: ']', lcub: '{', rcub: '}', lbrace: '{', rbrace: '}', verbar: '|', vert: '|' },
+  }),
+);
+
+const ESCAPES = new RegExp(
+  [
+    '(?:%[0-9a-fA-F]{2})+',
+    '\\\\u\\{[0-9a-fA-F]{1,6}\\}|\\\\u[0-9a-fA-F]{4}|\\\\x[0-9a-fA-F]{2}|\\\\[0-3][0-7]{2}|\\\\[^0-9A-Za-z]|\\\\[nrtbf]',
+    `&#\\d{1,7};?|&#[xX][0-9a-fA-F]{1,6};?|&(?:${[...NAMES.keys()].join('|')});`,
+  ].join('|'),
+  'g',
+);
 
 /** The beginning of an escape that a text ends in the middle of. */
 const UNFINISHED =
-  /(?:%[0-9a-fA-F]?|(?:%[c-fC-F][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){0,2}%?[0-9a-fA-F]?)|\\(?:u\{?[0-9a-fA-F]{0,6}|x[0-9a-fA-F]?)?|&#?[xX]?\w{0,7})$/;
-
-const LETTERS: { readonly [letter: string]: string } = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
-const NAMES: { readonly [name: string]: string } = {
-  amp: '&',
-  lt: '<',
-  gt: '>',
-  quot: '"',
-  apos: "'",
-  nbsp: '\u00a0',
-};
+  /(?:%[0-9a-fA-F]?|(?:%[c-fC-F][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){0,2}%?[0-9a-fA-F]?)|\\(?:u\{?[0-9a-fA-F]{0,6}|x[0-9a-fA-F]?|[0-3][0-7]?)?|&#?[xX]?\w{0,8})$/;
 
 /** A decoded text that knows where each part of it stood. */
 export interface Decoded {
@@ -100,7 +108,8 @@ function meaningOf(written: string): string {
   if (hexadecimal !== undefined) return pointOf(Number.parseInt(hexadecimal, 16));
   const decimal = /^&#(\d+)/.exec(written)?.[1];
   if (decimal !== undefined) return pointOf(Number(decimal));
-  if (written.startsWith('&')) return NAMES[written.slice(1, -1)] ?? written;
+  if (written.startsWith('&')) return NAMES.get(written.slice(1, -1)) ?? written;
+  if (/^\\\d/.test(written)) return pointOf(Number.parseInt(written.slice(1), 8));
   return LETTERS[written.slice(1)] ?? written.slice(1);
 }
 

@@ -22,6 +22,18 @@ const html = (text: string): string =>
   );
 const inner = (text: string): string => JSON.stringify(text).slice(1, -1);
 
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+const hex = (text: string): string => Buffer.from(text).toString('hex');
+const wrapped = (text: string, width: number, end: string): string =>
+  text.replace(new RegExp(`.{${width}}`, 'g'), (line) => `${line}${end}`);
+/** The names that HTML has for signs. */
+const names: { readonly [sign: string]: string } = {
+  ...{ '/': 'sol', '+': 'plus', '=': 'equals', ':': 'colon', '.': 'period', _: 'lowbar', '-': 'hyphen', '#': 'num' },
+  ...{ '!': 'excl', '*': 'ast', '@': 'commat', '[': 'lsqb', ']': 'rsqb', '(': 'lpar', ')': 'rpar', ';': 'semi' },
+  ...{ ',': 'comma', $: 'dollar', '%': 'percnt', '?': 'quest', '`': 'grave', '{': 'lcub', '}': 'rcub', '|': 'verbar' },
+  ...{ '\\': 'bsol', '^': 'Hat', '\t': 'Tab', '\n': 'NewLine', '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot' },
+};
+
 /** What a server may make of a text that it echoes. */
 const encodings: { readonly [name: string]: (text: string) => string } = {
   plain: (text) => text,
@@ -44,6 +56,18 @@ const encodings: { readonly [name: string]: (text: string) => string } = {
   base64Within: (text) => Buffer.from(`user:${text}, more`).toString('base64'),
   base64Uri: (text) => encodeURIComponent(Buffer.from(text).toString('base64')),
   hex: (text) => Buffer.from(text).toString('hex').toUpperCase(),
+  htmlNames: (text) => [...text].map((sign) => (sign in names ? `&${names[sign]};` : sign)).join(''),
+  base64OfUri: (text) => base64(encodeURIComponent(text)),
+  base64OfJson: (text) => base64(JSON.stringify({ k: text })),
+  base64OfPercent: (text) => base64(percent(text, true)),
+  base64Twice: (text) => base64(base64(text)),
+  base64Thrice: (text) => base64(base64(base64(text))),
+  hexInBase64: (text) => base64(hex(text)),
+  hexOfBase64: (text) => hex(base64(text)),
+  hexOfJson: (text) => hex(inner(text)),
+  uriOfBase64OfUri: (text) => encodeURIComponent(base64(encodeURIComponent(text))),
+  jsonOfBase64Lines: (text) => inner(wrapped(base64(`user: ${text}`), 76, '\r\n')),
+  base64OfJsonInLines: (text) => wrapped(base64(JSON.stringify({ before: 'b', k: text })), 20, '\n'),
 };
 
 const signs = [...'abcXYZ0189-_.+/=&"\'<>:@!$%*()[]{}|~ ,;#?^`äß€𝄞'];
@@ -160,12 +184,105 @@ verifies('secret.echo', 'values are redacted in texts, names and numbers, and ar
   expect(redactor.value(value)).toEqual({ [WITHHELD]: 1, list: ['x', { deep: `say ${WITHHELD}` }], n: WITHHELD });
 });
 
+verifies('secret.echo', 'white space within Base64 or hexadecimal does not hide a secret', () => {
+  const ends = fc.constantFrom('\n', '\r\n', '\n  ', ' ', '\t');
+  fc.assert(
+    fc.property(
+      secret,
+      fc.integer({ min: 1, max: 80 }),
+      ends,
+      around,
+      fc.boolean(),
+      (value, width, end, before, isHex) => {
+        const encoded = (isHex ? hex : base64)(`${before}${value}`);
+        const redacted = redactorOf([value]).text(`${before} ${wrapped(encoded, width, end)}`);
+        const left = redacted.replace(WITHHELD, '').replace(/\s/g, '');
+        expect(redacted).toContain(WITHHELD);
+        // What is left is what stands before the secret and after it.
+        const most = before.length + (isHex ? hex : base64)(`${before}....`).length;
+        expect(left.length, redacted).toBeLessThanOrEqual(most);
+      },
+    ),
+    { numRuns: 500, seed: 11 },
+  );
+});
+
+verifies('secret.echo', 'Base64 in lines or of something encoded is found in pieces and where it was cut', () => {
+  const ways = {
+    lines: (text: string) => wrapped(base64(text), 10, '\n'),
+    ofUri: (text: string) => base64(percent(text, true)),
+    twice: (text: string) => base64(base64(text)),
+  };
+  const sizes = fc.integer({ min: 1, max: 9 });
+  fc.assert(
+    fc.property(token, fc.constantFrom(...Object.values(ways)), sizes, (value, encode, size) => {
+      const text = `Here: ${encode(value)}, done.`;
+      const stream = redactorOf([value]).stream();
+      let said = '';
+      for (let at = 0; at < text.length; at += size) said += stream.push(text.slice(at, at + size));
+      said += stream.end();
+      expect(said).toContain(WITHHELD);
+      // The first characters may be told before a run of Base64 is known for one.
+      expect(said.replaceAll(WITHHELD, '').length, said).toBeLessThanOrEqual('Here: , done.'.length + 18);
+      const cut = redactorOf([value]).text(`Here: ${encode(value.slice(0, 9)).replace(/[=\s]*$/, '')}`, 'end');
+      expect(cut, cut).toMatch(/^Here: \[withheld\].{0,4}$/);
+    }),
+    { numRuns: 300, seed: 11 },
+  );
+});
+
+verifies('secret.echo', 'a stream holds back no text that only looks like Base64', () => {
+  const stream = redactorOf(['sk-Zq7xW9kPl-0123456789']).stream();
+  let most = 0;
+  let [given, told] = ['', ''];
+  for (let i = 0; i < 2000; i++) {
+    const piece = `${(i * 7919).toString(36)}${i % 9 === 0 ? '\n' : ''}`;
+    given += piece;
+    told += stream.push(piece);
+    most = Math.max(most, given.length - told.length);
+  }
+  expect(most).toBeLessThan(40);
+  expect(told + stream.end()).toBe(given);
+});
+
+verifies('secret.echo', 'a number that is a secret which was rounded is withheld', () => {
+  const redactor = redactorOf(['90718253640718253647']);
+  const read: unknown = JSON.parse(
+    '{"a": 90718253640718253647, "b": 9.0718253640718253647e30, "c": 907182536, "d": 1e300}',
+  );
+  expect(redactor.value(read)).toEqual({ a: WITHHELD, b: WITHHELD, c: 907182536, d: 1e300 });
+});
+
+verifies('secret.echo', 'a secret whose bytes were read in the wrong encoding is found', () => {
+  const value = 'gr\u00fc\u00dfe-Zq7xW9kPl';
+  const redactor = redactorOf([`Bearer ${value}`]);
+  const utf8 = Buffer.from(value).toString('latin1');
+  const latin1 = Buffer.from(value, 'latin1');
+  for (const echo of [utf8, utf8.replace(/\p{Cc}/gu, ''), latin1.toString(), latin1.toString('base64'), inner(utf8)]) {
+    expect(redactor.text(`no ${echo}!`), echo).toMatch(/^no \[withheld\]=*!$/);
+  }
+});
+
 verifies('secret.echo', 'a long secret and a hostile text take no long time', () => {
   const long = Array.from({ length: 4000 }, (_, i) => String.fromCharCode(33 + ((i * 7) % 90))).join('');
   const from = performance.now();
   const redactor = redactorOf([long]);
   expect(redactor.text(`x ${JSON.stringify(long)} y`)).not.toContain(long.slice(100, 120));
-  for (const sign of ['\\', '%', '&', '%25', '&amp;', long[0] ?? '', '\\u00']) {
+  for (const sign of [
+    '\\',
+    '%',
+    '&',
+    '%25',
+    '&amp;',
+    long[0] ?? '',
+    '\\u00',
+    'QUFB',
+    'QUFB\n',
+    '41',
+    'QUJDREVGR0hJ%0A',
+    'QUJDREVGR0hJ\\n',
+    'a ',
+  ]) {
     redactor.text(sign.repeat(100_000), 'end');
   }
   expect(performance.now() - from).toBeLessThan(30_000);

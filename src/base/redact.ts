@@ -3,18 +3,24 @@
  * drops the scheme of a header, escapes the text for JSON or HTML, encodes it for a URL, or encodes it as Base64 or
  * hexadecimal. All of these are found, also mixed and repeated, and also where a text was cut in the middle of one.
  */
-import { type Decoded, decode, unfinishedEscape } from './decode.js';
+import { unfinishedEscape } from './decode.js';
+import { squeeze } from './packed.js';
+import { edgeRoundsOf, type Range, type Round, roundsOf, withoutEscapes } from './rounds.js';
 import { MIN_SECRET_CHARS, secretParts } from './secret-parts.js';
 
 /** What stands in place of a secret. */
 export const WITHHELD = '[withheld]';
 
-/** How many times a text is decoded: JSON in JSON in a URL. */
-const MAX_ROUNDS = 4;
 /** The rest of a secret that was cut is taken out from this length on. */
 const MIN_CUT_CHARS = 4;
 /** So few characters of a stream are not held back, though a secret begins like that: many a word ends like that. */
 const SHORT_CHARS = 2;
+/** So many characters of a stream are looked at again with what follows them: a run of Base64 is known from some length on. */
+const TOLD_CHARS = 16;
+/** A number that begins with so many digits of a secret is the secret, rounded. */
+const MIN_DIGITS = 12;
+/** The beginning of a secret is searched in the last characters of a text, so many times as many as the secret has. */
+const MAX_ENCODED = 24;
 
 /** Where a text was cut before it was redacted. */
 export type Cut = 'start' | 'end';
@@ -43,34 +49,34 @@ export const NO_SECRETS: Redactor = {
 
 /** A redactor of these secrets, of the parts of each, and of what each encodes; texts of less than six characters are no secrets. */
 export function redactorOf(secrets: readonly string[]): Redactor {
-  const forms = new Set(secrets.flatMap(secretParts).flatMap(formsOf));
-  return forms.size === 0 ? NO_SECRETS : new SearchedForms([...forms]);
-}
-
-/** A stretch of a text. */
-interface Range {
-  readonly from: number;
-  readonly to: number;
+  const parts = [...new Set(secrets.flatMap(secretParts))];
+  return parts.length === 0 ? NO_SECRETS : new SearchedForms(parts);
 }
 
 class SearchedForms implements Redactor {
   private readonly forms: readonly string[];
-  /** Whether a number could be a secret. */
+  /** Those of them that may be wrapped in lines. */
+  private readonly packed: readonly string[];
+  /** Whether a number could be a secret, and how it would begin if it was rounded. */
   private readonly numbers: boolean;
+  private readonly digits: ReadonlySet<string>;
+  /** How many characters may be an encoded secret. */
+  private readonly longest: number;
 
-  constructor(forms: readonly string[]) {
-    this.forms = forms;
-    this.numbers = forms.some((form) => /^[\d.e+-]+$/i.test(form));
+  constructor(parts: readonly string[]) {
+    this.packed = distinct(parts.flatMap(packedForms));
+    this.forms = distinct([...parts.flatMap(plainForms), ...this.packed]);
+    const numbers = this.forms.filter((form) => /^[\d.e+-]+$/i.test(form));
+    this.numbers = numbers.length > 0;
+    this.digits = new Set(numbers.flatMap(firstDigits));
+    this.longest = 1024 + MAX_ENCODED * Math.max(...this.forms.map(({ length }) => length));
   }
 
   text(text: string, cut?: Cut): string {
     const found = [...this.found(text)];
     if (cut === 'end') found.push({ from: this.begun(text), to: text.length });
-    if (cut === 'start') found.push(...roundsOf(text).map((round) => this.ended(round)));
-    return without(
-      text,
-      found.filter(({ from, to }) => to - from >= MIN_CUT_CHARS),
-    );
+    if (cut === 'start') found.push(...this.ended(text));
+    return without(text, found.filter(isLong));
   }
 
   value<T>(value: T): T {
@@ -88,11 +94,13 @@ class SearchedForms implements Redactor {
         const at = Math.min(text.length - begun > SHORT_CHARS ? begun : text.length, unfinishedEscape(text));
         const to = Math.max(at, told.length, ...found.filter(({ from }) => from < at).map((range) => range.to));
         const clean = without(text.slice(0, to), found, told.length);
-        [told, held] = [text.slice(Math.max(0, to - SHORT_CHARS), to), text.slice(to)];
+        [told, held] = [text.slice(Math.max(0, to - TOLD_CHARS), to), text.slice(to)];
         return clean;
       },
       end: () => {
-        const rest = this.text(held, 'end');
+        const text = told + held;
+        const found = [...this.found(text), { from: this.begun(text), to: text.length }];
+        const rest = without(text, found.filter(isLong), told.length);
         [told, held] = ['', ''];
         return rest;
       },
@@ -100,34 +108,56 @@ class SearchedForms implements Redactor {
   }
 
   private found(text: string): readonly Range[] {
-    return roundsOf(text).flatMap(({ text: decoded, sourceOf }) =>
-      this.forms.flatMap((form) => occurrences(decoded, form)).map(sourceOf),
-    );
+    return roundsOf(text).flatMap((round) => [
+      ...this.forms.flatMap((form) => occurrences(round.text, form)).map(round.sourceOf),
+      ...this.foundInLines(round),
+    ]);
+  }
+
+  /** What is encoded and wrapped in lines, or has white space in it otherwise. */
+  private foundInLines({ text, sourceOf }: Round): readonly Range[] {
+    const squeezed = squeeze(text);
+    if (squeezed.text.length === text.length) return [];
+    const found = this.packed.flatMap((form) => occurrences(squeezed.text, form));
+    return found.map(({ from, to }) => sourceOf({ from: squeezed.placeOf(from), to: squeezed.placeOf(to - 1) + 1 }));
   }
 
   /** Where the beginning of a secret is that a text ends with; the length of the text if there is none. */
   private begun(text: string): number {
-    // The text may end in the middle of an escape, and what it encodes in the middle of another one.
-    const starts = roundsOf(text.slice(0, unfinishedEscape(text))).map((round) => {
-      const to = unfinishedEscape(round.text);
-      const known = round.text.slice(0, to);
+    const skipped = Math.max(0, text.length - this.longest);
+    const starts = edgeRoundsOf(text.slice(skipped), 'end').flatMap(({ text: known, sourceOf }) => {
+      const startOf = (from: number): number => skipped + sourceOf({ from, to: known.length }).from;
       const length = Math.max(...this.forms.map((form) => overlap(known, form)));
-      return length === 0 ? text.length : round.sourceOf({ from: to - length, to }).from;
+      const squeezed = squeeze(known);
+      const inLines = Math.max(...this.packed.map((form) => overlap(squeezed.text, form)));
+      return [
+        ...(length === 0 ? [] : [startOf(known.length - length)]),
+        ...(inLines <= SHORT_CHARS ? [] : [startOf(squeezed.placeOf(squeezed.text.length - inLines))]),
+      ];
     });
-    return Math.min(...starts);
+    return Math.min(text.length, ...starts);
   }
 
-  /** The end of a secret at the start of a text. */
-  private ended({ text, sourceOf }: Round): Range {
-    const length = Math.max(...this.forms.map((form) => overlap(form, text)));
-    return length === 0 ? { from: 0, to: 0 } : { ...sourceOf({ from: 0, to: length }), from: 0 };
+  /** The ends of secrets at the start of a text. */
+  private ended(text: string): readonly Range[] {
+    return edgeRoundsOf(text.slice(0, this.longest), 'start').flatMap(({ text: known, sourceOf }) => {
+      const length = Math.max(...this.forms.map((form) => overlap(form, known)));
+      const squeezed = squeeze(known);
+      const inLines = Math.max(...this.packed.map((form) => overlap(form, squeezed.text)));
+      const ends = [length, inLines === 0 ? 0 : squeezed.placeOf(inLines - 1) + 1];
+      return ends.filter((to) => to > 0).map((to) => ({ from: 0, to: sourceOf({ from: 0, to }).to }));
+    });
+  }
+
+  /** True for a number that is a secret, or one that was rounded. */
+  private isSecretNumber(value: number): boolean {
+    if (!this.numbers) return false;
+    return this.text(String(value)) !== String(value) || firstDigits(String(value)).some((it) => this.digits.has(it));
   }
 
   private redacted(value: unknown): unknown {
     if (typeof value === 'string') return this.text(value);
-    if (typeof value === 'number') {
-      return this.numbers && this.text(String(value)) !== String(value) ? WITHHELD : value;
-    }
+    if (typeof value === 'number') return this.isSecretNumber(value) ? WITHHELD : value;
     if (Array.isArray(value)) {
       const clean = value.map((item) => this.redacted(item));
       return clean.every((item, index) => item === value[index]) ? value : clean;
@@ -146,24 +176,18 @@ function isPlain(value: unknown): value is object {
   return prototype === Object.prototype || prototype === null;
 }
 
-/** A text as it is, or decoded some times. */
-interface Round {
-  readonly text: string;
-  /** Where a stretch of it stood in the text as it was. */
-  sourceOf(range: Range): Range;
+function distinct(forms: readonly string[]): readonly string[] {
+  return [...new Set(forms)].filter(({ length }) => length >= MIN_SECRET_CHARS);
 }
 
-function roundsOf(source: string): readonly Round[] {
-  const rounds: Round[] = [{ text: source, sourceOf: (range) => range }];
-  for (let i = 0; i < MAX_ROUNDS; i++) {
-    const last = rounds.at(-1) as Round;
-    const decoded: Decoded | undefined = decode(last.text);
-    if (decoded === undefined) break;
-    const sourceOf = ({ from, to }: Range): Range =>
-      last.sourceOf({ from: decoded.startOf(from), to: decoded.endOf(to) });
-    rounds.push({ text: decoded.text, sourceOf });
-  }
-  return rounds;
+/** The first digits of a number, if there are so many that no other number is likely to have them. */
+function firstDigits(number: string): readonly string[] {
+  const digits = number.replace(/e.*$/i, '').replace(/\D/g, '').replace(/^0+/, '');
+  return digits.length < MIN_DIGITS ? [] : [digits.slice(0, MIN_DIGITS)];
+}
+
+function isLong({ from, to }: Range): boolean {
+  return to - from >= MIN_CUT_CHARS;
 }
 
 function occurrences(text: string, form: string): readonly Range[] {
@@ -194,12 +218,24 @@ function without(text: string, ranges: readonly Range[], start = 0): string {
   return clean + text.slice(done);
 }
 
-/** The texts by which a part of a secret is found. */
-function formsOf(part: string): readonly string[] {
-  const decoded = roundsOf(part).map(({ text }) => text);
+/** The texts by which a part of a secret is found, but for Base64 and hexadecimal. */
+function plainForms(part: string): readonly string[] {
+  const texts = [...withoutEscapes(part), part.replaceAll(' ', '+')];
+  // One server may misread what another one misread before.
+  return texts.flatMap((text) => [text, ...misread(text), ...misread(text).flatMap(misread)]);
+}
+
+/** A text whose bytes were read in the wrong encoding; messages show it without control characters. */
+function misread(text: string): readonly string[] {
+  if (!/[^\0-\x7f]/.test(text)) return [];
+  const utf8 = Buffer.from(text).toString('latin1');
+  const latin1 = /[^\0-\xff]/.test(text) ? [] : [Buffer.from(text, 'latin1').toString()];
+  return [utf8, utf8.replace(/\p{Cc}/gu, ''), ...latin1];
+}
+
+function packedForms(part: string): readonly string[] {
   const hex = Buffer.from(part).toString('hex');
-  const texts = [...decoded, part.replaceAll(' ', '+'), hex, hex.toUpperCase(), ...base64Forms(part)];
-  return texts.filter(({ length }) => length >= MIN_SECRET_CHARS);
+  return [hex, hex.toUpperCase(), ...base64Forms(part)];
 }
 
 /**

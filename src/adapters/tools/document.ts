@@ -31,11 +31,11 @@ export function documentOf(
   }
 }
 
-/** The first characters of a text that came from outside. */
-export function beginning(text: string, secrets: Redactor = NO_SECRETS): string {
+/** The first characters of a text that came from outside, and that may have been cut at its end. */
+export function beginning(text: string, secrets: Redactor = NO_SECRETS, isCut = false): string {
   // Cut twice: what is left after the secrets are taken out is shown, but not all of a large document is looked through.
-  const [begun, cut] = text.length > LOOKED_AT ? [text.slice(0, LOOKED_AT), 'end' as Cut] : [text, undefined];
-  return firstOf(plain(begun, secrets, cut), SHOWN);
+  const cut: Cut | undefined = isCut || text.length > LOOKED_AT ? 'end' : undefined;
+  return firstOf(plain(text.slice(0, LOOKED_AT), secrets, cut), SHOWN);
 }
 
 function tooDeep(text: string): boolean {

@@ -90,6 +90,42 @@ verifies(
   },
 );
 
+verifies('secret.echo', 'a refusal that is cut at its limit in the middle of a secret tells none of it', async () => {
+  const secret = SECRETS[0] ?? '';
+  const colour = '\u001b[0m';
+  // Colours are taken out, so that what stands at the end of the 64 KiB is shown; they too may be cut.
+  for (const [kept, rest] of [
+    [secret.slice(0, 11), secret.slice(11)],
+    [`${secret.slice(0, 11)}\u001b[3`, `1m${secret.slice(11)}`],
+    [Buffer.from(encodeURIComponent(secret)).toString('base64').slice(0, 20), 'x'],
+  ] as const) {
+    const filler = 64 * 1024 - kept.length;
+    const text = `${'.'.repeat(filler % colour.length)}${colour.repeat(Math.floor(filler / colour.length))}${kept}${rest}`;
+    answering = (_, response) => void response.writeHead(500).end(text);
+    const said = await ask();
+    expect(said).toContain('[withheld]');
+    expect(said).not.toContain(kept.slice(0, 8));
+  }
+});
+
+verifies('secret.echo', 'a header is sent in Latin-1, and is not told however a server reads it', async () => {
+  const value = 'gr\u00fc\u00dfe-Zq7xW9kPl';
+  let got: string | undefined;
+  for (const encoding of ['latin1', 'utf8'] as const) {
+    answering = ({ headers }, response) => {
+      got = headers['x-key'] as string;
+      const read = Buffer.from(got, 'latin1').toString(encoding);
+      response.end(JSON.stringify({ read, again: Buffer.from(read).toString('latin1') }));
+    };
+    const config = { headersFromEnv: { 'X-Key': 'KEY' } };
+    const tool = await httpTools({ environment: { KEY: value } }).open(base, { directory: '/', trusted: true }, config);
+    const said = JSON.stringify(await tool(null, call()));
+    expect(got).toBe(value);
+    expect(said).toContain('[withheld]');
+    expect(said).not.toContain('Zq7xW9kPl');
+  }
+});
+
 async function exec(script: string, names: readonly string[]): Promise<string> {
   const tool = await execTools({ environment }).open('tool', trusted({ tool: script }), { env: [...names] });
   return JSON.stringify(await failure(tool(null, call())));

@@ -2,6 +2,7 @@
  * `http:URL`: an endpoint that takes the input as the JSON body of a POST and answers with the output. A definition that is
  * not trusted reaches public addresses and sends variables only as far as the operator permits more.
  */
+import { StringDecoder } from 'node:string_decoder';
 import { isKnownPrivate, type Permits, permitsOf, reachRefusal, sendRefusal } from '../../base/permits.js';
 import { NotPublic, type Resolve } from '../../base/public-lookup.js';
 import { type Redactor, redactorOf } from '../../base/redact.js';
@@ -83,11 +84,16 @@ function retryAfter({ headers }: Answer): { readonly retryAfterMs?: number } {
     : {};
 }
 
+/** The bytes as text; what was cut does not end within a character. */
+function textOf(body: Buffer, cut: boolean): string {
+  return cut ? new StringDecoder('utf8').write(body) : body.toString();
+}
+
 function refusalOf(label: string, answer: Answer, secrets: Redactor): LoopError {
-  const { status, headers, body } = answer;
+  const { status, headers, body, cut } = answer;
   const retryable = status === 408 || status === 425 || status === 429 || (status >= 500 && status <= 599);
   const redirect = status >= 300 && status <= 399 && headers.location !== undefined;
-  const told = redirect ? 'a redirect, which is not followed' : beginning(body.toString(), secrets);
+  const told = redirect ? 'a redirect, which is not followed' : beginning(textOf(body, cut), secrets, cut);
   const message = `${label} answered ${status}${told === '' ? '.' : `: ${told}`}`;
   return new LoopError('TOOL_FAILED', message, { status, retryable, ...retryAfter(answer) });
 }

@@ -37,10 +37,11 @@ export async function post(posting: Posting, signal: AbortSignal): Promise<Answe
   const { url, headers, body, maxOutputBytes, publicOnly = false, resolve = systemResolve } = posting;
   signal.throwIfAborted();
   const begin = url.protocol === 'https:' ? secureRequest : plainRequest;
-  const length = String(Buffer.byteLength(body));
+  // As bytes: before a text, Node would send the headers in UTF-8, though they are Latin-1.
+  const bytes = Buffer.from(body);
   const sent = begin(url, {
     method: 'POST',
-    headers: { ...headers, 'content-length': length },
+    headers: { ...headers, 'content-length': String(bytes.length) },
     agent: false,
     ...(publicOnly && { lookup: publicLookup(resolve) }),
   });
@@ -51,7 +52,7 @@ export async function post(posting: Posting, signal: AbortSignal): Promise<Answe
     const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
       sent.on('response', resolve).on('error', reject);
       sent.on('close', () => reject(new Error('the connection was closed without an answer')));
-      sent.end(body);
+      sent.end(bytes);
     });
     const { statusCode: status = 0, headers: answered } = incoming;
     const read = await readUpTo(incoming, status < 300 ? maxOutputBytes : Math.min(maxOutputBytes, REFUSAL));

@@ -5,6 +5,11 @@ import { join } from 'node:path';
 import { expect } from '../stage.mjs';
 import { bin, ran } from './scene.mjs';
 
+/** What a live display uses, and what no text may bring to a terminal: made of codes, as no source holds the characters. */
+const ESC = String.fromCharCode(27);
+const LIVE = new RegExp(`${ESC}\\[(?:\\d*(?:;\\d+)*m|2K|\\d*[ABGJK]|\\?25[lh])|\\r`, 'g');
+const HIDDEN = /(?![\t\n])[\p{Cc}\u200b-\u200f\u202a-\u202e\u2060-\u2069]/u;
+
 /** A title, a cleared screen, a link, a colour in one byte, a turned direction, and what removes a line. */
 const EVIL = 'A\u001b]0;PWNED\u0007\u001b[2J\u001b[1A\u009b31m\u202eB\u2066\u0008\u007f\u001b]8;;http://x\u0007C';
 /** Without what cannot be in a name of a file or an argument. */
@@ -27,11 +32,9 @@ async function screenOf(scene, args, env = {}, input = '') {
 
 /** Nothing but text, line ends and, where colours are asked for, colours and the moves of a display of our own. */
 function assertPlain(screen, isLive) {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-  const own = isLive ? /\u001b\[(?:\d*(?:;\d+)*m|2K|\d*[ABGJK]|\?25[lh])|\r/g : /\r(?=\n)/g;
+  const own = isLive ? LIVE : /\r(?=\n)/g;
   const rest = screen.replace(own, '');
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-  const found = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069]/u.exec(rest);
+  const found = HIDDEN.exec(rest);
   const around = found === null ? '' : JSON.stringify(rest.slice(Math.max(0, found.index - 60), found.index + 30));
   expect(found === null, 'nothing that controls the terminal', around);
   expect(!screen.includes('\u001b]') && !screen.includes('\u001b[2J'), 'no title and no cleared screen', around);

@@ -235,9 +235,10 @@ export const targetChecks = {
     deepStrictEqual(await unanswered(library, star, false), ['paused', 0]);
   },
   'a standing grant limits the value of an argument': async (library) => {
-    for (const standing of [{ minProperties: 1 }, { properties: { to: { pattern: '.' } } }]) {
+    const both = { properties: { urgent: { enum: [true, false] } } };
+    for (const standing of [{ minProperties: 1 }, { properties: { to: { pattern: '.' } } }, both]) {
       const host = hostOf(library, [asking('builtin:echo')]);
-      await host.run({ loop: 'act', input: { to: 'ada' } });
+      await host.run({ loop: 'act', input: { to: 'ada', urgent: true } });
       const [{ id = '' } = {}] = await host.archive.approvals();
       const said = await host.answer({ id, approved: true, by: 'ada', standing }).then(
         () => 'taken',

@@ -16,7 +16,7 @@ const compilerOptions = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.
 function alone(): string {
   const folder = mkdtempSync(join(tmpdir(), 'rondo-alone-'));
   const sources = readdirSync(join(root, 'src/adapters/models')).filter((name) => !name.endsWith('.test.ts'));
-  const names = ['permits', 'address', 'public-lookup', 'redact', 'decode', 'secret-parts'];
+  const names = ['permits', 'address', 'public-lookup', 'redact', 'decode', 'packed', 'rounds', 'secret-parts'];
   const base = names.map((name) => `base/${name}.ts`);
   for (const file of [...sources.map((name) => `adapters/models/${name}`), ...base, 'journal/errors.ts']) {
     const target = join(folder, file.replace(/\.ts$/, '.js'));

@@ -132,3 +132,20 @@ function nearestReal(path: string): string {
   if (real !== undefined || dirname(path) === path) return real ?? path;
   return join(nearestReal(dirname(path)), relative(dirname(path), path));
 }
+
+export type Trusts = (directory: string | undefined) => boolean;
+
+/**
+ * Whether the operator trusts a directory to run code: it is one of those named, or inside one; links are followed. The
+ * operator's file holds real paths: one that has become a link since then leads to what nobody has trusted.
+ */
+export function trustOf({ directories }: Pick<Authority, 'directories'>): Trusts {
+  const places = directories.flatMap(({ directory, source }) => {
+    const real = realPathOf(directory);
+    return real === undefined || (source === 'file' && real !== directory) ? [] : [real];
+  });
+  return (directory) => {
+    const real = directory === undefined ? undefined : realPathOf(directory);
+    return real !== undefined && places.some((place) => isInside(place, real));
+  };
+}

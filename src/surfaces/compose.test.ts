@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { codeOf } from '../../spec/code-of.js';
 import { verifies } from '../../spec/verifies.js';
-import { compose, loadLoops, settingsOf, trustOf } from './compose.js';
+import { trustOf } from './authority.js';
+import { compose, loadLoops, settingsOf } from './compose.js';
 import { type Environment, type Flags, UsageError } from './settings.js';
 
 function directory(): string {

@@ -14,9 +14,18 @@ import type { Implementation } from '../loops/implementation.js';
 import type { Backend } from '../loops/model.js';
 import type { Registered, Registry } from '../loops/registry.js';
 import type { ToolSpec } from '../protocol/loop.js';
-import { assertOutside, authorityOf, isInside, operatorFileOf, type Remembered, realPathOf } from './authority.js';
+import {
+  assertOutside,
+  authorityOf,
+  isInside,
+  operatorFileOf,
+  type Remembered,
+  realPathOf,
+  type Trusts,
+  trustOf,
+} from './authority.js';
 import { markData, protectData } from './data-directory.js';
-import { type Asked, type Authority, configNamed, placesNamed, type Settings, settle, UsageError } from './settings.js';
+import { type Asked, configNamed, placesNamed, type Settings, settle, UsageError } from './settings.js';
 
 export type { BadFile, Config } from '../adapters/files/index.js';
 export type { Damage, Incident, Maintenance, StoreRecord, VerifyCursor } from '../adapters/sqlite/index.js';
@@ -96,23 +105,6 @@ function assertLoopsInside({ loops, loopsNamed, cwd }: ProjectSettings, trusts: 
   const real = loopsNamed ? undefined : realPathOf(loops);
   if (real === undefined || isInside(realPathOf(cwd) ?? cwd, real) || trusts(cwd)) return;
   throw new UsageError(`${loops} is a link to ${real}, outside of ${cwd}, which is not trusted: use --loops ${real}.`);
-}
-
-export type Trusts = (directory: string | undefined) => boolean;
-
-/**
- * Whether the operator trusts a directory to run code: it is one of those named, or inside one; links are followed. The
- * operator's file holds real paths: one that has become a link since then leads to what nobody has trusted.
- */
-export function trustOf({ directories }: Pick<Authority, 'directories'>): Trusts {
-  const places = directories.flatMap(({ directory, source }) => {
-    const real = realPathOf(directory);
-    return real === undefined || (source === 'file' && real !== directory) ? [] : [real];
-  });
-  return (directory) => {
-    const real = directory === undefined ? undefined : realPathOf(directory);
-    return real !== undefined && places.some((place) => isInside(place, real));
-  };
 }
 
 /**

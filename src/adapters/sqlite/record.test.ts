@@ -1,9 +1,9 @@
 /** Damage on record: it stays until it is accepted by name, whatever happens to the files beside the database. */
-import { copyFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { digest } from '../../journal/record.js';
-import { add, cleanUp, copied, faultOf, freshFile, Meddling, ownedElsewhere, values } from './fixtures/stage.mjs';
+import { add, cleanUp, copied, faultOf, freshFile, ownedElsewhere, values } from './fixtures/stage.mjs';
 import { type Damage, openDriver, openSqlite, type SqliteStore, type VerifyCursor, type VerifyStep } from './index.js';
 import { migrate, migrations } from './schema.js';
 
@@ -247,10 +247,11 @@ verifies('sqlite.verify', 'sessions that are written while a store is verified a
 
 verifies('sqlite.verify', 'a broken structure is found at every opening until the file is whole again', async () => {
   const file = await filled('a');
-  const hook = new Meddling(openDriver);
-  const store = await openSqlite(file, { check: 'heads', driver: hook.open });
-  hook.raw?.exec(`PRAGMA writable_schema = ON; INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql)
-    VALUES ('table', 'ghost', 'ghost', 2, 'CREATE TABLE ghost (x)'); PRAGMA writable_schema = RESET`);
+  // The number of free pages in the header of the file: there are none.
+  const bytes = readFileSync(file);
+  bytes.writeUInt32BE(7, 36);
+  writeFileSync(file, bytes);
+  const store = await openSqlite(file, { check: 'heads' });
   expect((await verified(store)).damage).toMatchObject([{ kind: 'file' }]);
   expect((await faultOf(store.journal.claim('a'))).message).toContain('can only be read');
   await store.close();

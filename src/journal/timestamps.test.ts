@@ -53,3 +53,39 @@ verifies('time.stamps', 'no timestamp is before the one before it, whatever happ
     }),
   );
 });
+
+verifies('time.stamps', 'a duration is what the wall clock told, unless that was set meanwhile', async () => {
+  for (const [passes, jump, told] of [
+    [0, 0, 0],
+    [7, 0, 7],
+    [500, 0, 500],
+    [5000, 0, 5000],
+    [7, HOUR, 7],
+    [500, HOUR, 500],
+    [7, -HOUR, 0],
+    [500, -HOUR, 0],
+  ] as const) {
+    const clock = new ManualClock(HOUR * 10);
+    const timestamps = new Timestamps(clock);
+    timestamps.next();
+    const since = clock.now();
+    await clock.advance(passes);
+    clock.setWall(clock.now() + jump);
+    const read = clock.now();
+    timestamps.next(read);
+    expect(timestamps.confirmed(read - since), `${passes} ${jump}`).toBe(told);
+  }
+});
+
+verifies('time.stamps', 'the clocks are compared often, however many entries there are', async () => {
+  const clock = new ManualClock(HOUR * 10);
+  const timestamps = new Timestamps(clock);
+  for (let n = 0; n < 1000; n++) {
+    timestamps.next();
+    await clock.advance(5);
+  }
+  const since = clock.now();
+  clock.setWall(since + HOUR);
+  timestamps.next(clock.now());
+  expect(timestamps.confirmed(HOUR)).toBeLessThanOrEqual(25);
+});

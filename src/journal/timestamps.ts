@@ -5,37 +5,52 @@
  */
 import type { Clock } from './clock.js';
 
-/** A gap between two timestamps, in milliseconds, that is short enough not to be compared with the monotonic clock. */
-const SHORT = 20;
+/** For how long the wall clock is followed without being compared with the monotonic clock, in milliseconds. */
+const TRUSTED = 20;
 /** By how much the wall clock must fall behind, in milliseconds, to count as set back: it is slewed by less all the time. */
 const SET_BACK = 50;
 
 export class Timestamps {
   private readonly clock: Clock;
   private last = Number.NEGATIVE_INFINITY;
+  /** When the clocks are compared again. */
+  private until = Number.NEGATIVE_INFINITY;
   /** By how much the timestamps are ahead of the wall clock, because it was set back. */
   private ahead = 0;
-  /** A timestamp, and what the monotonic clock showed then. */
+  /** The timestamp at which the clocks were compared, and what the monotonic clock showed then. */
   private at = Number.NEGATIVE_INFINITY;
-  private elapsed = 0;
+  private elapsed: number;
+  /** How long that was after the comparison before. */
+  private passed = 0;
 
   constructor(clock: Clock) {
     this.clock = clock;
+    this.elapsed = clock.elapsed();
   }
 
-  /** The time of the next entry. Mostly one clock is read: this is on the path of every step. */
-  next(): number {
-    const now = this.clock.now() + this.ahead;
-    const gap = now - this.last;
-    this.last = gap >= 0 && gap < SHORT ? now : this.compared(now - this.ahead);
+  /**
+   * The time of the next entry; `read` is the wall clock if it was read for that entry, or 0. Mostly one clock is read: this is on
+   * the path of every step.
+   */
+  next(read = 0): number {
+    const wall = read === 0 ? this.clock.now() : read;
+    const now = wall + this.ahead;
+    this.last = now >= this.last && now < this.until ? now : this.compared(wall);
     return this.last;
   }
 
-  private compared(now: number): number {
+  /** A duration that the wall clock told for the last entry, as far as the monotonic clock allows it. */
+  confirmed(took: number): number {
+    return took >= 0 && took < TRUSTED ? took : Math.max(0, Math.min(took, Math.floor(this.passed)));
+  }
+
+  private compared(wall: number): number {
     const elapsed = this.clock.elapsed();
-    const steady = this.at + Math.floor(elapsed - this.elapsed);
-    this.ahead = steady - now > SET_BACK ? steady - now : 0;
-    this.at = Math.max(this.last, now + this.ahead);
+    this.passed = elapsed - this.elapsed;
+    const behind = this.at + Math.floor(this.passed) - wall;
+    this.ahead = behind > SET_BACK ? behind : 0;
+    this.at = Math.max(this.last, wall + this.ahead);
+    this.until = this.at + TRUSTED;
     this.elapsed = elapsed;
     return this.at;
   }

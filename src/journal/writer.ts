@@ -14,23 +14,25 @@ import type { Upcasts } from './upcast.js';
 import { snapshot, weighed } from './value.js';
 import type { Folds } from './view.js';
 
-/** An entry that has no place yet: `seq` and `at` are filled in by the push. */
+/** An entry that has no place yet: `seq` is filled in by the push, and `at` unless the wall clock was read for it. */
 export type Fresh = { -readonly [K in keyof Entry]: Entry[K] };
 
 /**
- * Makes such an entry, a plain object. A constructor makes those that every call has, because V8 counts how many objects of each literal
- * survive: the entries of deep calls do, and in some processes V8 then allocated all of them in the old generation, a fifth slower.
+ * Makes such an entry, a plain object; `since` and `at` are readings of the wall clock around the work it tells of, or 0. A
+ * constructor makes those that every call has, because V8 counts how many objects of each literal survive: the entries of deep calls
+ * do, and in some processes V8 then allocated all of them in the old generation, a fifth slower.
  */
-export const FreshEntry = function (this: Fresh, type: string, key: string, took: number) {
+export const FreshEntry = function (this: Fresh, type: string, key: string, since: number, at: number) {
   this.seq = 0;
-  this.at = 0;
+  this.at = at;
   this.type = type;
   this.key = key;
-  if (took >= 1) this.took = Math.floor(took);
+  if (at !== since) this.took = at - since;
 } as unknown as new (
   type: string,
   key: string,
-  took: number,
+  since: number,
+  at: number,
 ) => Fresh;
 FreshEntry.prototype = Object.prototype;
 
@@ -98,7 +100,9 @@ export class Writer {
     if (size > INLINE) this.putAside(entry);
     if (this.versioned) entry.v = upcasts[entry.type]?.current ?? 1;
     entry.seq = this.next++;
-    entry.at = this.timestamps.next();
+    const read = entry.at;
+    entry.at = this.timestamps.next(read);
+    if (read !== 0 && entry.took !== undefined) this.confirm(entry, entry.took);
     this.last = entry;
     if (!folds.empty) this.fold(entry);
     this.buffer.push(entry);
@@ -119,6 +123,13 @@ export class Writer {
   flushed(): Promise<void> {
     this.flush();
     return this.tail;
+  }
+
+  /** A wall clock that was set meanwhile may have told a duration that is none. */
+  private confirm(entry: Fresh, took: number): void {
+    const confirmed = this.timestamps.confirmed(took);
+    if (confirmed > 0) entry.took = confirmed;
+    else delete entry.took;
   }
 
   /** A view that throws knows nothing more that can be relied on, and no writer goes on without its views. */

@@ -85,7 +85,7 @@ function start(run: Run, scope: Scope, loop: Frame, input: unknown): unknown {
   const value = snapshot(input, 'call.started', key);
   const weight = weighed();
   const timed = loop.input !== undefined && (loop.quick !== true || weight > BRIEF);
-  const since = timed ? clock.elapsed() : 0;
+  const since = timed ? clock.now() : 0;
   let own: unknown = copy(value);
   let refusal: { readonly error: unknown } | undefined;
   try {
@@ -93,7 +93,7 @@ function start(run: Run, scope: Scope, loop: Frame, input: unknown): unknown {
   } catch (error) {
     refusal = { error };
   }
-  const started = new FreshEntry('call.started', key, timed ? clock.elapsed() - since : 0);
+  const started = new FreshEntry('call.started', key, since, timed ? clock.now() : 0);
   started.name = name;
   started.value = value;
   if (version !== undefined) started.version = version;
@@ -114,9 +114,9 @@ function complete(run: Run, { key, life, depth }: Site, loop: Frame, output: unk
   const own = loop.quick === true ? snapshot(output, 'call.completed', key) : output;
   const weight = loop.quick === true ? weighed() : undefined;
   const timed = loop.output !== undefined && (weight === undefined || weight > BRIEF);
-  const since = timed ? run.parts.clock.elapsed() : 0;
+  const since = timed ? run.parts.clock.now() : 0;
   const value = (loop.output === undefined ? own : loop.output(own)) as Json;
-  const fresh = new FreshEntry('call.completed', key, timed ? run.parts.clock.elapsed() - since : 0);
+  const fresh = new FreshEntry('call.completed', key, since, timed ? run.parts.clock.now() : 0);
   fresh.value = value;
   const completed = run.push(life, fresh, weight);
   if (depth === 0) run.note(completed);

@@ -4,6 +4,7 @@
  * together again unseen. Both ways the same parts make the answer. What a provider throws or sends is not trusted: it
  * is read field by field, bounded, and told without anything that was sent to it.
  */
+import type { Clock } from '../journal/clock.js';
 import type { Model, ModelCallOptions } from '../protocol/model.js';
 import { userMessage } from '../views/messages.js';
 import { listenersOf } from './ask/abort.js';
@@ -25,7 +26,7 @@ export interface AskOptions {
   /** Where the request is part of a conversation, the rest of it. */
   readonly conversation?: ConversationParts | undefined;
   /** The monotonic clock, for how long the thinking took. */
-  readonly elapsed?: (() => number) | undefined;
+  readonly clock?: Pick<Clock, 'elapsed'> | undefined;
   /** Adds what is known of the tools that a reply calls. */
   readonly known?: ((reply: ModelReply) => ModelReply) | undefined;
   /** The most that a reply may have, 8 MiB unless told. */

@@ -55,8 +55,6 @@ export interface BenchParts {
 export class Bench {
   readonly implementations: ReadonlyMap<string, Implementation>;
   readonly clock: Clock;
-  /** The clock's `elapsed`, for those who take a function. */
-  readonly elapsed: () => number;
   readonly alert: Alert;
   private readonly parts: BenchParts;
 
@@ -64,7 +62,6 @@ export class Bench {
     this.parts = parts;
     this.implementations = parts.implementations;
     this.clock = parts.clock;
-    this.elapsed = () => parts.clock.elapsed();
     this.alert = parts.alert;
   }
 

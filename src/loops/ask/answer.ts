@@ -1,4 +1,5 @@
 /** An answer in the making: parts as they come, of shapes that nobody has checked, become a reply in bounds. */
+import type { Clock } from '../../journal/clock.js';
 import type { ModelReply } from '../model.js';
 import { failed, failureOf, MAX_MESSAGE, type Sent } from './failure.js';
 import { count, field, text } from './field.js';
@@ -21,7 +22,7 @@ export interface ModelDelta {
 
 interface AnswerOptions {
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
-  readonly elapsed?: (() => number) | undefined;
+  readonly clock?: Pick<Clock, 'elapsed'> | undefined;
   readonly maxBytes?: number;
 }
 
@@ -31,7 +32,7 @@ export class Answer {
   readonly #max: number;
   #text = '';
   #reasoning = '';
-  readonly #elapsed: (() => number) | undefined;
+  readonly #clock: Pick<Clock, 'elapsed'> | undefined;
   /** When the thinking began, and how long it has taken. */
   #began: number | undefined;
   #thought: number | undefined;
@@ -47,9 +48,9 @@ export class Answer {
   /** The last part, or the whole answer: what tells how it ended and what it used. */
   finish: unknown;
 
-  constructor(sent: Sent, { onDelta, elapsed, maxBytes = MAX_BYTES }: AnswerOptions) {
+  constructor(sent: Sent, { onDelta, clock, maxBytes = MAX_BYTES }: AnswerOptions) {
     this.#sent = sent;
-    this.#elapsed = elapsed;
+    this.#clock = clock;
     this.#model = sent.request.model;
     this.#onDelta = onDelta;
     this.#max = maxBytes;
@@ -169,7 +170,7 @@ export class Answer {
   }
 
   #think(): void {
-    const at = this.#elapsed?.();
+    const at = this.#clock?.elapsed();
     if (at === undefined) return;
     this.#began ??= at;
     this.#thought = Math.max(0, Math.floor(at - this.#began));

@@ -40,7 +40,7 @@ export function modelEffect(request: ModelRequest, questioning: Questioning): Ef
     const signal = performance.lasting ?? performance.signal;
     const handed = (): AbortSignal => performance.signal;
     const put = (model: Model): Promise<ModelReply> =>
-      ask(model, asked, { signal, handed, conversation, onDelta, elapsed: bench.elapsed, known });
+      ask(model, asked, { signal, handed, conversation, onDelta, clock: bench.clock, known });
     // A backend that cannot be opened has failed like one that does not answer: another may do better.
     const fail = (thrown: unknown): never => {
       throw openFailureOf({ request: asked, conversation }, thrown);

@@ -232,7 +232,7 @@ function streamedPiece(piece: unknown): unknown {
 verifies('model.port', 'whether somebody watches changes what a model is taken to have said', async () => {
   const kinds = new Set<string>();
   const outcome = (model: Model, options: Partial<AskOptions>): Promise<object> =>
-    asked(model, { elapsed: () => 7, ...options }).then(
+    asked(model, { clock: { elapsed: () => 7 }, ...options }).then(
       (reply) => {
         kinds.add('reply');
         return reply;

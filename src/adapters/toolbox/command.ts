@@ -15,7 +15,6 @@ import type { CommandOptions } from './options.js';
 import { notApproved, refusal } from './refusal.js';
 import { assertApproved, type Roots } from './roots.js';
 import { HOME, PATH, sandboxed, shell, usable } from './sandbox.js';
-import { sourcesOf } from './sources.js';
 
 const TIMEOUT = 120_000;
 const OUTPUT = 64 * 1024;
@@ -83,8 +82,7 @@ export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<
         return ended(await bare(command, { ...bounds, directory }, options, abortSignal), stream);
       }
       const { network = false } = options;
-      const mounts = await mountsOf(roots.all);
-      const confinement = { mounts, sources: sourcesOf(mounts), directory, network, limits: limitsOf(options) };
+      const confinement = { ...(await mountsOf(roots.all)), directory, network, limits: limitsOf(options) };
       const program = { ...bounds, ...sandboxed(bubblewrap, confinement, command), env: environment(HOME, options) };
       return ended(answerOf(await run(program, abortSignal), program, true), stream);
     },

@@ -38,7 +38,11 @@ const NONE: readonly string[] = [];
 const listings = new Map<string, Listing>();
 
 /** Searches these directories, nearest first. */
-export async function storesIn(places: readonly string[], most: number = MAX_DIRECTORIES): Promise<Stores> {
+export async function storesIn(
+  places: readonly string[],
+  most: number = MAX_DIRECTORIES,
+  now: () => number = Date.now,
+): Promise<Stores> {
   const own = new Set(protectedDirectories().map(inodeAt));
   const stores = { data: [] as string[], shared: [] as string[], searched: [] as string[] };
   const queue = [...places];
@@ -48,7 +52,7 @@ export async function storesIn(places: readonly string[], most: number = MAX_DIR
     const isPlace = index < places.length;
     const status = entryOf(path);
     if (!status?.isDirectory()) continue;
-    const listing = listingOf(path, status);
+    const listing = listingOf(path, status, now);
     const isMarkedHere = listing.hasMarker && isMarked(path, status);
     if (!isPlace && (isMarkedHere || isInDataDirectory(basename(path)) || own.has(inodeOf(status)))) {
       stores.data.push(path);
@@ -62,11 +66,11 @@ export async function storesIn(places: readonly string[], most: number = MAX_DIR
   return stores;
 }
 
-function listingOf(path: string, status: BigIntStats): Listing {
+function listingOf(path: string, status: BigIntStats, now: () => number): Listing {
   const inode = inodeOf(status);
   const known = listings.get(inode);
   if (known?.ctimeNs === status.ctimeNs) return known;
-  const isSettled = BigInt(Date.now()) - status.ctimeMs >= SETTLED_MS;
+  const isSettled = BigInt(now()) - status.ctimeMs >= SETTLED_MS;
   const listing = read(path, status.ctimeNs);
   listings.delete(inode);
   if (isSettled && listing !== undefined) listings.set(inode, listing);

@@ -29,7 +29,7 @@ const canMount = mounts();
 afterAll(cleanUp);
 
 const REFUSED = /belongs to Rondo's store/;
-const UNDER_ANOTHER_NAME = /belongs to Rondo's store under another name/;
+const UNDER_ANOTHER_NAME = /belongs to Rondo's store \(under another name/;
 
 /** True if this process may mount something. */
 function mounts(): boolean {
@@ -216,11 +216,14 @@ verifies('toolbox.data', 'a refusal names the file or the name that makes someth
   const { root, box } = staged({ 'src/a.txt': '', 'db/x': '', 'db/x.owner': '' });
   const marker = join(root, 'src', DATA_MARKER);
   writeFileSync(marker, '');
-  const by = (file: string): string => ` by the file ${file} (if no store is there, let the operator remove that file)`;
+  const by = (file: string): string =>
+    ` (marked by the file ${file}; if no store is there, let the operator remove it)`;
   expect(() => toolbox({ roots: [join(root, 'src')] })).toThrow(
     `The root ${root}/src lies in the data directory of a store${by(marker)}; name another one.`,
   );
-  expect(() => toolbox({ roots: [join(root, '.rondo/keys')] })).toThrow(/ by the directory name \.rondo; name another/);
+  expect(() => toolbox({ roots: [join(root, '.rondo/keys')] })).toThrow(
+    / \(known by the directory name \.rondo\); name another/,
+  );
   for (const [path, file] of [
     ['src/a.txt', marker],
     ['db/x', join(root, 'db/x.owner')],

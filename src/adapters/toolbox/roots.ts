@@ -23,7 +23,7 @@ const READ = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 /** Linux's O_PATH, which Node does not name: a descriptor that identifies a file without opening it. */
 const O_PATH = 0o10000000;
 const LONGEST = 4096;
-const OTHER_NAME = ' under another name (a hard link or a mount)';
+const OTHER_NAME = ' (under another name, by a hard link or a mount)';
 
 /** Something that was opened and lies inside. */
 export interface Opened {

@@ -41,19 +41,19 @@ export function isStoreInode(stats: BigIntStats): boolean {
   return files.some((path) => isSame(stats, statusOf(path)));
 }
 
-/** The refusal of a path that leads to a file of a store; `why` says how that is known. */
+/** The refusal of a path that leads to a file of a store; `why` says how that is known, in parentheses. */
 export function ofStore(path: string, why: string): LoopError {
   return refusal(`${named(path)} belongs to Rondo's store${why}, which tools may not open or change.`);
 }
 
-/** What makes a path one of a store, for people: a name or a file, which may be there by mistake. */
+/** What makes a path one of a store, for people and in parentheses: a name or a file, which may be there by mistake. */
 export function evidenceOf(real: string): string {
   const path = real.replace(DELETED, '');
   const name = path.split('/').find(isInDataDirectory);
-  if (name !== undefined) return ` by the directory name ${name}`;
+  if (name !== undefined) return ` (known by the directory name ${name})`;
   if (isInDataDirectory(path)) return '';
   const file = markerAbove(path) ?? recordBeside(path);
-  return file === undefined ? '' : ` by the file ${file} (if no store is there, let the operator remove that file)`;
+  return file === undefined ? '' : ` (marked by the file ${file}; if no store is there, let the operator remove it)`;
 }
 
 function isBelowDataDirectory(path: string): boolean {

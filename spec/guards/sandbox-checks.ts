@@ -1,7 +1,19 @@
 // What the guards of the sandbox, of data directories and of secrets prevent, as checks that fail with the guard broken.
 
-import { match, ok, rejects, strictEqual } from 'node:assert';
-import { existsSync, linkSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { match, ok, rejects, strictEqual, throws } from 'node:assert';
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  closeSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
@@ -11,12 +23,13 @@ import type { Shelf } from './library.js';
 /** The toolbox and what it needs. */
 export const shelf: Shelf = {
   rings: /^(?:(?:protocol|base|journal)[/][^/]*|adapters[/]toolbox[/][^/]*)$/,
-  parts: ['adapters/toolbox/index.js', 'journal/store-files.js', 'base/redact.js'],
+  parts: ['adapters/toolbox/index.js', 'adapters/toolbox/sources.js', 'journal/store-files.js', 'base/redact.js'],
 };
 
 export type Confining = typeof import('../../src/adapters/toolbox/index.js') &
+  typeof import('../../src/adapters/toolbox/sources.js') &
   typeof import('../../src/journal/store-files.js') &
-  typeof import('../../src/base/redact.js');
+  typeof import('../../src/base/redact.js') & { readonly folder: string };
 
 type Check = (library: Confining) => Promise<void>;
 
@@ -54,6 +67,15 @@ function command(line: string, options: CommandOptions, check: (result: { readon
   return inRoot(async (library, root) => check(await run(library, root, line, options)), register);
 }
 
+/** Runs a command in a process that inherits descriptor 77; Node closes lower ones on exec. */
+const HOLDER = `
+const { toolbox } = await import(process.argv[1] + '/adapters/toolbox/index.js');
+const { run_command } = toolbox({ roots: [process.argv[2]] });
+const command = 'cat /proc/self/fd/77/key; echo over';
+const { output } = await run_command.withApproval('always_allow').execute({ command }, { toolCallId: 'c', messages: [], onToolOutputDelta() {} });
+console.log(output);
+`;
+
 export const sandboxChecks = {
   'a tool reads a key in a data directory that another process has marked': inRoot(async ({ toolbox }, root) => {
     await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'var/state/key' }), /belongs to Rondo's store/);
@@ -61,6 +83,51 @@ export const sandboxChecks = {
   'a tool reads a file of a data directory through a hard link': inRoot(async ({ toolbox }, root, data) => {
     linkSync(join(data, 'key'), join(root, 'innocent'));
     await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'innocent' }), /belongs to Rondo's store/);
+  }, register),
+  'a tool reads a file of a data directory of another process through a hard link': inRoot(
+    async ({ toolbox }, root, data) => {
+      linkSync(join(data, 'key'), join(root, 'innocent'));
+      await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'innocent' }), /belongs to Rondo's store/);
+    },
+    mark,
+  ),
+  'a command reads a key in a data directory in node_modules': inRoot(async (library, root) => {
+    mkdirSync(join(root, 'node_modules/app/.rondo'), { recursive: true });
+    writeFileSync(join(root, 'node_modules/app/.rondo/key'), SECRET);
+    const { output } = await run(library, root, 'cat node_modules/app/.rondo/key; echo over');
+    match(String(output), /over/);
+    ok(!String(output).includes(SECRET));
+  }, mark),
+  'a command reads a file of a data directory through a hard link': inRoot(async (library, root, data) => {
+    linkSync(join(data, 'key'), join(root, 'innocent'));
+    const { output } = await run(library, root, 'cat innocent; echo over');
+    match(String(output), /over/);
+    ok(!String(output).includes(SECRET));
+  }, mark),
+  'a command reads a file of a data directory through a mount': inRoot(async (library, root, data) => {
+    const place = join(root, 'innocent');
+    writeFileSync(place, '');
+    execFileSync('mount', ['--bind', join(data, 'key'), place]);
+    try {
+      const { output } = await run(library, root, 'cat innocent; echo over');
+      match(String(output), /over/);
+      ok(!String(output).includes(SECRET));
+    } finally {
+      execFileSync('umount', ['-l', place]);
+    }
+  }, mark),
+  'a command reads through a descriptor that our process was started with': inRoot(async ({ folder }, root, data) => {
+    const descriptor = openSync(data, 'r');
+    const stdio = ['ignore', 'pipe', 'inherit', ...Array.from({ length: 74 }, () => 'ignore' as const), descriptor];
+    const args = ['--input-type=module', '-e', HOLDER, folder, root];
+    const { stdout } = spawnSync(process.execPath, args, { stdio: stdio as never, encoding: 'utf8' });
+    closeSync(descriptor);
+    match(stdout, /over/);
+    ok(!stdout.includes(SECRET));
+  }, register),
+  'a sandbox shows what a symbolic link on the way to a root leads to': inRoot(async ({ sourcesOf }, root) => {
+    symlinkSync(join(root, 'var'), join(root, 'link'));
+    throws(() => sourcesOf([join(root, 'link/state')]), /was moved or replaced/);
   }, register),
   'a command reads a key in a data directory that is called otherwise': inRoot(async (library, root) => {
     const { output } = await run(library, root, 'cat var/state/key');

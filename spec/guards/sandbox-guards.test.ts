@@ -1,5 +1,6 @@
 // Each guard of the sandbox, of data directories and of secrets, and its broken twin: the check fails without the guard.
 
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { expect } from 'vitest';
 import { usable } from '../../src/adapters/toolbox/sandbox.js';
@@ -11,6 +12,9 @@ import { type Confining, sandboxChecks, shelf } from './sandbox-checks.js';
 
 const hasPerl = existsSync('/usr/bin/perl');
 const found = 'bubblewrap' in (await usable());
+const canMount = process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0;
+/** The guards whose checks are written in Perl. */
+const NEEDS_PERL = /calls\.keyring|EAFNOSUPPORT/;
 
 function guard(
   id: RequirementId,
@@ -33,9 +37,23 @@ const inProcess: readonly Guard<Confining>[] = [
   guard(
     'toolbox.data',
     'a tool reads a file of a data directory through a hard link',
-    'adapters/toolbox/store-files.ts',
-    'stats.nlink > 1n &&',
-    'false &&',
+    'adapters/toolbox/other-names.ts',
+    'const isLinked = status.nlink > 1n &&',
+    'const isLinked = false &&',
+  ),
+  guard(
+    'toolbox.data',
+    'a tool reads a file of a data directory of another process through a hard link',
+    'adapters/toolbox/other-names.ts',
+    '...used, ...data]',
+    '...used]',
+  ),
+  guard(
+    'toolbox.isolation',
+    'a sandbox shows what a symbolic link on the way to a root leads to',
+    'adapters/toolbox/sources.ts',
+    ' || readlinkSync(`/proc/self/fd/${descriptor}`) !== path',
+    '',
   ),
   guard(
     'secret.echo',
@@ -70,9 +88,30 @@ const inProcess: readonly Guard<Confining>[] = [
 const sandboxed: readonly Guard<Confining>[] = [
   guard(
     'toolbox.data',
+    'a command reads a key in a data directory in node_modules',
+    'adapters/toolbox/stores-in.ts',
+    'for (const name of listing.directories) queue',
+    "for (const name of listing.directories) if (name !== 'node_modules') queue",
+  ),
+  guard(
+    'toolbox.data',
+    'a command reads a file of a data directory through a hard link',
+    'adapters/toolbox/other-names.ts',
+    'if (!hasLinks) return found;',
+    'return found;',
+  ),
+  guard(
+    'toolbox.isolation',
+    'a command reads through a descriptor that our process was started with',
+    'adapters/toolbox/inherited.ts',
+    'if (inherited.length === 0) return',
+    'return',
+  ),
+  guard(
+    'toolbox.data',
     'a command reads a key in a data directory that is called otherwise',
     'adapters/toolbox/mounts.ts',
-    "...hidden.map((at) => ({ at, argv: ['--tmpfs', at, '--remount-ro', at] })),",
+    "...hidden.map((at) => ({ at, argv: ['--tmpfs', at, '--remount-ro', at], shows: [] })),",
     '',
   ),
   guard(
@@ -119,10 +158,21 @@ const sandboxed: readonly Guard<Confining>[] = [
   ),
 ];
 
+const mounted = guard(
+  'toolbox.data',
+  'a command reads a file of a data directory through a mount',
+  'adapters/toolbox/other-names.ts',
+  'for (const path of mountPointsIn(places)) {',
+  'for (const path of [] as string[]) {',
+);
+
 proveGuards(() => new Workshop<Confining>(shelf), inProcess);
 if (found) {
-  // Only Perl can make any system call.
-  const provable = sandboxed.filter(({ id }) => hasPerl || (id !== 'toolbox.keyring' && id !== 'toolbox.isolation'));
+  // Only Perl can make any system call, and only root can mount something.
+  const provable = [
+    ...sandboxed.filter(({ from }) => hasPerl || !NEEDS_PERL.test(from)),
+    ...(canMount ? [mounted] : []),
+  ];
   proveGuards(() => new Workshop<Confining>(shelf), provable);
 } else {
   verifies('toolbox.limits', 'the guards of the sandbox are not proved', (context) => {

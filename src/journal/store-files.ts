@@ -97,8 +97,10 @@ export function isStoreFile(realPath: string): boolean {
  * known by the anchor or the owner's record beside it.
  */
 export function storeNames(names: readonly string[]): ReadonlySet<string> {
+  const records = names.filter((name) => /\.(?:anchor|owner)$/.test(name));
+  if (records.length === 0) return new Set();
   const all = new Set(names);
-  const databases = names.filter((name) => all.has(`${name}.anchor`) || all.has(`${name}.owner`));
+  const databases = records.map((name) => name.replace(/\.[^.]*$/, '')).filter((name) => all.has(name));
   return new Set(
     names.filter((name) => databases.some((own) => name.startsWith(own) && isSuffix(name.slice(own.length)))),
   );

@@ -15,7 +15,6 @@ import type { CommandOptions } from './options.js';
 import { notApproved, refusal } from './refusal.js';
 import { assertApproved, type Roots } from './roots.js';
 import { HOME, PATH, sandboxed, shell, usable } from './sandbox.js';
-import { sourcesOf } from './sources.js';
 
 const TIMEOUT = 120_000;
 const OUTPUT = 64 * 1024;
@@ -83,8 +82,7 @@ export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<
         return ended(await bare(command, { ...bounds, directory }, options, abortSignal), stream);
       }
       const { network = false } = options;
-      const mounts = await mountsOf(roots.all);
-      const confinement = { mounts, sources: sourcesOf(mounts), directory, network, limits: limitsOf(options) };
+      const confinement = { ...(await mountsOf(roots.all)), directory, network, limits: limitsOf(options) };
       const program = { ...bounds, ...sandboxed(bubblewrap, confinement, command), env: environment(HOME, options) };
       return ended(answerOf(await run(program, abortSignal), program, true), stream);
     },
@@ -176,11 +174,12 @@ function ended(answer: Answer, stream: Streamed): Answer {
 
 function answerOf(ending: Ending, program: Command, inSandbox: boolean): Answer {
   const { exitCode, signal, output } = ending;
-  const note = noteOf(ending, program);
+  const text = output.text(program.secrets);
+  const note = noteOf(ending, program, text);
   return {
     exitCode,
     ...(signal === null ? {} : { signal }),
-    output: output.text(program.secrets),
+    output: text,
     ...(output.cut === 0 ? {} : { cutBytes: output.cut }),
     sandboxed: inSandbox,
     ...(note === undefined ? {} : { note }),
@@ -190,8 +189,12 @@ function answerOf(ending: Ending, program: Command, inSandbox: boolean): Answer 
 /** The exit code of a shell whose command was ended by SIGXFSZ. */
 const FILE_TOO_LARGE = 128 + constants.signals.SIGXFSZ;
 
+/** What shells and programs print if a process below them has hit that limit: the kernel reports it to that process only. */
+const SAYS_TOO_LARGE = /File size limit exceeded|File too large|\bEFBIG\b/;
+
 /** Which limit the command has hit. */
-function noteOf({ exitCode, signal, output, stopped }: Ending, { timeoutMs, sandbox }: Program): string | undefined {
+function noteOf(ending: Ending, { timeoutMs, sandbox }: Program, text: string): string | undefined {
+  const { exitCode, signal, output, stopped } = ending;
   const { limits } = sandbox ?? {};
   if (stopped === 'time') return `It was killed after ${timeoutMs} ms.`;
   if (stopped === 'flood') return `It was killed: it printed more than anybody can read (${output.total} bytes).`;
@@ -199,6 +202,9 @@ function noteOf({ exitCode, signal, output, stopped }: Ending, { timeoutMs, sand
   if (stopped === 'processes') return `It was killed: it had more than ${limits.processes} processes.`;
   if (stopped === 'memory') return `It was killed: it used more than ${sizeOf(limits.memoryBytes)} of memory.`;
   if (stopped === 'unwatched') return 'It was killed: what it uses cannot be watched on this machine.';
-  const tooLarge = exitCode === FILE_TOO_LARGE || signal === 'SIGXFSZ';
-  return tooLarge ? `It was stopped: a file would have become larger than ${sizeOf(limits.fileBytes)}.` : undefined;
+  const size = sizeOf(limits.fileBytes);
+  if (exitCode === FILE_TOO_LARGE || signal === 'SIGXFSZ') {
+    return `It was stopped: a file would have become larger than ${size}.`;
+  }
+  return SAYS_TOO_LARGE.test(text) ? `By its output, a file would have become larger than ${size}.` : undefined;
 }

@@ -13,7 +13,8 @@ import type { ApprovalTarget } from '../../protocol/approval.js';
 import type { Json } from '../../protocol/json.js';
 import type { LoopsTool, LoopsToolOptions } from '../../protocol/tool.js';
 import { type CommandOptions, type FetchOptions, optionsFlaw, type ToolboxOptions } from './options.js';
-import { contains, Roots } from './roots.js';
+import { contains } from './paths.js';
+import { Roots } from './roots.js';
 import { makers, platformFlaw, type Toolbox } from './toolbox.js';
 
 /** What the operator sets for all definitions. */

@@ -72,11 +72,9 @@ verifies('toolbox.isolation', 'a command inherits no descriptor that our process
 verifies('toolbox.isolation', 'a mount source that is a link, or is reached through one, is refused', () => {
   const { root } = stage({ 'real/inner/a.txt': 'a' });
   symlinkSync(join(root, 'real'), join(root, 'link'));
-  expect(sourcesOf(['--bind', join(root, 'real'), join(root, 'real')])).toHaveLength(1);
+  expect(sourcesOf([join(root, 'real')])).toHaveLength(1);
   for (const path of ['link', 'link/inner', 'real/none']) {
-    expect(() => sourcesOf(['--bind-try', join(root, path), 'x'])).toThrow(
-      /^Nothing was run: .* was moved or replaced/,
-    );
+    expect(() => sourcesOf([join(root, path)])).toThrow(/^Nothing was run: .* was moved or replaced/);
   }
 });
 
@@ -88,7 +86,7 @@ verifies(
     const { root } = stage({ 'a/own.txt': 'own', 'b/other.txt': 'other' });
     const [a, b] = [join(root, 'a'), join(root, 'b')];
     const mounts = ['--bind', a, a];
-    const confinement = { mounts, sources: sourcesOf(mounts), directory: a, network: false, limits: limitsOf({}) };
+    const confinement = { mounts, sources: sourcesOf([a]), directory: a, network: false, limits: limitsOf({}) };
     const bounds = { env: { PATH: '/usr/bin:/bin' }, timeoutMs: 20_000, maxOutputBytes: 4000, heard: () => undefined };
     const start = () => run({ ...sandboxed(bubblewrap, confinement, 'ls'), ...bounds }, undefined);
     expect((await start()).output.text()).toBe('own.txt\n');

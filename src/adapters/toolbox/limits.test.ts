@@ -153,6 +153,19 @@ verifies('toolbox.limits', 'a file that becomes too large ends its writer, and t
   expect(await run('head -c 1M /dev/zero > other && echo written')).toMatchObject({ output: 'written\n' });
 });
 
+verifies(
+  'toolbox.limits',
+  'a file that becomes too large is noted if the command goes on after it',
+  async (context) => {
+    context.skip(!found, 'needs bubblewrap');
+    const { run } = commands({ maxFileBytes: MIB });
+    const note = 'By its output, a file would have become larger than 1 MiB.';
+    expect(await run('head -c 2M /dev/zero > file; echo went on')).toMatchObject({ exitCode: 0, note });
+    expect(await run("(trap '' XFSZ; exec head -c 2M /dev/zero > file)")).toMatchObject({ exitCode: 1, note });
+    expect(await run('echo fine')).not.toHaveProperty('note');
+  },
+);
+
 verifies('toolbox.limits', 'a command cannot raise its own limits, and leaves no core behind', async (context) => {
   context.skip(!found, 'needs bubblewrap');
   const { run, root } = commands({ maxFileBytes: MIB });

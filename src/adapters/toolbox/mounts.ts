@@ -4,7 +4,7 @@
  * mounted back into it: a mount over a single file would be detached when the owner renames a new file to that name. The
  * command can create no file in such a directory itself.
  */
-import { existsSync } from 'node:fs';
+import { type Dirent, existsSync } from 'node:fs';
 import { readdir, readlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import {
@@ -14,9 +14,11 @@ import {
   protectedPaths,
   storeNames,
 } from '../../journal/store-files.js';
+import { otherNamesIn } from './other-names.js';
+import { contains } from './paths.js';
 import { refusal } from './refusal.js';
-import { contains } from './roots.js';
-import { PROGRAMS } from './sandbox.js';
+import { type Confinement, LOCAL_PROGRAMS, PROGRAMS } from './sandbox.js';
+import { sourcesOf } from './sources.js';
 import { isDataDirectory } from './store-files.js';
 import { storesIn } from './stores-in.js';
 
@@ -24,48 +26,69 @@ import { storesIn } from './stores-in.js';
 interface Mount {
   readonly at: string;
   readonly argv: readonly string[];
+  /** The paths that are shown as they are. */
+  readonly shows: readonly string[];
 }
 
-/** Bounds the mounts that one store needs. */
+/** Bounds the mounts that one store needs, and those over other names of files. */
 const MAX_ENTRIES = 1000;
 
-/** The arguments of bubblewrap that mount the roots. */
-export async function mountsOf(roots: readonly string[]): Promise<readonly string[]> {
-  const { hidden, shared } = await storesSeenIn(roots);
-  const protectedOnes = [...hidden, ...shared];
-  const parents = new Set(protectedOnes.flatMap((directory) => parentsOf(directory, roots)));
-  const mounts = [
-    ...[...roots, ...[...parents].filter((parent) => !protectedOnes.includes(parent))].map(bound),
-    ...hidden.map((at) => ({ at, argv: ['--tmpfs', at, '--remount-ro', at] })),
-    ...(await Promise.all(shared.map((directory) => without(directory, roots)))),
+/** The arguments of bubblewrap that mount the roots, and what they must show. */
+export async function mountsOf(roots: readonly string[]): Promise<Pick<Confinement, 'mounts' | 'sources'>> {
+  const { hidden, files, shared, isHidden } = await storesSeenIn(roots);
+  const covered = [...hidden, ...shared];
+  const parents = new Set([...covered, ...files].flatMap((path) => parentsOf(path, roots)));
+  const covers = [
+    ...hidden.map((at) => ({ at, argv: ['--tmpfs', at, '--remount-ro', at], shows: [] })),
+    ...files.map((at) => ({ at, argv: ['--ro-bind', '/dev/null', at], shows: [] })),
+    ...(await Promise.all(shared.map((directory) => without(directory, roots, isHidden)))),
   ];
+  const shown = [...roots, ...[...parents].filter((parent) => !covered.includes(parent))].map(bound);
   // A directory before what is in it: a mount hides what was mounted below it before.
-  return mounts.sort((a, b) => a.at.length - b.at.length).flatMap(({ argv }) => argv);
+  const mounts = [...shown, ...covers].sort((a, b) => a.at.length - b.at.length);
+  const sources = new Set(mounts.flatMap(({ shows }) => shows.filter((path) => !covered.includes(path))));
+  return { mounts: mounts.flatMap(({ argv }) => argv), sources: sourcesOf([...sources]) };
 }
 
-/** The data directories that a command could see, and the directories that a store shares with other files. */
+/**
+ * What a command could see and must not: data directories, other names of files of a store, and directories that a store shares with
+ * other files.
+ */
 async function storesSeenIn(roots: readonly string[]) {
   const seen = (directory: string): boolean =>
     [...roots, ...PROGRAMS].some((shown) => contains(shown, directory)) && existsSync(directory);
-  const found = await storesIn(roots);
+  const places = [...new Set([...roots, ...LOCAL_PROGRAMS])];
+  const found = await storesIn(places);
+  const others = await otherNamesIn(places, found);
   const used = protectedPaths()
     .map((path) => dirname(path))
     .filter(seen);
   const data = [...protectedDirectories().filter(seen), ...used.filter(isInDataDirectory), ...found.data];
-  const outermost = [...new Set(data.map(dataDirectoryOf))];
-  const inData = (directory: string): boolean => outermost.some((own) => contains(own, directory));
+  const mounted = others.flatMap(({ path, isDirectory }) => (isDirectory ? [path] : []));
+  const outermost = [...new Set([...data, ...mounted].map(dataDirectoryOf))];
+  const inData = (path: string): boolean => outermost.some((own) => contains(own, path));
   const shared = [...new Set([...used, ...found.shared])].filter((directory) => !inData(directory));
+  // What lies in a directory that is covered is not mounted back, so it needs no mount.
+  const isShown = (path: string): boolean => !shared.includes(dirname(path));
   const hidden = outermost.filter(
-    (directory) =>
-      !outermost.some((own) => own !== directory && contains(own, directory)) &&
-      // A data directory in a directory that is covered is not mounted back, so it needs no mount.
-      !shared.includes(dirname(directory)),
+    (directory) => !outermost.some((own) => own !== directory && contains(own, directory)) && isShown(directory),
   );
-  return { hidden, shared };
+  const names = new Set(others.map(({ path }) => path));
+  const files = [...names].filter((path) => !inData(path) && isShown(path));
+  if (files.length > MAX_ENTRIES) throw tooManyNames(roots);
+  const isHidden = (path: string): boolean => outermost.includes(path) || names.has(path);
+  return { hidden, files, shared, isHidden };
+}
+
+function tooManyNames(roots: readonly string[]): Error {
+  return refusal(
+    `Nothing was run: ${roots.join(', ')} holds more than ${MAX_ENTRIES} hard links of files of a store, too many to hide. ` +
+      'Let the operator remove them.',
+  );
 }
 
 function bound(at: string): Mount {
-  return { at, argv: ['--bind', at, at] };
+  return { at, argv: ['--bind', at, at], shows: [at] };
 }
 
 /** The outermost data directory on a path, as far as the path tells. */
@@ -83,13 +106,18 @@ function parentsOf(directory: string, roots: readonly string[]): readonly string
   return inside ? [...parentsOf(above, roots), above] : [];
 }
 
-/** Covers a directory that holds a store and mounts back all that does not belong to the store. */
-async function without(directory: string, roots: readonly string[]): Promise<Mount> {
+/** Covers a directory that holds a store and mounts back all that does not belong to the store and is not hidden. */
+async function without(
+  directory: string,
+  roots: readonly string[],
+  isHidden: (path: string) => boolean,
+): Promise<Mount> {
   const all = await readdir(directory, { withFileTypes: true });
   const stores = storeNames(all.map(({ name }) => name));
   const entries = all.filter((entry) => {
     const path = join(directory, entry.name);
-    return !stores.has(entry.name) && !isStoreFile(path) && !(entry.isDirectory() && isDataDirectory(path));
+    if (stores.has(entry.name) || isStoreFile(path) || isHidden(path)) return false;
+    return !(entry.isDirectory() && isDataDirectory(path));
   });
   if (entries.length > MAX_ENTRIES) {
     throw refusal(
@@ -98,11 +126,16 @@ async function without(directory: string, roots: readonly string[]): Promise<Mou
     );
   }
   const bind = roots.some((root) => contains(root, directory)) ? '--bind-try' : '--ro-bind-try';
-  const shown = await Promise.all(
-    entries.map(async (entry) => {
-      const path = join(directory, entry.name);
-      return entry.isSymbolicLink() ? ['--symlink', await readlink(path), path] : [bind, path, path];
-    }),
-  );
-  return { at: directory, argv: ['--tmpfs', directory, ...shown.flat(), '--remount-ro', directory] };
+  const [links, others] = [entries.filter(isLink), entries.filter((entry) => !isLink(entry))];
+  const paths = others.map(({ name }) => join(directory, name));
+  const symlinks = links.map(async ({ name }) => {
+    const path = join(directory, name);
+    return ['--symlink', await readlink(path), path];
+  });
+  const argv = [...paths.map((path) => [bind, path, path]), ...(await Promise.all(symlinks))].flat();
+  return { at: directory, argv: ['--tmpfs', directory, ...argv, '--remount-ro', directory], shows: paths };
+}
+
+function isLink(entry: Dirent): boolean {
+  return entry.isSymbolicLink();
 }

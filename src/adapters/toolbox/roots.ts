@@ -4,14 +4,16 @@
  * is found out: the descriptor is judged, not the name. Node has no openat, but /proc/self/fd/N/name is as good. Files of
  * a store are refused in the same three checks, and are not opened to tell: see `openJudged`.
  */
-import { constants, fstatSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { type BigIntStats, constants, fstatSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises';
-import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { LoopError } from '../../journal/errors.js';
 import { isStoreFile } from '../../journal/store-files.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
+import { OtherNames } from './other-names.js';
+import { contains } from './paths.js';
 import { named, notApproved, refusal, unusable } from './refusal.js';
-import { hasStorePath, isStoreInode, ofStore } from './store-files.js';
+import { evidenceOf, hasStorePath, isStoreInode, ofStore } from './store-files.js';
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY, O_DIRECTORY } = constants;
 /** Without following a link: the last one of a path, or on macOS (O_NOFOLLOW_ANY, which Node does not name) any of them. */
@@ -21,6 +23,7 @@ const READ = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 /** Linux's O_PATH, which Node does not name: a descriptor that identifies a file without opening it. */
 const O_PATH = 0o10000000;
 const LONGEST = 4096;
+const OTHER_NAME = ' (under another name, by a hard link or a mount)';
 
 /** Something that was opened and lies inside. */
 export interface Opened {
@@ -65,11 +68,13 @@ export class Roots {
   private readonly given: readonly string[];
   private readonly linux: boolean;
   private readonly locate: Locate;
+  private readonly otherNames: OtherNames;
 
   constructor(roots: readonly string[], locate: Locate = process.platform === 'linux' ? byDescriptor : byComparison) {
     this.given = roots.map((root) => resolve(root));
     this.all = this.given.map(realRoot);
     this.locate = locate;
+    this.otherNames = new OtherNames(this.all);
     this.linux = locate === byDescriptor;
   }
 
@@ -200,7 +205,7 @@ export class Roots {
     try {
       const real = await this.located(identified, path, file);
       this.admit(path, real);
-      if (isStoreInode(fstatSync(identified.fd, { bigint: true }))) throw ofStore(path);
+      if (await this.isProtected(real, fstatSync(identified.fd, { bigint: true }))) throw ofStore(path, OTHER_NAME);
       const stats = await identified.stat();
       assertKind(path, stats, kind);
       const handle = await open(`/proc/self/fd/${identified.fd}`, READ).catch((error) => {
@@ -215,14 +220,14 @@ export class Roots {
   /** Where there is no O_PATH: judges the name, opens it, and judges the descriptor. */
   private async openAndJudge(path: string, file: string, kind: Kind): Promise<Opened> {
     const there = lstatSync(file, { bigint: true, throwIfNoEntry: false });
-    if (there !== undefined && isStoreInode(there)) throw ofStore(path);
+    if (there !== undefined && (await this.isProtected(file, there))) throw ofStore(path, OTHER_NAME);
     const flags = READ | NO_LINKS | (kind === 'directory' ? O_DIRECTORY : 0);
     const handle = await open(file, flags).catch((error) => {
       throw unusable(path, error);
     });
-    if (isStoreInode(fstatSync(handle.fd, { bigint: true }))) {
+    if (await this.isProtected(file, fstatSync(handle.fd, { bigint: true }))) {
       retained.push(handle);
-      throw ofStore(path);
+      throw ofStore(path, OTHER_NAME);
     }
     try {
       const real = await this.located(handle, path, file);
@@ -236,6 +241,11 @@ export class Roots {
     }
   }
 
+  /** True for what belongs to a store, whatever its path says. */
+  private async isProtected(real: string, status: BigIntStats): Promise<boolean> {
+    return isStoreInode(status) || this.otherNames.include(real, status);
+  }
+
   private async located(handle: FileHandle, path: string, file: string): Promise<string> {
     return this.locate(handle, file).catch((error) => {
       throw error instanceof LoopError ? error : refusal(`Where ${named(path)} is cannot be told; is /proc there?`);
@@ -245,7 +255,7 @@ export class Roots {
   /** Refuses a real path that is outside of the roots or belongs to a store. */
   private admit(path: string, real: string): void {
     if (!this.holds(real)) throw outside(path, this.all);
-    if (hasStorePath(real)) throw ofStore(path);
+    if (hasStorePath(real)) throw ofStore(path, evidenceOf(real));
   }
 
   /** The real path, which is inside at least now. */
@@ -263,19 +273,13 @@ export class Roots {
     if (path.length > LONGEST) throw refusal(`The path is longer than ${LONGEST} characters.`);
     const target = resolve(this.all[0] as string, path);
     if (![...this.given, ...this.all].some((root) => contains(root, target))) throw outside(path, this.all);
-    if (isStoreFile(target)) throw ofStore(path);
+    if (isStoreFile(target)) throw ofStore(path, evidenceOf(target));
     return target;
   }
 
   private holds(real: string): boolean {
     return this.all.some((root) => contains(root, real));
   }
-}
-
-/** Whether a path is a directory or lies in it, as text. */
-export function contains(directory: string, path: string): boolean {
-  const way = relative(directory, path);
-  return isAbsolute(path) && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
 function realRoot(root: string): string {
@@ -294,7 +298,11 @@ function realRoot(root: string): string {
     );
   }
   if (hasStorePath(real)) {
-    throw new LoopError('CONFIG_INVALID', `The root ${root} lies in the data directory of a store; name another one.`);
+    const evidence = evidenceOf(real);
+    throw new LoopError(
+      'CONFIG_INVALID',
+      `The root ${root} lies in the data directory of a store${evidence}; name another one.`,
+    );
   }
   if (real !== dirname(real)) return real;
   throw new LoopError('CONFIG_INVALID', `The root ${root} is the whole file system; name a directory in it.`);

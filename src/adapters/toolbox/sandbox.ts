@@ -8,7 +8,7 @@ import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { FILTER_FD, INFO_FD, type Program, run } from './child.js';
 import { type Limits, limited, limitsOf } from './limits.js';
-import { contains } from './roots.js';
+import { contains } from './paths.js';
 import { filterFor } from './seccomp.js';
 import { type Source, sourcesOf } from './sources.js';
 import { cut } from './text.js';
@@ -26,6 +26,8 @@ export interface Confinement {
 const USUAL = ['/usr/bin/bwrap', '/usr/local/bin/bwrap', '/bin/bwrap', '/run/current-system/sw/bin/bwrap'];
 /** Where the system keeps its programs: all of it is shown, to read. */
 export const PROGRAMS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store'];
+/** Those of them that hold files which did not come with the system, so that a store could lie there. */
+export const LOCAL_PROGRAMS = ['/usr/local', '/usr/src'];
 /** What programs need to start and to find out who they are: all of it is public. */
 const SETTINGS = ['alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'localtime', 'nsswitch.conf'].concat([
   'passwd',
@@ -131,7 +133,7 @@ async function probe(file: string): Promise<Usable> {
   if (!existsSync(file)) return { flaw: `${file} is not installed` };
   if (filterFor() === undefined) return { flaw: `there is no system call filter for the processor ${process.arch}` };
   // The comparison needs a program of the system, so it is tried too.
-  const sources = sourcesOf(['--bind', realpathSync('/bin/sh')]);
+  const sources = sourcesOf([realpathSync('/bin/sh')]);
   const confinement = { mounts: [], sources, directory: '/', network: false, limits: limitsOf({}) };
   const bounds = { env: {}, timeoutMs: PROBE_MS, maxOutputBytes: 4000, heard: () => undefined };
   const { output } = await run({ ...sandboxed(file, confinement, 'echo works'), ...bounds }, undefined);

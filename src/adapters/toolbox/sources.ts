@@ -14,16 +14,10 @@ export interface Source {
 
 /** Opens a path without access to its content; Node has no name for it. */
 const O_PATH = 0o10000000;
-const BINDS = ['--bind', '--bind-try', '--ro-bind-try'];
 
-/** The sources that these arguments of bubblewrap mount; one that is covered as a whole afterwards is not seen. */
-export function sourcesOf(mounts: readonly string[]): readonly Source[] {
-  const after = (options: readonly string[]): string[] =>
-    mounts.flatMap((argument, index) => (options.includes(argument) ? [mounts[index + 1] ?? ''] : []));
-  const covered = new Set(after(['--tmpfs']));
-  return after(BINDS)
-    .filter((path) => !covered.has(path))
-    .map(sourceAt);
+/** What these paths lead to now. */
+export function sourcesOf(paths: readonly string[]): readonly Source[] {
+  return paths.map(sourceAt);
 }
 
 function sourceAt(path: string): Source {

@@ -152,15 +152,17 @@ verifies(
     const { root, store } = staged('var/data');
     const { root: plain } = stage({ 'x/.rondo/a': '', 'node_modules/y/.rondo/a': '' });
     mkdirSync(join(store, 'keep'));
-    const data = join(plain, 'x/.rondo');
-    const above = join(plain, 'x');
-    expect(await mountsOf([plain])).toEqual([
+    const [data, foreign] = [join(plain, 'x/.rondo'), join(plain, 'node_modules/y/.rondo')];
+    const [above, modules, module] = ['x', 'node_modules', 'node_modules/y'].map((name) => join(plain, name));
+    expect((await mountsOf([plain])).mounts).toEqual([
       ...['--bind', plain, plain, '--bind', above, above],
       ...['--tmpfs', data, '--remount-ro', data],
+      ...['--bind', modules, modules, '--bind', module, module],
+      ...['--tmpfs', foreign, '--remount-ro', foreign],
     ]);
     const parent = join(root, 'var');
     const keep = join(store, 'keep');
-    expect(await mountsOf([keep, root])).toEqual([
+    expect((await mountsOf([keep, root])).mounts).toEqual([
       ...['--bind', root, root],
       ...['--bind', parent, parent],
       ...['--tmpfs', store, '--bind-try', keep, keep, '--remount-ro', store],
@@ -177,7 +179,7 @@ verifies(
     mkdirSync(join(root, '.rondo'));
     const shown = ['a.txt', 'sub'].map((name) => join(root, name));
     const [file = '', folder = ''] = shown;
-    expect(await mountsOf([root])).toEqual([
+    expect((await mountsOf([root])).mounts).toEqual([
       ...['--bind', root, root, '--tmpfs', root],
       ...['--bind-try', file, file, '--bind-try', folder, folder, '--remount-ro', root],
     ]);
@@ -198,7 +200,7 @@ verifies(
     protectStore(join(directory, 'rondo-test.db'));
     const { root } = stage();
     const [entry = ''] = readdirSync(directory).filter((name) => !lstatSync(join(directory, name)).isSymbolicLink());
-    const mounts = (await mountsOf([root])).join(' ');
+    const mounts = (await mountsOf([root])).mounts.join(' ');
     expect(mounts).toContain(`--tmpfs ${directory} --`);
     expect(mounts).toContain(` --ro-bind-try ${join(directory, entry)} ${join(directory, entry)} `);
     expect(mounts).toContain(`--remount-ro ${directory}`);

@@ -1,9 +1,9 @@
 /**
- * Keeps tools away from data directories and the files of stores. A directory is known by its path, by the marker in it and,
- * as a second mount gives it another path, by device and inode; a file also by the files beside it and, as a hard link gives it
- * another path, by device and inode. All of this is found with `stat`, which opens nothing.
+ * Keeps tools away from data directories and the files of stores. A directory is known by its path, by the marker in it and, if
+ * this process uses it, by device and inode; a file also by the files beside it. All of this is found with `stat`, which opens
+ * nothing. See other-names.ts for hard links and mounts.
  */
-import { type BigIntStats, lstatSync, readdirSync, statSync } from 'node:fs';
+import { type BigIntStats, lstatSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { LoopError } from '../../journal/errors.js';
 import {
@@ -19,8 +19,6 @@ import { named, refusal } from './refusal.js';
 
 /** What Linux puts behind the path of a descriptor whose file has no name any more. */
 const DELETED = / \(deleted\)$/;
-/** Bounds the search of a data directory for the other name of a file. */
-const MAX_LINK_CANDIDATES = 20_000;
 
 /** True for a file with one of the paths of a store, or in a data directory. */
 export function hasStorePath(real: string): boolean {
@@ -39,19 +37,23 @@ export function isDataDirectory(directory: string): boolean {
 /** True for a file of a store that this process uses, whatever path led to it. */
 export function isStoreInode(stats: BigIntStats): boolean {
   if (stats.isDirectory()) return false;
-  if (
-    protectedPaths()
-      .flatMap(storeFilesOf)
-      .some((path) => isSame(stats, statusOf(path)))
-  )
-    return true;
-  // A file with one name is where that name says.
-  return stats.nlink > 1n && protectedDirectories().some((directory) => holdsInode(directory, stats));
+  const files = protectedPaths().flatMap(storeFilesOf);
+  return files.some((path) => isSame(stats, statusOf(path)));
 }
 
-/** The refusal of a path that leads to a file of a store. */
-export function ofStore(path: string): LoopError {
-  return refusal(`${named(path)} belongs to Rondo's store, which tools may not open or change.`);
+/** The refusal of a path that leads to a file of a store; `why` says how that is known, in parentheses. */
+export function ofStore(path: string, why: string): LoopError {
+  return refusal(`${named(path)} belongs to Rondo's store${why}, which tools may not open or change.`);
+}
+
+/** What makes a path one of a store, for people and in parentheses: a name or a file, which may be there by mistake. */
+export function evidenceOf(real: string): string {
+  const path = real.replace(DELETED, '');
+  const name = path.split('/').find(isInDataDirectory);
+  if (name !== undefined) return ` (known by the directory name ${name})`;
+  if (isInDataDirectory(path)) return '';
+  const file = markerAbove(path) ?? recordBeside(path);
+  return file === undefined ? '' : ` (marked by the file ${file}; if no store is there, let the operator remove it)`;
 }
 
 function isBelowDataDirectory(path: string): boolean {
@@ -61,26 +63,39 @@ function isBelowDataDirectory(path: string): boolean {
 
 /** True for a database of any process, and for the files beside it under its name. */
 function isBesideStore(path: string): boolean {
+  return recordBeside(path) !== undefined;
+}
+
+/** The anchor or the owner's record of the store that a file belongs to. */
+function recordBeside(path: string): string | undefined {
   const databases = [path, databaseOf(path), path.replace(/\.owner\.[^/]*$/, '')];
-  return databases.some(
-    (own) => own !== undefined && isFile(own) && (isFile(`${own}.anchor`) || isFile(`${own}.owner`)),
-  );
+  return databases
+    .filter((own) => own !== undefined && isFile(own))
+    .flatMap((own) => [`${own}.anchor`, `${own}.owner`])
+    .find(isFile);
 }
 
 /** A marker counts if the owner of the directory made it: in a directory that all can write to, anybody could have. */
-function isMarked(directory: string, { uid }: BigIntStats): boolean {
+export function isMarked(directory: string, { uid }: BigIntStats): boolean {
   const marker = entryOf(join(directory, DATA_MARKER));
   return marker !== undefined && marker.uid === uid;
 }
 
-function holdsInode(directory: string, stats: BigIntStats): boolean {
-  let entries: readonly string[];
-  try {
-    entries = readdirSync(directory, { recursive: true, encoding: 'utf8' });
-  } catch {
-    return false;
-  }
-  return entries.slice(0, MAX_LINK_CANDIDATES).some((name) => isSame(stats, entryOf(join(directory, name))));
+function markerAbove(path: string): string | undefined {
+  const status = statusOf(path);
+  if (status?.isDirectory() && isMarked(path, status)) return join(path, DATA_MARKER);
+  return dirname(path) === path ? undefined : markerAbove(dirname(path));
+}
+
+/** Device and inode, which identify a file, as `stat -c %d:%i` prints them. */
+export function inodeOf({ dev, ino }: BigIntStats): string {
+  return `${dev}:${ino}`;
+}
+
+/** The same for a path, links followed. */
+export function inodeAt(path: string): string | undefined {
+  const status = statusOf(path);
+  return status && inodeOf(status);
 }
 
 function isFile(path: string): boolean {
@@ -101,7 +116,7 @@ function statusOf(path: string): BigIntStats | undefined {
 }
 
 /** Links not followed; undefined if nothing can be told. */
-function entryOf(path: string): BigIntStats | undefined {
+export function entryOf(path: string): BigIntStats | undefined {
   try {
     return lstatSync(path, { bigint: true, throwIfNoEntry: false });
   } catch {

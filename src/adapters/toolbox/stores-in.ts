@@ -1,56 +1,104 @@
 /**
- * The stores in the roots, whatever process uses them: data directories, by name or marker, and databases beside other files,
- * by the files that lie beside them. The search is bounded; a root with more directories than that is refused, as a
- * store in it could be shown to a command.
+ * The stores in directories, whatever process uses them: data directories, by name or marker, and databases beside other files,
+ * by the files that lie beside them. Everything is searched, and the number of directories is bounded: with more of them the
+ * search fails, as a store among them could be shown to a command. A directory is read again only if its ctime has changed.
  */
-import type { Dirent } from 'node:fs';
-import { readdir } from 'node:fs/promises';
-import { basename, join } from 'node:path';
-import { storeNames } from '../../journal/store-files.js';
+import { type BigIntStats, readdirSync } from 'node:fs';
+import { basename } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { DATA_MARKER, isInDataDirectory, protectedDirectories, storeNames } from '../../journal/store-files.js';
 import { refusal } from './refusal.js';
-import { isDataDirectory } from './store-files.js';
+import { entryOf, inodeAt, inodeOf, isMarked } from './store-files.js';
 
 export interface Stores {
   readonly data: readonly string[];
   /** Directories with a database and other files. */
   readonly shared: readonly string[];
+  /** The directories that were searched: all but data directories. */
+  readonly searched: readonly string[];
 }
 
-const MAX_DIRECTORIES = 20_000;
-/** How many directories are read at the same time. */
-const PARALLEL = 32;
-/** Other people's code: a store of this process in one of these is known without a search. */
-const NOT_SEARCHED = ['node_modules', '.git'];
+/** What the names in a directory tell. */
+interface Listing {
+  readonly ctimeNs: bigint;
+  readonly directories: readonly string[];
+  readonly hasMarker: boolean;
+  readonly hasStore: boolean;
+}
 
-/** Searches the roots, nearest first. */
-export async function storesIn(roots: readonly string[], most: number = MAX_DIRECTORIES): Promise<Stores> {
-  const data: string[] = [];
-  const shared: string[] = [];
-  let queue: readonly string[] = roots;
-  for (let searched = 0; queue.length > 0; ) {
-    const level = queue.slice(0, PARALLEL);
-    searched += level.length;
-    if (searched > most) throw tooMany(roots, most);
-    const read = await Promise.all(level.map(entriesOf));
-    const below = read.flat().filter(({ entry }) => entry.isDirectory());
-    const paths = below.map(({ path }) => path);
-    const found = new Set(paths.filter(isDataDirectory));
-    data.push(...found);
-    shared.push(...level.filter((_, index) => storeNames((read[index] ?? []).map(({ entry }) => entry.name)).size > 0));
-    const rest = paths.filter((path) => !found.has(path) && !NOT_SEARCHED.includes(basename(path)));
-    queue = [...queue.slice(PARALLEL), ...rest];
+const MAX_DIRECTORIES = 100_000;
+/** How many directories or files are looked at before other work gets its turn. */
+export const SLICE = 256;
+/** A directory that changed more recently could change again without another ctime. */
+const SETTLED_MS = 2000n;
+
+const NONE: readonly string[] = [];
+
+/** Listings by device and inode. */
+const listings = new Map<string, Listing>();
+
+/** Searches these directories, nearest first. */
+export async function storesIn(
+  places: readonly string[],
+  most: number = MAX_DIRECTORIES,
+  now: () => number = Date.now,
+): Promise<Stores> {
+  const own = new Set(protectedDirectories().map(inodeAt));
+  const stores = { data: [] as string[], shared: [] as string[], searched: [] as string[] };
+  const queue = [...places];
+  // The queue grows while it is read.
+  for (const [index, path] of queue.entries()) {
+    if (index % SLICE === SLICE - 1) await setImmediate();
+    const isPlace = index < places.length;
+    const status = entryOf(path);
+    if (!status?.isDirectory()) continue;
+    const listing = listingOf(path, status, now);
+    const isMarkedHere = listing.hasMarker && isMarked(path, status);
+    if (!isPlace && (isMarkedHere || isInDataDirectory(basename(path)) || own.has(inodeOf(status)))) {
+      stores.data.push(path);
+      continue;
+    }
+    stores.searched.push(path);
+    if (listing.hasStore) stores.shared.push(path);
+    if (queue.length + listing.directories.length > most) throw tooMany(places, most);
+    for (const name of listing.directories) queue.push(`${path}/${name}`);
   }
-  return { data, shared };
+  return stores;
 }
 
-async function entriesOf(directory: string): Promise<readonly { readonly path: string; readonly entry: Dirent }[]> {
-  const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
-  return entries.map((entry) => ({ path: join(directory, entry.name), entry }));
+function listingOf(path: string, status: BigIntStats, now: () => number): Listing {
+  const inode = inodeOf(status);
+  const known = listings.get(inode);
+  if (known?.ctimeNs === status.ctimeNs) return known;
+  const isSettled = BigInt(now()) - status.ctimeMs >= SETTLED_MS;
+  const listing = read(path, status.ctimeNs);
+  listings.delete(inode);
+  if (isSettled && listing !== undefined) listings.set(inode, listing);
+  const oldest = listings.size > MAX_DIRECTORIES ? listings.keys().next().value : undefined;
+  if (oldest !== undefined) listings.delete(oldest);
+  // In a directory that cannot be read the marker may still be found by its name.
+  return listing ?? { ctimeNs: status.ctimeNs, directories: NONE, hasMarker: true, hasStore: false };
 }
 
-function tooMany(roots: readonly string[], most: number): Error {
+function read(path: string, ctimeNs: bigint): Listing | undefined {
+  try {
+    const entries = readdirSync(path, { withFileTypes: true });
+    const directories = entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
+    const names = entries.map(({ name }) => name);
+    return {
+      ctimeNs,
+      directories: directories.length === 0 ? NONE : directories,
+      hasMarker: names.includes(DATA_MARKER),
+      hasStore: storeNames(names).size > 0,
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+function tooMany(places: readonly string[], most: number): Error {
   return refusal(
-    `Nothing was run: ${roots.join(', ')} holds more than ${most} directories, too many to look for stores that must be hidden. ` +
+    `Nothing was done: ${places.join(', ')} holds more than ${most} directories, too many to look for stores that must be hidden. ` +
       'Let the operator name smaller roots.',
   );
 }

@@ -1,8 +1,11 @@
 import { expect } from 'vitest';
+import { z } from 'zod';
 import type { Host } from '../../src/host/host.js';
+import { toolLoop } from '../../src/loops/tool-loop.js';
 import type { Approval } from '../../src/protocol/approval.js';
 import type { EventEnvelope } from '../../src/protocol/events.js';
 import type { ModelCallOptions, ModelMessage } from '../../src/protocol/model.js';
+import { loopsTool } from '../../src/protocol/tool.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
 import { agentDef, type Reply, told as telling } from '../turns/agents.js';
 import { hostOf, tool } from '../turns/stage.js';
@@ -142,6 +145,30 @@ verifies(
     }
   },
   60_000,
+);
+
+verifies(
+  'approval.order',
+  'a paused turn and the list of approvals name the calls in the order of the model',
+  async () => {
+    const calls = [0, 1, 2, 3].map((nth) => ['pay', { nth }] as const);
+    const backends = [telling([{ calls }, { text: 'done' }])];
+    const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'ask' } });
+    const pay = loopsTool({
+      name: 'pay',
+      inputSchema: z.object({ nth: z.number() }),
+      // The later a call, the sooner its request is recorded.
+      requestApproval: ({ nth }) => ticks(10 * (4 - nth)).then(() => 'Pay?'),
+      execute: () => null,
+    });
+    const host = hostOf([toolLoop(pay), boss], { backends });
+    const { turnId, status, pending } = await host.run({ loop: 'boss', input: { prompt: 'pay' } });
+    const waiting = await host.archive.approvals();
+    const ids = waiting.map(({ id }) => id);
+    expect([status, waiting.map(placeOf)]).toEqual(['paused', [0, 1, 2, 3]]);
+    expect(pending?.map(({ id }) => id)).toEqual(ids);
+    expect((await host.archive.status(turnId))[0]?.pending?.map(({ id }) => id)).toEqual(ids);
+  },
 );
 
 verifies(

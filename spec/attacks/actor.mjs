@@ -2,12 +2,9 @@
 
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { Worker } from 'node:worker_threads';
 import { driverOf, setUp } from './meddle.mjs';
-
-/** @param {unknown} report */
-const tell = (report) => process.stdout.write(`${JSON.stringify(report)}\n`);
+import { entryOf, obey, tell } from './obey.mjs';
 
 /** @param {unknown} thrown */
 function crashed(thrown) {
@@ -29,9 +26,6 @@ const notes = [];
 
 /** @param {{ store?: string }} command */
 const storeOf = ({ store = 'main' }) => stores.get(store);
-
-/** @param {any} entry */
-const entryOf = (first, value) => ({ seq: first, at: first, key: `t/${first}`, type: 'step.taken', value });
 
 /** @type {Record<string, (command: any) => unknown>} */
 const acts = {
@@ -183,20 +177,4 @@ const acts = {
   },
 };
 
-/** @param {string} line */
-async function obey(line) {
-  const command = JSON.parse(line);
-  const { n } = command;
-  try {
-    const ok = await acts[command.do](command);
-    tell({ n, ok: ok ?? null });
-  } catch (thrown) {
-    const { name, code, message, data } = thrown ?? {};
-    tell({ n, fault: { name, code, message, data } });
-  }
-}
-
-const lines = createInterface({ input: process.stdin });
-lines.on('line', (line) => void obey(line));
-lines.on('close', () => process.exit(0));
-tell({ ready: process.pid });
+const lines = obey(acts);

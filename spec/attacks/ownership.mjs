@@ -1,94 +1,21 @@
 // Attacks on how several processes share one store. See README.md.
 
-import { rmSync } from 'node:fs';
-import { parseArgs } from 'node:util';
-import { root, Stage, show, within } from './stage.mjs';
+import { runAttacks } from './runner.mjs';
+import { Stage } from './stage.mjs';
 
-const AREAS = ['ownership', 'takeover', 'socket', 'files'];
-const CASE_MS = 60_000;
 /** Cases that mostly wait are run beside the others. */
 const WAITING_LANES = 8;
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', default: '' },
-    seed: { type: 'string', default: '1' },
-    part: { type: 'string', default: '1/1' },
-    list: { type: 'boolean', default: false },
+const modules = ['strangers', 'insiders', 'false-owner', 'planted', 'gone', 'limits', 'users', 'records', 'owners'];
+
+await runAttacks({
+  areas: ['ownership', 'takeover', 'socket', 'files'],
+  modules: [...modules, 'crashes', 'kills', 'verbs', 'tools', 'lives'],
+  caseMs: 60_000,
+  subject: (seed, id) => new Stage(seed, id),
+  lanes: (cases) => {
+    const waiting = cases.filter(({ waits }) => waits === true);
+    const busy = cases.filter(({ waits }) => waits !== true);
+    return [busy, ...Array.from({ length: WAITING_LANES }, () => waiting)];
   },
 });
-const seed = Number(values.seed);
-
-/** @typedef {{ id: string, run: (stage: Stage) => Promise<unknown>, waits?: boolean, ms?: number }} Case */
-
-/** @returns {Promise<Case[]>} */
-async function allCases() {
-  const names = ['strangers', 'insiders', 'false-owner', 'planted', 'gone', 'limits', 'users', 'records', 'owners'];
-  const modules = await Promise.all(
-    [...names, 'crashes', 'kills', 'verbs', 'tools', 'lives'].map((name) => import(`./${name}.mjs`)),
-  );
-  return modules.flatMap(({ cases }) => cases(seed));
-}
-
-/** @param {Case} one */
-async function attempt({ id, run, ms = CASE_MS }) {
-  const stage = new Stage(seed, id);
-  try {
-    await within(Promise.resolve(run(stage)), ms, 'the case to end');
-    stage.assertSound();
-    return undefined;
-  } catch (thrown) {
-    return thrown instanceof Error ? thrown.message : show(thrown);
-  } finally {
-    await stage.end().catch((thrown) => console.log(`${id}: cleaning up failed: ${show(String(thrown))}`));
-  }
-}
-
-const results = new Map(AREAS.map((area) => [area, { held: 0, failed: 0, skipped: 0 }]));
-
-/** @param {Case[]} queue */
-async function lane(queue) {
-  for (let one = queue.shift(); one !== undefined; one = queue.shift()) {
-    const flaw = await attempt(one);
-    const result = results.get(one.id.split('.')[0] ?? '');
-    if (result === undefined) throw new TypeError(`${one.id} has no area.`);
-    if (flaw === undefined) result.held += 1;
-    else if (flaw.startsWith('skipped')) {
-      result.skipped += 1;
-      console.log(`${one.id}: ${flaw}`);
-    } else {
-      result.failed += 1;
-      console.log(`FAILED ${one.id}: ${flaw}`);
-    }
-  }
-}
-
-const [part = 1, parts = 1] = values.part.split('/').map(Number);
-const cases = (await allCases()).filter(({ id }, n) => id.startsWith(values.only) && n % parts === part - 1);
-const ids = new Set(cases.map(({ id }) => id));
-if (ids.size !== cases.length) throw new TypeError('Two cases have one id.');
-if (values.list) {
-  for (const id of ids) console.log(id);
-  rmSync(root, { recursive: true, force: true });
-  process.exit(0);
-}
-const waiting = cases.filter(({ waits }) => waits === true);
-const busy = cases.filter(({ waits }) => waits !== true);
-const started = performance.now();
-await Promise.all([lane(busy), ...Array.from({ length: WAITING_LANES }, () => lane(waiting))]);
-rmSync(root, { recursive: true, force: true });
-const total = { held: 0, failed: 0, skipped: 0 };
-for (const [area, result] of results) {
-  const { held, failed, skipped } = result;
-  total.held += held;
-  total.failed += failed;
-  total.skipped += skipped;
-  console.log(
-    `${area}: ${held + failed} cases: ${held} held, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`,
-  );
-}
-const seconds = Math.round((performance.now() - started) / 1000);
-console.log(
-  `${total.held + total.failed} cases: ${total.held} held, ${total.failed} failed (${total.skipped} skipped, ${seconds} s)`,
-);
-process.exit(total.failed > 0 ? 1 : 0);

@@ -57,13 +57,13 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
 /** What runs nothing of the project whatever is in it. */
 const APART = ['conformance', 'demo'];
 
-verifies('authority.verbs', 'a new verb has no test of what it executes in a clone', () => {
+verifies('authority.verbs', 'every verb has a line here that is run in a clone', () => {
   expect(verbs.map(({ name }) => name).filter((name) => !APART.includes(name) && !Object.hasOwn(LINES, name))).toEqual(
     [],
   );
 });
 
-verifies('authority.verbs', 'looking at a cloned project runs its code', async () => {
+verifies('authority.verbs', 'no verb runs code of a cloned project that is not trusted', async () => {
   const clone = new Clone();
   for (const line of Object.values(LINES)) await clone.run(line);
   for (const loop of ['module', 'code', 'command', 'loops/code.mjs', 'loops/exec.json']) await clone.run(['run', loop]);
@@ -75,7 +75,7 @@ verifies('authority.verbs', 'looking at a cloned project runs its code', async (
   expect(clone.executed).toBe(true);
 });
 
-verifies('authority.trust', 'a project trusts itself in its rondo.toml', async () => {
+verifies('authority.trust', 'a rondo.toml that trusts its own project is refused', async () => {
   const clone = new Clone();
   clone.write('rondo.toml', '[trust]\ndirectories = ["."]\n');
   for (const line of [['list'], ['check'], ['show', 'code'], ['doctor'], ['resume', '--all'], ['run', 'exec']]) {
@@ -86,7 +86,7 @@ verifies('authority.trust', 'a project trusts itself in its rondo.toml', async (
   expect(clone.executed).toBe(false);
 });
 
-verifies('authority.trust', 'a clone ships the file of its operator', async () => {
+verifies('authority.trust', "an operator's file that lies in the project is neither believed nor written", async () => {
   const clone = new Clone();
   const shipped = `directories = [${JSON.stringify(clone.directory)}]\n`;
   for (const path of ['.config/rondo/trust.toml', 'rondo/trust.toml', 'loops/rondo/trust.toml']) {
@@ -132,30 +132,34 @@ verifies('authority.trust', 'a trusted path that has become a link to a clone is
   expect(readFileSync(file, 'utf8')).toContain('tools\\u007f');
 });
 
-verifies('authority.trust', 'a file that others can write decides what is trusted', async () => {
-  const clone = new Clone();
-  const { file } = await clone.json<Trusted>(['trust', '.']);
-  expect(statSync(file).mode & 0o777).toBe(0o600);
-  expect(statSync(join(file, '..')).mode & 0o777).toBe(0o700);
-  chmodSync(file, 0o666);
-  expect((await clone.run(['run', 'exec'])).stderr).toMatch(/can be written by others.*chmod go-w/);
-  chmodSync(file, 0o600);
-  chmodSync(join(file, '..'), 0o777);
-  expect((await clone.run(['run', 'exec'])).stderr).toContain('can be written by others');
-  chmodSync(join(file, '..'), 0o700);
-  writeFileSync(file, 'directories = ["relative"]');
-  expect((await clone.run(['list'])).stderr).toMatch(/trust\.toml:1: \/directories must be absolute paths/);
-  writeFileSync(file, 'dirs = []');
-  expect((await clone.run(['list'])).stderr).toContain(
-    'is not a known key; known here: directories, destinations, send',
-  );
-  rmSync(file);
-  mkdirSync(file);
-  expect((await clone.run(['list'])).stderr).toContain('it is not a regular file');
-  expect(clone.executed).toBe(false);
-});
+verifies(
+  'authority.trust',
+  "an operator's file that others can write, or that is malformed, is not believed",
+  async () => {
+    const clone = new Clone();
+    const { file } = await clone.json<Trusted>(['trust', '.']);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(statSync(join(file, '..')).mode & 0o777).toBe(0o700);
+    chmodSync(file, 0o666);
+    expect((await clone.run(['run', 'exec'])).stderr).toMatch(/can be written by others.*chmod go-w/);
+    chmodSync(file, 0o600);
+    chmodSync(join(file, '..'), 0o777);
+    expect((await clone.run(['run', 'exec'])).stderr).toContain('can be written by others');
+    chmodSync(join(file, '..'), 0o700);
+    writeFileSync(file, 'directories = ["relative"]');
+    expect((await clone.run(['list'])).stderr).toMatch(/trust\.toml:1: \/directories must be absolute paths/);
+    writeFileSync(file, 'dirs = []');
+    expect((await clone.run(['list'])).stderr).toContain(
+      'is not a known key; known here: directories, destinations, send',
+    );
+    rmSync(file);
+    mkdirSync(file);
+    expect((await clone.run(['list'])).stderr).toContain('it is not a regular file');
+    expect(clone.executed).toBe(false);
+  },
+);
 
-verifies('authority.trust', 'trust is remembered wrongly, twice, or cannot be taken back', async () => {
+verifies('authority.trust', 'trust is remembered once, by its real path, and can be taken back', async () => {
   const clone = new Clone();
   const real = realpathSync(clone.directory);
   expect(await clone.json<Trusted>(['trust'])).toMatchObject({
@@ -202,7 +206,7 @@ verifies('authority.trust', 'trust is remembered wrongly, twice, or cannot be ta
   expect(readdirSync(join(clone.home, '.config/rondo'))).toEqual(['trust.toml']);
 });
 
-verifies('authority.trust', 'a directory that holds everything, or nothing, is trusted', async () => {
+verifies('authority.trust', 'a directory that holds everything, or does not exist, is refused', async () => {
   const clone = new Clone();
   for (const [line, says] of [
     [['trust', '/'], 'holds everything'],
@@ -227,7 +231,7 @@ verifies('authority.trust', 'a directory that holds everything, or nothing, is t
   expect(existsSync(join(clone.home, '.config'))).toBe(false);
 });
 
-verifies('authority.trust', 'RONDO_TRUST trusts nothing, or more than it names', async () => {
+verifies('authority.trust', 'RONDO_TRUST trusts the directories that it names, and no other', async () => {
   const clone = new Clone();
   clone.write('other/exec.json', JSON.parse(clone.read('loops/exec.json')) as object);
   chmodSync(clone.write('other/tool.sh', '#!/bin/sh\necho \'{"ran": 2}\'\n'), 0o755);
@@ -242,7 +246,7 @@ verifies('authority.trust', 'RONDO_TRUST trusts nothing, or more than it names',
 
 verifies(
   'authority.trust',
-  'a journal that the clone ships says that its definitions come from a trusted directory',
+  'a journal that the clone ships gives its definitions no trust, whichever directory they name',
   async () => {
     const clone = new Clone();
     const safe = clone.outside('safe');
@@ -289,34 +293,38 @@ function writeScript(path: string, text: string): string {
   return path;
 }
 
-verifies('authority.paths', 'a cloned project has its journal written outside of it', async () => {
-  const clone = new Clone();
-  const outside = clone.outside('precious');
-  for (const line of [
-    `data = "${outside}"`,
-    `store = "sqlite:${outside}/x.db"`,
-    'data = "../elsewhere"',
-    `loops = "${outside}"`,
-  ]) {
-    clone.write('rondo.toml', `${line}\n`);
-    for (const verb of [['run', 'harmless'], ['runs'], ['list']]) {
-      const { code, stderr } = await clone.run(verb);
-      expect([line, code, stderr]).toEqual([line, 70, expect.stringContaining('which is not trusted')]);
+verifies(
+  'authority.paths',
+  'a cloned project reads and writes inside of its own directory unless the operator says otherwise',
+  async () => {
+    const clone = new Clone();
+    const outside = clone.outside('precious');
+    for (const line of [
+      `data = "${outside}"`,
+      `store = "sqlite:${outside}/x.db"`,
+      'data = "../elsewhere"',
+      `loops = "${outside}"`,
+    ]) {
+      clone.write('rondo.toml', `${line}\n`);
+      for (const verb of [['run', 'harmless'], ['runs'], ['list']]) {
+        const { code, stderr } = await clone.run(verb);
+        expect([line, code, stderr]).toEqual([line, 70, expect.stringContaining('which is not trusted')]);
+      }
     }
-  }
-  expect(readdirSync(outside)).toEqual([]);
-  // The operator may say so, in any of the ways.
-  clone.write('rondo.toml', `data = "${outside}"\n`);
-  expect((await clone.run(['run', 'harmless', '--data', 'here'])).code).toBe(0);
-  expect((await clone.run(['run', 'harmless', '--trust', '.'])).code).toBe(0);
-  expect(readdirSync(outside)).toContain('journal.db');
-  rmSync(clone.path('rondo.toml'));
-  rmSync(clone.path('loops'), { recursive: true });
-  symlinkSync(outside, clone.path('loops'));
-  expect(await clone.run(['list'])).toMatchObject({ code: 64, stderr: expect.stringContaining('is a link to') });
-});
+    expect(readdirSync(outside)).toEqual([]);
+    // The operator may say so, in any of the ways.
+    clone.write('rondo.toml', `data = "${outside}"\n`);
+    expect((await clone.run(['run', 'harmless', '--data', 'here'])).code).toBe(0);
+    expect((await clone.run(['run', 'harmless', '--trust', '.'])).code).toBe(0);
+    expect(readdirSync(outside)).toContain('journal.db');
+    rmSync(clone.path('rondo.toml'));
+    rmSync(clone.path('loops'), { recursive: true });
+    symlinkSync(outside, clone.path('loops'));
+    expect(await clone.run(['list'])).toMatchObject({ code: 64, stderr: expect.stringContaining('is a link to') });
+  },
+);
 
-verifies('authority.send', 'a cloned project has a secret sent to its server', async () => {
+verifies('authority.send', 'a cloned project has no secret sent to its server', async () => {
   const got: unknown[] = [];
   const server = createServer((request, response) => {
     got.push(request.headers);
@@ -354,7 +362,7 @@ verifies('authority.send', 'a cloned project has a secret sent to its server', a
   expect(got).toEqual([expect.objectContaining({ authorization: 'Bearer wJalrXUtnFEMI' })]);
 });
 
-verifies('authority.verbs', 'packages of the project are loaded in the place of those of Rondo', async () => {
+verifies('authority.verbs', 'packages of the project are not loaded in the place of those of Rondo', async () => {
   const clone = new Clone();
   const asks = {
     ...hello,
@@ -369,7 +377,7 @@ verifies('authority.verbs', 'packages of the project are loaded in the place of 
   expect(clone.executed).toBe(false);
 });
 
-verifies('authority.trust', 'the store keeps trust that was given once', async () => {
+verifies('authority.trust', 'trust that was given once is not kept in the store', async () => {
   const clone = new Clone();
   expect(await clone.json(['run', 'exec', '--session', 's', '--trust', '.'])).toMatchObject({ status: 'ok' });
   rmSync(clone.mark);

@@ -15,7 +15,7 @@ interface Decided {
   readonly turn: TurnResult;
 }
 
-verifies('cli.decide', 'a turn that waits for a person does not say for what, or how to answer', async () => {
+verifies('cli.decide', 'a turn that waits for a person says for what, and how to answer', async () => {
   const project = new Agents().payer();
   const { code, stdout, stderr } = await project.run(run);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -48,7 +48,7 @@ verifies('cli.decide', 'a turn that waits for a person does not say for what, or
   expect((await new Agents().run(['approvals'])).stderr).toBe('Nothing waits for an approval.\n');
 });
 
-verifies('cli.decide', 'a yes does not go on with the turn, or counts twice', async () => {
+verifies('cli.decide', 'a yes goes on with the turn, and counts once', async () => {
   const project = new Agents().payer();
   await project.run(run);
   const id = (await project.approvals())[0]?.id ?? '';
@@ -67,7 +67,7 @@ verifies('cli.decide', 'a yes does not go on with the turn, or counts twice', as
   expect(project.paid).toEqual(['5']);
 });
 
-verifies('cli.decide', 'an answer is lost because the turn cannot go on here', async () => {
+verifies('cli.decide', 'an answer is kept when the turn cannot go on here', async () => {
   const project = new Agents().payer();
   await project.run(run);
   const { id = '', turnId = '' } = (await project.approvals())[0] ?? {};
@@ -82,7 +82,7 @@ verifies('cli.decide', 'an answer is lost because the turn cannot go on here', a
   expect(project.paid).toEqual(['5']);
 });
 
-verifies('cli.decide', 'a no runs the tool, or the agent never hears why', async () => {
+verifies('cli.decide', 'a no does not run the tool, and the agent is told why', async () => {
   const project = new Agents().payer('payer', [{ text: 'Then not.', expect: ['far too much'] }]);
   await project.run(run);
   const id = (await project.approvals())[0]?.id ?? '';
@@ -97,7 +97,7 @@ verifies('cli.decide', 'a no runs the tool, or the agent never hears why', async
   expect(events.at(-1)).toMatchObject({ type: 'assistant-message', content: { text: 'Then not.' } });
 });
 
-verifies('cli.decide', 'somebody answers who may not, or something that nobody asked', async () => {
+verifies('cli.decide', 'only those who may answer do, and only what was asked', async () => {
   const project = new Agents().payer();
   await project.run([...run, '--as', 'ada', '--approver', 'bob', '--approver', 'carol']);
   const [approval] = await project.approvals();
@@ -122,7 +122,7 @@ verifies('cli.decide', 'somebody answers who may not, or something that nobody a
   expect(project.paid).toEqual(['5']);
 });
 
-verifies('cli.decide', 'one of several is answered because its id was cut too short', async () => {
+verifies('cli.decide', 'an id that is cut so short that it fits several approvals answers none', async () => {
   const project = new Agents().deep();
   await project.run(['run', 'top', '--input', '{"prompt": "x"}', '--session', 'many']);
   const both = await project.approvals();
@@ -133,7 +133,7 @@ verifies('cli.decide', 'one of several is answered because its id was cut too sh
   expect(project.paid).toEqual([]);
 });
 
-verifies('cli.decide', 'a standing grant cannot be given, or holds for more than was written', async () => {
+verifies('cli.decide', 'a standing grant holds for what was written, and for no more', async () => {
   const pays = [3, 4, 50].map((amount) => ({ toolCalls: [call('pay', { amount })] }));
   const project = new Agents().agent('payer', [...pays, { text: 'Done.' }], {
     tools: ['pay'],
@@ -151,7 +151,7 @@ verifies('cli.decide', 'a standing grant cannot be given, or holds for more than
   expect(project.paid).toEqual(['3', '4']);
 });
 
-verifies('cli.decide', 'an approval of which nobody took notice can still be given', async () => {
+verifies('cli.decide', 'an approval that has expired cannot be given any more', async () => {
   const project = new Agents().payer();
   await project.run(run);
   const [approval] = await project.approvals();
@@ -167,7 +167,7 @@ verifies('cli.decide', 'an approval of which nobody took notice can still be giv
 
 verifies(
   'cli.contract',
-  'an agent that stopped short passes for one that is done, or for one that failed',
+  'an agent that stopped short is told from one that is done and from one that failed',
   async () => {
     const project = new Agents().agent('endless', [{ toolCalls: [call('pay', { amount: 1 })] }], {
       tools: ['pay'],
@@ -186,7 +186,7 @@ verifies(
   },
 );
 
-verifies('cli.contract', 'what was said in a session cannot be read, by people or by programs', async () => {
+verifies('cli.contract', 'what was said in a session can be read by people and by programs', async () => {
   const project = new Agents().deep();
   await project.run(['run', 'top', '--input', '{"prompt": "please"}', '--session', 'talk']);
   const { code, stdout } = await project.run(['events', 'talk', '--text']);
@@ -204,25 +204,29 @@ verifies('cli.contract', 'what was said in a session cannot be read, by people o
   expect((await project.run(['events', 'mute'])).stderr).toContain('No agent has spoken');
 });
 
-verifies('approval.display', 'the list of approvals obeys what a model put into the arguments', async () => {
-  const some = attacks.filter((attack) => attack.length < 5000);
-  const calls = some.map((attack) => call('pay', { amount: attack }));
-  const huge = call('pay', { amount: 'x'.repeat(1024 * 1024) });
-  const project = new Agents().agent('payer', [{ toolCalls: [...calls, huge] }], {
-    tools: ['pay'],
-    approvals: { pay: 'ask' },
-  });
-  expect((await project.run(run)).code).toBe(2);
-  const { code, stdout, stderr } = await project.run(['approvals']);
-  expect(code).toBe(0);
-  expect(stdout + stderr).not.toMatch(HARMFUL);
-  expect(stdout.match(/^\? Approval /gm)).toHaveLength(calls.length + 1);
-  expect(stdout).not.toMatch(/^\? Approve/m);
-  expect(stdout.length).toBeLessThan(3000 * (calls.length + 1));
-  expect((await project.run(['events', 's', '--text'])).stdout).not.toMatch(HARMFUL);
-});
+verifies(
+  'approval.display',
+  'the list of approvals shows what a model put into the arguments, bounded and escaped',
+  async () => {
+    const some = attacks.filter((attack) => attack.length < 5000);
+    const calls = some.map((attack) => call('pay', { amount: attack }));
+    const huge = call('pay', { amount: 'x'.repeat(1024 * 1024) });
+    const project = new Agents().agent('payer', [{ toolCalls: [...calls, huge] }], {
+      tools: ['pay'],
+      approvals: { pay: 'ask' },
+    });
+    expect((await project.run(run)).code).toBe(2);
+    const { code, stdout, stderr } = await project.run(['approvals']);
+    expect(code).toBe(0);
+    expect(stdout + stderr).not.toMatch(HARMFUL);
+    expect(stdout.match(/^\? Approval /gm)).toHaveLength(calls.length + 1);
+    expect(stdout).not.toMatch(/^\? Approve/m);
+    expect(stdout.length).toBeLessThan(3000 * (calls.length + 1));
+    expect((await project.run(['events', 's', '--text'])).stdout).not.toMatch(HARMFUL);
+  },
+);
 
-verifies('cli.owner', 'an approval cannot be answered while another process has the store', async () => {
+verifies('cli.owner', 'an approval is answered while another process has the store', async () => {
   const project = new Agents().payer();
   const owner = await project.held('go');
   const paused = await project.run(run);
@@ -239,7 +243,7 @@ verifies('cli.owner', 'an approval cannot be answered while another process has 
   expect((await owner.ended).code).toBe(0);
 });
 
-verifies('cli.owner', 'a turn that still runs elsewhere cannot be told that its tool may run', async () => {
+verifies('cli.owner', 'an approval reaches a turn that still runs in another process', async () => {
   const slow = [{ toolCalls: [call('wait', { ms: 300 })] }, { toolCalls: [call('hold', { until: 'go' })] }];
   const both = [call('pay', { amount: 5 }), call('slow', { prompt: 'x' })];
   const project = new Agents()
@@ -283,20 +287,24 @@ async function answered(project: Agents, order: readonly number[]): Promise<void
 
 const top = ['run', 'top', '--input', '{"prompt": "x"}'];
 
-verifies('approval.depth', 'what waits three agents down is lost with the process that ended', async () => {
-  for (const order of [
-    [0, 1],
-    [1, 0],
-  ]) {
-    const project = new Agents().deep();
-    expect((await project.run(top)).code).toBe(2);
-    await answered(project, order);
-  }
-});
+verifies(
+  'approval.depth',
+  'what waits three agents down is answered, in any order, after its process has ended',
+  async () => {
+    for (const order of [
+      [0, 1],
+      [1, 0],
+    ]) {
+      const project = new Agents().deep();
+      expect((await project.run(top)).code).toBe(2);
+      await answered(project, order);
+    }
+  },
+);
 
 verifies(
   'approval.depth',
-  'what waits three agents down is lost, or done twice, when its process is killed',
+  'what waits three agents down is answered, and done once, after its process was killed',
   async () => {
     for (const order of [
       [0, 1],

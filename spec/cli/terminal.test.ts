@@ -172,7 +172,10 @@ verifies(
     await pty.sees('    │ I pay twice.\n    ● pay {"amount":1}\n    ● pay {"amount":2}\n');
     await pty.sees('  path      top › mid › low › pay');
     await pty.sees(QUESTION);
-    const [first, second] = await project.approvals();
+    const [first, second] = await until(async () => {
+      const both = await project.approvals();
+      return both.length === 2 ? both : undefined;
+    });
     const { pid } = JSON.parse(project.read('.rondo/journal.db.owner')) as { pid: number };
     process.kill(pid, 'SIGKILL');
     await pty.ended;

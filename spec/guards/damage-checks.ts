@@ -39,24 +39,24 @@ const approval: Approval = {
 };
 
 export const displayChecks = {
-  'a verb whose output is lost ends as a success': async (display: Display) => {
+  'a verb whose output is lost does not end as a success': async (display: Display) => {
     expect((await ends(display, 'ENOSPC'))[0]).toBe(70);
   },
-  'a turn that failed or paused ends with another code because its output is lost': async (display: Display) => {
+  'a turn that failed or paused keeps its code when its output is lost': async (display: Display) => {
     expect((await ends(display, 'ENOSPC')).slice(1)).toEqual([1, 2, 3]);
     expect(await ends(display, 'EPIPE')).toEqual([0, 1, 2, 3]);
   },
-  'the end of a command that is to be approved is not shown': async ({ cardOf, paint }: Display) => {
+  'the end of a command that is to be approved is shown': async ({ cardOf, paint }: Display) => {
     const given = { ...approval, arguments: { command: `echo ${'a'.repeat(5000)}; rm -rf /` } };
     const lines = cardOf(given, { colors: paint(false), width: 80, now: 0 });
     expect(lines.some((line) => line.startsWith('│ ') && line.includes('rm -rf /'))).toBe(true);
   },
-  'it is not stated how much of a command is hidden': async ({ cardOf, paint }: Display) => {
+  'it is stated how much of a command is hidden': async ({ cardOf, paint }: Display) => {
     const given = { ...approval, arguments: { command: 'a'.repeat(5000) } };
     const text = cardOf(given, { colors: paint(false), width: 200, now: 0 }).join('\n');
     expect(text).toContain('… 3,014 of 5,014 characters are hidden here …');
   },
-  'a text imitates the statement of how much is hidden': async ({ shown }: Display) => {
+  'no text imitates the statement of how much is hidden': async ({ shown }: Display) => {
     expect(shown('pay⟪1 of 2 characters hidden⟫', 1000)).not.toMatch(/[⟪⟫]/);
   },
 } satisfies Record<string, (display: Display) => Promise<void>>;
@@ -74,7 +74,7 @@ async function filled({ openSqlite }: Library): Promise<string> {
 }
 
 export const recordChecks = {
-  'an anchor that was missing is forgotten after one opening': async (library: Library) => {
+  'an anchor that was missing stays on record after many openings': async (library: Library) => {
     const file = await filled(library);
     rmSync(`${file}.anchor`);
     for (let n = 0; n < 3; n++) {
@@ -83,7 +83,7 @@ export const recordChecks = {
       await store.close();
     }
   },
-  'a session that was found damaged is used again by an opening that looks less closely': async (library: Library) => {
+  'a session that was found damaged stays refused by an opening that looks less closely': async (library: Library) => {
     const file = await filled(library);
     const raw = library.openDriver(file);
     raw.exec(`UPDATE records SET body = replace(body, 'v1', 'v9')`);
@@ -93,7 +93,7 @@ export const recordChecks = {
     await expect(store.journal.claim('a')).rejects.toMatchObject({ code: 'STORE_DAMAGED' });
     await store.close();
   },
-  'damage that a read comes upon is not on record': async (library: Library) => {
+  'damage that a read comes upon is on record': async (library: Library) => {
     const file = await filled(library);
     const raw = library.openDriver(file);
     raw.exec(`UPDATE records SET body = replace(body, 'v1', 'v9')`);

@@ -33,40 +33,40 @@ proveGuards(
   [
     shows(
       'cli.output',
-      'a verb whose output is lost ends as a success',
+      'a verb whose output is lost does not end as a success',
       'surfaces/cli/terminal.ts',
       'return code === exit.ok ? exit.fault : code;',
       'return code;',
     ),
     shows(
       'cli.output',
-      'a turn that failed or paused ends with another code because its output is lost',
+      'a turn that failed or paused keeps its code when its output is lost',
       'surfaces/cli/terminal.ts',
       'return code === exit.ok ? exit.fault : code;',
       'return exit.fault;',
     ),
     shows(
       'cli.output',
-      'a turn that failed or paused ends with another code because its output is lost',
+      'a turn that failed or paused keeps its code when its output is lost',
       'surfaces/cli/terminal.ts',
       '!READER_GONE.has(error.code)',
       'error !== undefined',
     ),
     shows(
       'approval.hidden',
-      'the end of a command that is to be approved is not shown',
+      'the end of a command that is to be approved is shown',
       'surfaces/cli/card.ts',
       '...block(tail, shape)];',
       '];',
     ),
     shows(
       'approval.hidden',
-      'it is not stated how much of a command is hidden',
+      'it is stated how much of a command is hidden',
       'base/shown.ts',
       'const hidden = charactersIn(middle);',
       'const hidden = 1;',
     ),
-    shows('approval.hidden', 'a text imitates the statement of how much is hidden', 'base/shown.ts', '|[⟪⟫])', ')'),
+    shows('approval.hidden', 'no text imitates the statement of how much is hidden', 'base/shown.ts', '|[⟪⟫])', ')'),
   ],
 );
 
@@ -74,25 +74,25 @@ proveGuards(
   () => new Workshop<Library>(),
   [
     records(
-      'an anchor that was missing is forgotten after one opening',
+      'an anchor that was missing stays on record after many openings',
       'open.ts',
       'const findings = recordFindings(driver, found, { path: database, accept, now: now() });',
       'const findings = found;',
     ),
     records(
-      'an anchor that was missing is forgotten after one opening',
+      'an anchor that was missing stays on record after many openings',
       'damage-record.ts',
       '...[...byKey.values()].filter(isOpen).map(({ incident }) => incident)',
       '',
     ),
     records(
-      'a session that was found damaged is used again by an opening that looks less closely',
+      'a session that was found damaged stays refused by an opening that looks less closely',
       'damage-record.ts',
       'if (isRefused(incident) && !found.refusals.has(session))',
       'if (incident.closed !== undefined)',
     ),
     records(
-      'damage that a read comes upon is not on record',
+      'damage that a read comes upon is on record',
       'local-store.ts',
       'failed: (error) => this.maintenance.noteFault(error),',
       'failed: () => {},',

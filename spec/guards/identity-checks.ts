@@ -78,16 +78,14 @@ async function recordBefore(library: Chatting, { store, clock }: ReturnType<type
 const byHeader = (request: Request): string | undefined => request.headers.get('x-user') ?? undefined;
 
 export const identityChecks = {
-  'a chat gets the stream of another chat whose ids read alike when joined': async (library: Chatting) => {
+  'chats whose ids read alike when joined have streams of their own': async (library: Chatting) => {
     const { handler } = sceneOf(library);
     const responses = await Promise.all([handler(post('a:b', 'c')), handler(post('a', 'b:c'))]);
     const [one, other] = await Promise.all(responses.map(turnIn));
     notStrictEqual(one, undefined);
     notStrictEqual(other, one);
   },
-  'a key attaches to the turn of another principal, or keeps another principal from using it': async (
-    library: Chatting,
-  ) => {
+  'a key belongs to its principal, and another principal can use the same key': async (library: Chatting) => {
     const { run, runs } = sceneOf(library);
     const results = [await run({ principal: 'ada' }), await run({ principal: 'eve' }), await run({})];
     deepStrictEqual(
@@ -97,9 +95,7 @@ export const identityChecks = {
     strictEqual(new Set(results.map(({ turnId }) => turnId)).size, 3);
     strictEqual(runs(), 3);
   },
-  'a principal and a key that read like those of somebody else when joined lead to their turn': async (
-    library: Chatting,
-  ) => {
+  'a principal and a key that read like those of another when joined are another turn': async (library: Chatting) => {
     const { run, runs, host } = sceneOf(library);
     await run({ principal: 'ada:order', key: '7' });
     await run({ principal: 'ada', key: 'order:7' });
@@ -110,19 +106,19 @@ export const identityChecks = {
     ];
     strictEqual(new Set(chats).size, 2);
   },
-  'a turn that was recorded under its key alone is handed to somebody else': async (library: Chatting) => {
+  'a turn that was recorded under its key alone is handed to nobody but its principal': async (library: Chatting) => {
     const scene = sceneOf(library);
     await recordBefore(library, scene);
     strictEqual((await scene.run({})).error?.code, 'KEY_CONFLICT');
     strictEqual((await scene.run({ principal: 'eve' })).output, 1);
   },
-  'a turn that was recorded under its key alone runs again for its principal': async (library: Chatting) => {
+  'a turn that was recorded under its key alone does not run again for its principal': async (library: Chatting) => {
     const scene = sceneOf(library);
     const turnId = await recordBefore(library, scene);
     strictEqual((await scene.run({ principal: 'ada' })).turnId, turnId);
     strictEqual(scene.runs(), 0);
   },
-  'a chat id leads into the chat of another user': async (library: Chatting) => {
+  'a chat id does not lead into the chat of another user': async (library: Chatting) => {
     const { host, handler } = sceneOf(library, { principal: byHeader });
     const [ada, eve] = [
       await turnIn(await handler(post('chat', 'm1', { 'x-user': 'ada' }))),
@@ -133,32 +129,32 @@ export const identityChecks = {
     strictEqual(new Set(sessions).size, 2);
     notStrictEqual(ada, eve);
   },
-  'a request whose user is unknown is served': async (library: Chatting) => {
+  'a request whose user is unknown is refused': async (library: Chatting) => {
     const { handler, runs } = sceneOf(library, { principal: byHeader });
     strictEqual((await handler(post('chat', 'm1'))).status, 403);
     strictEqual(runs(), 0);
   },
-  'a call gets the result of a call of another conversation that has its number': async (library: Chatting) => {
+  'calls of two conversations that have the same number have results of their own': async (library: Chatting) => {
     const { host, loop, runs } = sceneOf(library);
     const tool = library.toAISDKTool(loop, { host });
     await tool.execute({}, { toolCallId: 'call_0', messages: [] });
     await tool.execute({}, { toolCallId: 'call_0', messages: [] });
     strictEqual(runs(), 2);
   },
-  'a form or a page sends a message that the browser asked nobody about': async (library: Chatting) => {
+  'a message that a form or a page can send without a preflight request is refused': async (library: Chatting) => {
     const { handler, runs } = sceneOf(library);
     const response = await handler(post('chat', 'm1', { 'content-type': 'text/plain' }));
     strictEqual(response.status, 415);
     strictEqual(runs(), 0);
   },
-  'a page of another origin sends a message': async (library: Chatting) => {
+  'a message of a page of another origin is refused': async (library: Chatting) => {
     const { handler, runs } = sceneOf(library);
     for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }]) {
       strictEqual((await handler(post('chat', 'm1', headers as Record<string, string>))).status, 403);
     }
     strictEqual(runs(), 0);
   },
-  'a page whose name was pointed at this machine sends a message': async (library: Chatting) => {
+  'a message of a page whose name was pointed at this machine is refused': async (library: Chatting) => {
     const { handler, runs } = sceneOf(library);
     const headers = { host: 'evil.example', origin: 'http://evil.example', 'sec-fetch-site': 'same-origin' };
     strictEqual((await handler(post('chat', 'm1', headers))).status, 403);

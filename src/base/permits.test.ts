@@ -7,7 +7,7 @@ const lists = (send: Record<string, string[]>, destinations: string[] = []) => (
   destinations,
 });
 
-verifies('authority.send', 'an entry for one host lets a variable go to another', () => {
+verifies('authority.send', 'an entry for one host lets a variable go to no other', () => {
   const permits = permitsOf({}, lists({ KEY: ['api.example.com', 'lab.example:8443', 'http://old.example'] }));
   const may = (url: string, variable = 'KEY'): boolean => permits.maySend(variable, new URL(url));
   for (const url of [
@@ -35,22 +35,18 @@ verifies('authority.send', 'an entry for one host lets a variable go to another'
   expect(may('https://api.example.com', 'key')).toBe(false);
 });
 
-verifies(
-  'authority.send',
-  'a key of a provider goes to another provider, or not to the one that the operator set',
-  () => {
-    const env = { OPENAI_BASE_URL: 'http://10.0.0.5:8080/v1', ANTHROPIC_BASE_URL: 'nonsense' };
-    const may = (variable: string, url: string): boolean => permitsOf(env).maySend(variable, new URL(url));
-    expect(may('OPENAI_API_KEY', 'https://api.openai.com/v1')).toBe(true);
-    expect(may('OPENAI_API_KEY', 'http://10.0.0.5:8080/other')).toBe(true);
-    expect(may('ANTHROPIC_API_KEY', 'https://api.anthropic.com/v1')).toBe(true);
-    expect(may('OPENAI_API_KEY', 'https://api.anthropic.com/v1')).toBe(false);
-    expect(may('ANTHROPIC_API_KEY', 'http://10.0.0.5:8080/v1')).toBe(false);
-    expect(may('AWS_SECRET_ACCESS_KEY', 'https://api.openai.com/v1')).toBe(false);
-  },
-);
+verifies('authority.send', 'a key of a provider goes to its own hosts, and to those that the operator set', () => {
+  const env = { OPENAI_BASE_URL: 'http://10.0.0.5:8080/v1', ANTHROPIC_BASE_URL: 'nonsense' };
+  const may = (variable: string, url: string): boolean => permitsOf(env).maySend(variable, new URL(url));
+  expect(may('OPENAI_API_KEY', 'https://api.openai.com/v1')).toBe(true);
+  expect(may('OPENAI_API_KEY', 'http://10.0.0.5:8080/other')).toBe(true);
+  expect(may('ANTHROPIC_API_KEY', 'https://api.anthropic.com/v1')).toBe(true);
+  expect(may('OPENAI_API_KEY', 'https://api.anthropic.com/v1')).toBe(false);
+  expect(may('ANTHROPIC_API_KEY', 'http://10.0.0.5:8080/v1')).toBe(false);
+  expect(may('AWS_SECRET_ACCESS_KEY', 'https://api.openai.com/v1')).toBe(false);
+});
 
-verifies('authority.reach', 'an entry for one host opens another, or another port', () => {
+verifies('authority.reach', 'an entry for one host opens no other host, and no other port', () => {
   const permits = permitsOf({}, lists({ KEY: ['10.0.0.6:81'] }, ['127.0.0.1:8080', '10.0.0.5', '[::1]:9']));
   const reached = [
     'http://127.0.0.1:8080',
@@ -64,7 +60,7 @@ verifies('authority.reach', 'an entry for one host opens another, or another por
     expect(permits.mayReach(new URL(url)), url).toBe(false);
 });
 
-verifies('authority.reach', 'an address of this machine is taken for a public one', () => {
+verifies('authority.reach', 'an address of this machine is not taken for a public one', () => {
   for (const host of [
     'localhost',
     'a.localhost',
@@ -81,7 +77,7 @@ verifies('authority.reach', 'an address of this machine is taken for a public on
     expect(isKnownPrivate(new URL(`http://${host}/`)), host).toBe(false);
 });
 
-verifies('authority.send', 'a misspelt host is taken for one', () => {
+verifies('authority.send', 'a misspelt host is refused', () => {
   for (const text of ['api.example.com', '127.0.0.1:8080', '[::1]:80', 'http://lab:81', 'https://x.example'])
     expect(hostFlaw(text), text).toBeUndefined();
   for (const text of [

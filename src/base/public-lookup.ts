@@ -13,10 +13,17 @@ export class NotPublic extends Error {
   readonly code = 'NOT_PUBLIC';
 }
 
+/** All addresses of a host; `NotPublic` if one of them is not public. */
+export async function publicAddresses(hostname: string, resolve: Resolve): Promise<readonly string[]> {
+  const addresses = await resolve(hostname);
+  if (!addresses.every(isPublic)) throw notPublic(hostname);
+  return addresses;
+}
+
 /** A `lookup` for sockets. One address that is not public is enough to refuse the host. */
 export function publicLookup(resolve: Resolve): LookupFunction {
   return (hostname, options, callback) => {
-    resolve(hostname).then(
+    publicAddresses(hostname, resolve).then(
       (addresses) => answer(hostname, addresses, options.all === true, callback),
       (error) => callback(error, '', 0),
     );
@@ -31,8 +38,11 @@ function answer(
 ): void {
   const found = addresses.map((address) => ({ address, family: isIP(address) }));
   const [first] = found;
-  if (first === undefined || !addresses.every(isPublic)) {
-    callback(new NotPublic(`${hostname} is not on the public internet`), '', 0);
-  } else if (all) callback(null, found);
+  if (first === undefined) callback(notPublic(hostname), '', 0);
+  else if (all) callback(null, found);
   else callback(null, first.address, first.family);
+}
+
+function notPublic(hostname: string): NotPublic {
+  return new NotPublic(`${hostname} is not on the public internet`);
 }

@@ -24,7 +24,7 @@ export function targetDifference(
 /** True if a grant that was given with a call on one target covers a call on another. */
 export function coversTarget(granted: ApprovalTarget | undefined, found: ApprovalTarget | undefined): boolean {
   if (targetDifference(granted, found) === undefined) return true;
-  // Files of one grant differ by its predicate. A symbolic link would lead away from the path that the predicate reads.
+  // Files of one grant differ by its predicate. A symbolic link or `..` would lead away from the path that the predicate reads.
   return (
     granted !== undefined &&
     granted.kind !== 'program' &&

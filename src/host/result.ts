@@ -3,6 +3,7 @@ import { Fault } from '../journal/errors.js';
 import type { Outcome } from '../kernel/attempt.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { PendingItem, ResultError, TraceEvent, TurnResult } from '../protocol/trace.js';
+import { byStep } from '../views/conversation/calls.js';
 import { iso } from '../views/time.js';
 import { traceOf } from '../views/trace.js';
 import { signalOf, stopOf } from '../views/turns.js';
@@ -75,7 +76,7 @@ export function resultOf(identity: Identity, outcome: Outcome, entries: readonly
   };
   if (outcome.status === 'ok') result.output = outcome.output ?? null;
   else if (outcome.status === 'error') tellError(result, outcome.error);
-  else result.pending = outcome.pending.map(pendingOf);
+  else result.pending = outcome.pending.map(pendingOf).sort((a, b) => byStep(a.key, b.key));
   return Object.defineProperty(result, 'trace', folded) as Draft & TurnResult;
 }
 

@@ -13,7 +13,10 @@ export interface ApprovalTarget {
   readonly confinement?: string;
   /** True for a file that did not exist: it may be created, and nothing may be replaced. */
   readonly isNew?: boolean;
-  /** True if the path that was given leads to it by a symbolic link or by `..`: a standing grant for other paths does not cover it. */
+  /**
+   * True if the path, as it was given, is not the plain path from a root: it leads through a symbolic link, or has a part `..`,
+   * `.` or an empty one. A standing grant for other paths does not cover it. Journaled under this name.
+   */
   readonly isLinked?: boolean;
 }
 

@@ -3,7 +3,7 @@ import { verifies } from '../../spec/verifies.js';
 import { assertOutside, authorityOf, operatorFileOf } from './authority.js';
 import type { Asked } from './settings.js';
 
-verifies('authority.trust', "the operator's file is looked for where a project can choose", () => {
+verifies('authority.trust', "the operator's file is looked for in an absolute directory of the user only", () => {
   expect(operatorFileOf({ XDG_CONFIG_HOME: '/x', HOME: '/home/ada' })).toBe('/x/rondo/trust.toml');
   expect(operatorFileOf({ XDG_CONFIG_HOME: 'relative', HOME: '/home/ada' })).toBe('/home/ada/.config/rondo/trust.toml');
   for (const env of [{}, { HOME: '' }, { HOME: 'relative' }]) expect(operatorFileOf(env)).toBeUndefined();
@@ -11,7 +11,7 @@ verifies('authority.trust', "the operator's file is looked for where a project c
 
 verifies(
   'authority.trust',
-  'started in the home directory, nothing is trusted; or a home in the project is believed',
+  "the operator's file is believed in the recorded home directory, and nowhere else inside of the project",
   () => {
     const asked = (cwd: string): Asked => ({ flags: {}, env: {}, cwd });
     const file = '/home/ada/.config/rondo/trust.toml';
@@ -26,7 +26,7 @@ verifies(
   },
 );
 
-verifies('authority.send', 'what flags, environment and file allow is not joined', () => {
+verifies('authority.send', 'what flags, environment and file allow is joined', () => {
   const env = { RONDO_SEND: 'A=two.example B=b.example', RONDO_REACH: '10.0.0.5, 10.0.0.6' };
   const flags = { send: ['A=one.example'], reach: ['127.0.0.1:1'] };
   const remembered = { directories: ['/gone'], send: new Map([['A', ['three.example']]]), destinations: ['[::1]:2'] };

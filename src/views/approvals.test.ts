@@ -8,6 +8,7 @@ import type { Entry } from '../protocol/entry.js';
 import { Approvals } from './approvals.js';
 import { approvalId } from './conversation/fixtures/agents.mjs';
 import { SESSION, Stage } from './conversation/fixtures/stage.mjs';
+import { Turns } from './turns.js';
 
 type Script = Parameters<Stage['run']>[1];
 type Draft = Omit<Entry, 'seq' | 'at'>;
@@ -46,9 +47,7 @@ const near = 't/2/1/0';
 verifies('approval.depth', 'an approval three levels down does not say what would run, or where', async () => {
   const played = stage({ gated: ['refund'] });
   expect((await played.step('t', desk)).status).toBe('paused');
-  const [one, other] = folded(await played.stored())
-    .pending()
-    .toSorted((a, b) => a.callId.length - b.callId.length);
+  const [other, one] = folded(await played.stored()).pending();
   const [requested] = played.live.filter(({ key }) => key === `${near}/0/0`);
   expect(one).toEqual({
     ...{ id: approvalId(`${near}/0`), sessionId: 's', turnId: 't', callId: near, tool: 'refund' },
@@ -157,6 +156,25 @@ verifies('approval.once', 'an approval whose effect, call, race or turn is over 
     { type: 'cancel.requested', key: 'u', reason: 'r' },
   ];
   for (const other of elsewhere) expect(folded(placed(...open, waits, other)).pending()).toHaveLength(1);
+});
+
+verifies('approval.order', 'approvals are listed in the order of the calls that they are for', () => {
+  const keys = [2, 9, 10, 11].map((branch) => `t/1/${branch}/0`);
+  const calls = [started('t'), ...keys.map(started), started('u'), started('u/0')];
+  const effects = [...keys, 'u/0'].map((key) => `${key}/0`);
+  const requests = effects.map((key) => requested(`${key}/0`, key));
+  const waits = effects.map((key) => ({ type: 'wait.opened', key: `${key}/1`, name: `approval ${key}` }));
+  for (const order of [(drafts: readonly Draft[]) => drafts, (drafts: readonly Draft[]) => drafts.toReversed()]) {
+    const entries = placed(...calls, ...effects.map(asked), ...order(requests), ...order(waits));
+    expect(
+      folded(entries)
+        .pending()
+        .map(({ id }) => id),
+    ).toEqual(effects);
+    const turns = new Turns();
+    for (const entry of entries) turns.apply(entry);
+    expect(turns.get('t')?.pending.map(({ id }) => id)).toEqual(effects.slice(0, -1));
+  }
 });
 
 verifies('approval.forged', 'a body writes itself an approval, an answer or a grant', () => {

@@ -47,7 +47,6 @@ const REMEMBERED = 10_000;
 export class Approvals {
   private readonly calls = new Calls<OpenCall>();
   private readonly gate: Gate;
-  private readonly waiting = new Map<string, Approval>();
   /** Of turns that have not ended. */
   private readonly known = new Map<string, KnownApproval & { readonly approval: Approval }>();
   private readonly ended = new Map<string, KnownApproval>();
@@ -55,12 +54,9 @@ export class Approvals {
 
   constructor(sessionId: string) {
     this.gate = new Gate(sessionId, this.calls, {
-      asked: (approval) => {
-        this.waiting.set(approval.id, approval);
-        this.known.set(approval.id, { approval, over: false });
-      },
-      answered: (approval, answered) => this.settle(approval, { approval, answered, over: false }),
-      over: (approval) => this.settle(approval, { approval, over: true }),
+      asked: (approval) => void this.known.set(approval.id, { approval, over: false }),
+      answered: (approval, answered) => void this.known.set(approval.id, { approval, answered, over: false }),
+      over: (approval) => void this.known.set(approval.id, { approval, over: true }),
     });
   }
 
@@ -73,9 +69,9 @@ export class Approvals {
     else if (type === 'rondo.grant.given') this.grant(entry);
   }
 
-  /** What waits for an answer, in the order in which it was asked for. */
+  /** What waits for an answer, in the order of the calls that it is for. */
   pending(): readonly Approval[] {
-    return [...this.waiting.values()];
+    return this.gate.pending();
   }
 
   get(id: string): KnownApproval | undefined {
@@ -102,11 +98,6 @@ export class Approvals {
   private leave(key: string, but?: string): void {
     if (but !== undefined && (this.calls.around(key)?.open ?? 0) === 0) return;
     for (const call of this.calls.below(key, but)) this.calls.end(call);
-  }
-
-  private settle({ id }: Approval, known: KnownApproval & { readonly approval: Approval }): void {
-    this.waiting.delete(id);
-    this.known.set(id, known);
   }
 
   /** A turn has ended: how its approvals ended is enough from now on. */

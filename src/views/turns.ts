@@ -1,6 +1,7 @@
 /** The turns of a session: what each was begun with, how it ended, or what it waits for. */
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { PendingItem, TurnStatus } from '../protocol/trace.js';
+import { byStep } from './conversation/calls.js';
 import { iso } from './time.js';
 
 /** A turn as its entries tell it; `started` holds its loop and its input. */
@@ -11,6 +12,7 @@ export interface Turn {
   readonly cancelled: string | undefined;
   /** On whose behalf it runs; undefined if that was not recorded, or its record is read without its value. */
   readonly principal: string | undefined;
+  /** In the order of its steps. */
   readonly pending: readonly PendingItem[];
 }
 
@@ -72,7 +74,7 @@ export class Turns {
 
   get(root: string): Turn | undefined {
     const turn = this.turns.get(root);
-    return turn && { ...turn, pending: [...turn.pending.values()] };
+    return turn && { ...turn, pending: [...turn.pending.values()].sort((a, b) => byStep(a.key, b.key)) };
   }
 
   roots(): readonly string[] {

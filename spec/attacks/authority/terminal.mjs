@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { judge, stage as shellStage, TEXTS } from './display.mjs';
-import { bin, expect, sleep } from './world.mjs';
+import { Broken, bin, expect, sleep } from './world.mjs';
 
 /** @typedef {import('./world.mjs').World} World */
 
@@ -14,7 +14,7 @@ const quote = (/** @type {string} */ text) => `'${text.replaceAll("'", "'\\''")}
 
 /** A verb on a real terminal of 80 columns. @param {World} world @param {readonly string[]} args */
 function terminal(world, args) {
-  if (!existsSync('/usr/bin/script')) throw new Error('skipped: there is no script(1)');
+  if (!existsSync('/usr/bin/script')) throw new Broken('skipped: there is no script(1)');
   const command = [process.execPath, bin, ...args].map(quote).join(' ');
   const env = { ...world.env(true), NO_COLOR: '1', TERM: 'xterm-256color' };
   const child = spawn('script', ['-qfec', `stty cols 80 rows 30; exec ${command}`, '/dev/null'], {

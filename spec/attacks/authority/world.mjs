@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, randomOf, root } from '../stage.mjs';
 
-export { expect, show, sleep, within } from '../stage.mjs';
+export { Broken, expect, show, sleep, within } from '../stage.mjs';
 
 export const bin = fileURLToPath(new URL('../../../lib/surfaces/cli/main.js', import.meta.url));
 const library = (/** @type {string} */ path) => import(new URL(`../../../lib/${path}`, import.meta.url).href);

@@ -1,14 +1,12 @@
 // A process that opens stores and uses the toolbox as it is told, one JSON line a command.
 
-import { createInterface } from 'node:readline';
 import { openSqlite } from 'rondo/sqlite';
 import { toolbox } from 'rondo/toolbox';
+import { entryOf, obey } from '../obey.mjs';
 
-const tell = (report) => process.stdout.write(`${JSON.stringify(report)}\n`);
 const stores = [];
-const entryOf = (seq, value) => ({ seq, at: seq, key: `t/${seq}`, type: 'step.taken', value });
 
-const acts = {
+obey({
   ping: () => process.pid,
   /** Opens a store and appends values to one session of it. */
   open: async ({ path, session = 'a', values = [] }) => {
@@ -42,19 +40,4 @@ const acts = {
     return { ...result, ms: Math.round(performance.now() - started), streamed: deltas.join('').slice(0, 100_000) };
   },
   question: ({ name, input, options }) => toolbox(options)[name].requestApproval(input, {}),
-};
-
-async function obey(line) {
-  const { n, ...command } = JSON.parse(line);
-  try {
-    tell({ n, ok: (await acts[command.do](command)) ?? null });
-  } catch (thrown) {
-    const { name, code, message, data } = thrown ?? {};
-    tell({ n, fault: { name, code, message, data } });
-  }
-}
-
-const lines = createInterface({ input: process.stdin });
-lines.on('line', (line) => void obey(line));
-lines.on('close', () => process.exit(0));
-tell({ ready: process.pid });
+});

@@ -35,7 +35,7 @@ for (const [name, fetch] of [
   ['plain', plainFetch],
   ['checked', checkedFetch(async () => [])],
 ] as const) {
-  verifies('authority.send', `${name}: a redirect takes the key along`, async () => {
+  verifies('authority.send', `${name}: a redirect is not followed, and the key stays here`, async () => {
     seen.length = 0;
     for (const path of ['/moved', '/kept']) {
       await expect(fetch(`${base}${path}`, init)).rejects.toMatchObject({
@@ -46,7 +46,7 @@ for (const [name, fetch] of [
     expect(seen.map(({ path }) => path)).toEqual(['/moved', '/kept']);
   });
 
-  verifies('authority.send', `${name}: what is sent or answered is lost`, async () => {
+  verifies('authority.send', `${name}: what is sent and answered arrives whole`, async () => {
     seen.length = 0;
     const response = await fetch(`${base}/answer`, init);
     expect(response).toMatchObject({ status: 200, ok: true });
@@ -60,7 +60,7 @@ for (const [name, fetch] of [
   });
 }
 
-verifies('authority.reach', 'a name that leads to this machine is asked', async () => {
+verifies('authority.reach', 'a name that leads to this machine is not asked', async () => {
   seen.length = 0;
   const { port } = new URL(base);
   for (const addresses of [['127.0.0.1'], ['8.8.8.8', '127.0.0.1'], []]) {

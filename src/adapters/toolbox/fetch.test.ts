@@ -429,6 +429,8 @@ verifies(
     expect(await failure(fetcher({ resolve: async () => [] })('http://public.example/'))).toBe(
       'public.example has no address.',
     );
+    const named = fetcher({ allowPrivate: true, resolve: async () => ['127.0.0.1', 'inner.example'] });
+    expect(await failure(named('http://public.example/'))).toContain('something that is no IP address');
     expect(performance.now() - from).toBeLessThan(10_000);
   },
 );

@@ -6,7 +6,7 @@ import { lookup } from 'node:dns/promises';
 import { type IncomingMessage, request } from 'node:http';
 import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { connect as tlsConnect } from 'node:tls';
-import { isPublic } from '../../base/address.js';
+import { NotPublic, publicAddresses, type Resolve } from '../../base/public-lookup.js';
 import type { FetchOptions } from './options.js';
 import { refusal } from './refusal.js';
 import { cut } from './text.js';
@@ -63,13 +63,22 @@ function fits(pattern: string, host: string): boolean {
 /** The addresses of the host, if all of them may be reached: one that may not is enough to refuse. */
 async function addressesOf(url: URL, options: FetchOptions): Promise<readonly string[]> {
   const host = bareHost(url);
-  const resolve = options.resolve ?? systemResolve;
-  const addresses = isIP(host) === 0 ? await resolve(host) : [host];
-  const bad = addresses.find((address) => isIP(address) === 0 || !(options.allowPrivate || isPublic(address)));
-  if (bad !== undefined) throw refusal(`${url.host} is refused: it is not on the public internet.`);
+  const resolve: Resolve = isIP(host) === 0 ? (options.resolve ?? systemResolve) : async () => [host];
+  const addresses = await resolved(url, options.allowPrivate ? resolve(host) : publicAddresses(host, resolve));
   if (addresses.length === 0) throw refusal(`${url.host} has no address.`);
+  // Anything else would be resolved once more when it is connected to.
+  if (!addresses.every((address) => isIP(address) !== 0))
+    throw refusal(`${url.host} is refused: it was resolved to something that is no IP address.`);
   // The older kind first: where the newer does not work, nothing says so for a long time.
   return [...addresses].sort((a, b) => isIP(a) - isIP(b)).slice(0, TRIED);
+}
+
+async function resolved(url: URL, addresses: Promise<readonly string[]>): Promise<readonly string[]> {
+  try {
+    return await addresses;
+  } catch (error) {
+    throw error instanceof NotPublic ? refusal(`${url.host} is refused: it is not on the public internet.`) : error;
+  }
 }
 
 async function systemResolve(hostname: string): Promise<readonly string[]> {

@@ -68,3 +68,13 @@ export function above(key: string): string {
   const cut = key.lastIndexOf('/');
   return cut === -1 ? '' : key.slice(0, cut);
 }
+
+/** Compares keys of one turn by the place of their steps: parallel branches in the order of the calls, not of their speed. */
+export function byStep(a: string, b: string): number {
+  const [steps, others] = [a.split('/'), b.split('/')];
+  for (let i = 1; i < Math.min(steps.length, others.length); i++) {
+    const difference = Number(steps[i]) - Number(others[i]);
+    if (difference) return difference;
+  }
+  return steps.length - others.length;
+}

@@ -8,7 +8,7 @@ import type { Approval } from '../../protocol/approval.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { Json } from '../../protocol/json.js';
 import { iso } from '../time.js';
-import { above, type Calls, isBelow, type OpenCall } from './calls.js';
+import { above, byStep, type Calls, isBelow, type OpenCall } from './calls.js';
 import { memberOf, textOf } from './member.js';
 
 /** How an approval was answered; `at` is the clock's milliseconds. */
@@ -65,6 +65,22 @@ export class Gate {
     else if (type === 'call.completed' || type === 'call.errored') this.end(key);
     else if (type === 'cancel.requested') this.leave(key);
     else if (type === 'race.won') this.leave(key, `${key}/${entry.winner}`);
+  }
+
+  /**
+   * The approvals that wait for an answer, turn by turn, in the order of the calls that they are for. Parallel calls record
+   * their requests in any order, because each looks up its target first.
+   */
+  pending(): readonly Approval[] {
+    const turns = new Map<string, [string, Approval][]>();
+    for (const [key, { approval }] of this.effects) {
+      if (approval === undefined) continue;
+      const turn = turns.get(approval.turnId) ?? [];
+      turn.push([key, approval]);
+      turns.set(approval.turnId, turn);
+    }
+    const inOrder = [...turns.values()].flatMap((turn) => turn.sort(([a], [b]) => byStep(a, b)));
+    return inOrder.map(([, approval]) => approval);
   }
 
   private ask({ key, value = null }: Entry): void {

@@ -1,0 +1,189 @@
+// What holds of the process that watches a driver of the conformance suite: whatever a driver does costs one check at most.
+
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect, onTestFinished, vi } from 'vitest';
+import type { ConformanceReport } from '../../src/testing/conformance/report.js';
+import type { Shelf } from './library.js';
+
+export const watching: Shelf = {
+  rings:
+    /^(?:(?:protocol|base|journal|kernel|adapters[/]memory|loops|layers|host|views|testing)[/].*|surfaces[/]settings\.ts|surfaces[/]cli[/]driver[/].*)$/,
+  parts: ['surfaces/cli/driver/watch.js'],
+};
+
+export type Watching = typeof import('../../src/surfaces/cli/driver/watch.js') & { readonly folder: string };
+
+type Check = (library: Watching) => Promise<void>;
+
+/** How long the watcher lets a process be silent, with a timeout of 100 ms. */
+const SILENCE_MS = 5_200;
+const options = { timeoutMs: 100 };
+const realTimeout = globalThis.setTimeout;
+const [, ownScript = ''] = process.argv;
+
+async function until(look: () => boolean, what: string): Promise<void> {
+  for (let left = 100; !look(); left--) {
+    if (left === 0) throw new Error(`${what}: it did not come.`);
+    await new Promise((resolve) => realTimeout(resolve, 20));
+  }
+}
+
+/** A script in place of the command line: it answers as the process of a driver does, and then does what is given. */
+class Driver {
+  readonly place = mkdtempSync(join(tmpdir(), 'rondo-driver-'));
+  readonly script = join(this.place, 'driver.mjs');
+  private readonly log = join(this.place, 'log');
+  private readonly judging: Promise<unknown>[] = [];
+
+  /** `then` runs with `decided`, the ids of checks that earlier processes decided; `log` writes a line. */
+  constructor(then: string) {
+    writeFileSync(this.log, '');
+    writeFileSync(
+      this.script,
+      `import { appendFileSync, writeSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+const log = (line) => appendFileSync(${JSON.stringify(this.log)}, line + '\\n');
+const say = (message) => new Promise((resolve) => process.send(message, undefined, undefined, resolve));
+process.once('disconnect', () => process.exit(0));
+process.once('message', async (task) => {
+  const decided = task.decided.map(({ id, status, note }) => [id, status, note ?? ''].join(' '));
+  await say({ loaded: 'a driver' });
+  ${then}
+});
+await say({ ready: true });
+`,
+    );
+    process.argv[1] = this.script;
+    onTestFinished(() => this.close());
+  }
+
+  /** Ends what a broken watcher left. It may start one more process, which does nothing. */
+  private async close(): Promise<void> {
+    writeFileSync(this.script, '');
+    process.argv[1] = this.script;
+    for (const pid of this.pids) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
+    await Promise.allSettled(this.judging);
+    process.argv[1] = ownScript;
+    rmSync(this.place, { recursive: true, force: true });
+  }
+
+  get lines(): readonly string[] {
+    return readFileSync(this.log, 'utf8').split('\n').slice(0, -1);
+  }
+
+  /** The processes that the script told of. */
+  get pids(): readonly number[] {
+    return this.lines.flatMap((line) => (line.startsWith('pid ') ? [Number(line.slice(4))] : []));
+  }
+
+  judged({ judgeDriver }: Watching): Promise<ConformanceReport> {
+    const judged = judgeDriver({ file: this.script, options, onStart: () => undefined });
+    this.judging.push(judged);
+    return judged;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // A process that has ended and that nobody has waited for is not alive.
+    return !existsSync(`/proc/${pid}/stat`) || !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+const ONE_CHECK = `
+  if (decided.length > 0) await say({ report: { decided } });
+  await say({ check: 'LIF-02' });`;
+
+const ended: Check = async (library) => {
+  const driver = new Driver(`${ONE_CHECK} process.exit(7);`);
+  expect(await driver.judged(library)).toEqual({
+    decided: ['LIF-02 fail the process of the driver ended (exit code 7)'],
+  });
+};
+
+const kept: Check = async (library) => {
+  const driver = new Driver(`
+  if (decided.length > 0) await say({ report: { decided } });
+  await say({ result: { id: 'DEF-01', status: 'pass' } });
+  await say({ check: 'LIF-02' });
+  process.exit(7);`);
+  const { decided } = (await driver.judged(library)) as unknown as { readonly decided: readonly string[] };
+  expect(decided).toHaveLength(2);
+  expect(decided[0]).toBe('DEF-01 pass ');
+};
+
+const blocked: Check = async (library) => {
+  const driver = new Driver(
+    `log('pid ' + process.pid); ${ONE_CHECK} Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`,
+  );
+  const silences: (() => void)[] = [];
+  // The time of silence passes when the check says so.
+  const spy = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((call: () => void, ms?: number) => {
+    if (ms !== SILENCE_MS) return realTimeout(call, ms);
+    silences.push(call);
+    return realTimeout(() => undefined, 0);
+  }) as typeof setTimeout);
+  try {
+    const judged = driver.judged(library);
+    judged.catch(() => undefined);
+    // When the process was started, and after ready, loaded and check.
+    await until(() => silences.length === 4, 'the fourth time of silence');
+    silences[3]?.();
+    expect(await judged).toEqual({ decided: [`LIF-02 fail the driver blocked its process for ${SILENCE_MS} ms`] });
+  } finally {
+    spy.mockRestore();
+  }
+  const [pid = 0] = driver.pids;
+  await until(() => !isAlive(pid), 'the end of the blocked process');
+};
+
+const descendants: Check = async (library) => {
+  const driver = new Driver(`
+  const { pid } = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)'], { stdio: 'ignore' });
+  log('pid ' + pid);
+  await say({ report: { decided } });`);
+  expect(await driver.judged(library)).toEqual({ decided: [] });
+  const [pid = 0] = driver.pids;
+  await until(() => !isAlive(pid), 'the end of what the driver started');
+};
+
+const givenUp: Check = async (library) => {
+  const driver = new Driver(`log('started'); await say({ check: 'LIF-0' + decided.length }); process.exit(1);`);
+  const { checks } = await driver.judged(library);
+  expect(driver.lines).toHaveLength(5);
+  expect(checks.filter(({ note }) => note?.includes('took down 5 processes')).length).toBeGreaterThan(60);
+};
+
+const stdout: Check = async ({ folder }) => {
+  const driver = new Driver(`writeSync(1, 'written by the driver'); await say({ report: { decided } });`);
+  const watch = pathToFileURL(join(folder, 'surfaces/cli/driver/watch.js')).href;
+  const main = join(driver.place, 'main.mjs');
+  writeFileSync(
+    main,
+    `import { judgeDriver } from ${JSON.stringify(watch)};
+process.argv[1] = ${JSON.stringify(driver.script)};
+const report = await judgeDriver({ file: 'x', options: {}, onStart: () => undefined });
+console.log(JSON.stringify(report));
+`,
+  );
+  const streams = await new Promise<readonly string[]>((resolve) => {
+    execFile(process.execPath, [main], (_error, out, err) => resolve([out, err]));
+  });
+  expect(streams).toEqual(['{"decided":[]}\n', 'written by the driver']);
+};
+
+export const watchingChecks = {
+  'a process that a driver ends costs the check that it ended in': ended,
+  'what was judged before a process ended is kept': kept,
+  'a process that a driver blocks costs one check, and is ended': blocked,
+  'a process that a driver started ends with it': descendants,
+  'a driver that takes down five processes is given up': givenUp,
+  'what a driver writes to stdout is not in the report': stdout,
+} as const satisfies Record<string, Check>;

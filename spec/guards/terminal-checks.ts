@@ -1,0 +1,97 @@
+// What holds of everything that a verb writes: nothing in it controls a terminal, and a write that is cut short is an error.
+
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { pathToFileURL } from 'node:url';
+import { expect, onTestFinished } from 'vitest';
+import { attacks, bare, HARMFUL } from '../cli/attacks.js';
+import type { Shelf } from './library.js';
+
+export const writing: Shelf = {
+  rings: /^(?:base|protocol|journal|surfaces[/]cli)[/][^/]*$|^surfaces[/]settings\.ts$/,
+  parts: ['surfaces/cli/terminal.js', 'base/shown.js'],
+};
+
+export type Writing = typeof import('../../src/surfaces/cli/terminal.js') &
+  typeof import('../../src/base/shown.js') & { readonly folder: string };
+
+type Terminal = InstanceType<Writing['Terminal']>;
+
+const hostile = attacks.filter((attack) => attack.length < 100);
+
+/** All that is written to both streams, without our own colours. */
+async function written({ Terminal }: Writing, isTTY: boolean, write: (terminal: Terminal) => unknown): Promise<string> {
+  const pieces: string[] = [];
+  const stream = () =>
+    Object.assign(
+      new Writable({
+        write: (piece, _encoding, done) => {
+          pieces.push(String(piece));
+          done();
+        },
+      }),
+      { isTTY, columns: 10_000 },
+    );
+  const terminal = new Terminal({ stdin: process.stdin, stdout: stream(), stderr: stream(), env: {}, cwd: '/' });
+  await write(terminal);
+  await terminal.flush();
+  return bare(pieces.join(''));
+}
+
+/** Writes each hostile text, on a terminal and elsewhere; `own` is what the command line itself writes around it. */
+async function harmless(
+  library: Writing,
+  write: (terminal: Terminal, text: string) => unknown,
+  own = '',
+): Promise<void> {
+  for (const isTTY of [true, false]) {
+    for (const text of hostile) {
+      const seen = await written(library, isTTY, (terminal) => write(terminal, text));
+      expect(seen.replace(own, ''), JSON.stringify(text)).not.toMatch(HARMFUL);
+    }
+  }
+}
+
+/** A program that writes a document to its stdout, as the command line does; it ends with 70 if that fails. */
+const program = (folder: string): string => `
+import { outputOf } from ${JSON.stringify(pathToFileURL(join(folder, 'surfaces/cli/output.js')).href)};
+const output = outputOf(process.stdout);
+output.on('error', () => undefined);
+output.write('x'.repeat(500_000), (error) => process.exit(error ? 70 : 0));
+`;
+
+export const writingChecks = {
+  'an answer controls no terminal': (library: Writing) => harmless(library, (terminal, text) => terminal.print(text)),
+  'a message controls no terminal': (library: Writing) => harmless(library, (terminal, text) => terminal.say(text)),
+  'a display of progress controls no terminal beyond its line': (library: Writing) =>
+    harmless(library, (terminal, text) => terminal.progress(text), '\r\u001b[2K'),
+  'JSON controls no terminal, and is the same value': async (library: Writing) => {
+    for (const isTTY of [true, false]) {
+      for (const text of hostile) {
+        const seen = await written(library, isTTY, (terminal) => terminal.json({ [text]: text }));
+        expect(seen).not.toMatch(HARMFUL);
+        expect(JSON.parse(seen)).toEqual({ [text]: text });
+      }
+    }
+  },
+  'what a person approves is shown with everything that is hidden in it': async ({ shown }: Writing) => {
+    for (const text of hostile)
+      expect(shown(text, 1000).replaceAll('\t', ''), JSON.stringify(text)).not.toMatch(HARMFUL);
+  },
+  'a document that a full disk cuts off is an error': async ({ folder }: Writing) => {
+    const place = mkdtempSync(join(tmpdir(), 'rondo-output-'));
+    onTestFinished(() => rmSync(place, { recursive: true, force: true }));
+    writeFileSync(join(place, 'write.mjs'), program(folder));
+    // A limit on the size of files: the first write is short, as on a disk that is almost full.
+    const line = 'trap "" XFSZ; ulimit -f 8; "$NODE" write.mjs > out.json; echo $?';
+    const code = await new Promise<string>((resolve) => {
+      const env = { PATH: process.env.PATH, NODE: process.execPath };
+      execFile('bash', ['-c', line], { cwd: place, env }, (_error, stdout) => resolve(stdout.trim()));
+    });
+    expect(statSync(join(place, 'out.json')).size).toBeLessThan(500_000);
+    expect(code).toBe('70');
+  },
+} satisfies Record<string, (library: Writing) => Promise<void>>;

@@ -1,0 +1,161 @@
+// What holds of `rondo trust`: what it remembers, where, and for whom the file can be written.
+
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { expect, onTestFinished } from 'vitest';
+import type { Terminal } from '../../src/surfaces/cli/terminal.js';
+import type { Shelf } from './library.js';
+
+export const trusting: Shelf = {
+  rings:
+    /^(?:surfaces[/][^/]*|surfaces[/]cli[/](?:verbs[/])?[^/]*|(?:protocol|base|journal|kernel|loops|layers|host|views|testing|adapters)[/].*)$/,
+  parts: ['surfaces/cli/verbs/trust.js', 'surfaces/authority.js', 'adapters/files/operator.js'],
+};
+
+export type Trusting = typeof import('../../src/surfaces/cli/verbs/trust.js') &
+  typeof import('../../src/surfaces/authority.js') &
+  typeof import('../../src/adapters/files/operator.js');
+
+type Check = (library: Trusting) => Promise<void>;
+
+/** An operator with a home and a project, both empty. */
+class Operator {
+  readonly place = realpathSync(mkdtempSync(join(tmpdir(), 'rondo-trust-')));
+  readonly home = this.directory('home');
+  readonly project = this.directory('project');
+  readonly file = join(this.home, '.config/rondo/trust.toml');
+
+  constructor() {
+    onTestFinished(() => rmSync(this.place, { recursive: true, force: true }));
+  }
+
+  directory(name: string): string {
+    const path = join(this.place, name);
+    mkdirSync(path, { recursive: true });
+    return path;
+  }
+
+  /** Runs the verb in the project; the message of its refusal, if it refuses. */
+  async trusts({ trust }: Trusting, directory: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
+    const terminal = { json: async () => undefined, say: () => undefined } as unknown as Terminal;
+    const asked = { flags: {}, env: { HOME: this.home, ...env }, cwd: this.project };
+    return trust({ args: [directory], options: {}, asked, terminal, json: true }).then(
+      () => '',
+      (error: Error) => error.message,
+    );
+  }
+}
+
+const content = (...directories: readonly string[]) => ({ directories, send: new Map(), destinations: [] });
+
+const mode = (path: string): number => statSync(path).mode & 0o777;
+
+const onlyItsUser: Check = async (library) => {
+  const operator = new Operator();
+  expect(await operator.trusts(library, '.')).toBe('');
+  expect([mode(operator.file), mode(dirname(operator.file))]).toEqual([0o600, 0o700]);
+};
+
+const plantedDraft: Check = async ({ saveOperatorFile }) => {
+  const { file, place } = new Operator();
+  mkdirSync(dirname(file), { recursive: true });
+  const victim = join(place, 'victim');
+  writeFileSync(victim, 'mine');
+  symlinkSync(victim, join(dirname(file), `.trust.toml.${process.pid}`));
+  await saveOperatorFile(file, content('/a'));
+  expect([readFileSync(victim, 'utf8'), lstatSync(file).isFile()]).toEqual(['mine', true]);
+};
+
+const linkedFile: Check = async ({ saveOperatorFile, loadOperatorFile }) => {
+  const operator = new Operator();
+  const kept = join(operator.directory('dotfiles'), 'trust.toml');
+  await saveOperatorFile(kept, content());
+  mkdirSync(dirname(operator.file), { recursive: true });
+  symlinkSync(kept, operator.file);
+  await saveOperatorFile(operator.file, content('/a'));
+  expect(lstatSync(operator.file).isSymbolicLink()).toBe(true);
+  expect((await loadOperatorFile(kept)).directories).toEqual(['/a']);
+};
+
+const failedWrite: Check = async ({ saveOperatorFile }) => {
+  const { file } = new Operator();
+  mkdirSync(file, { recursive: true });
+  await expect(saveOperatorFile(file, content('/a'))).rejects.toMatchObject({ code: 'CONFIG_INVALID' });
+  expect(readdirSync(dirname(file))).toEqual(['trust.toml']);
+};
+
+const anyName: Check = async ({ saveOperatorFile, loadOperatorFile }) => {
+  const { file } = new Operator();
+  const names = ['/a\u007fb', '/a"b\\c', '/a\nb', '/\u202e'];
+  await saveOperatorFile(file, content(...names));
+  expect((await loadOperatorFile(file)).directories).toEqual(names);
+};
+
+const outsideOnly: Check = async (library) => {
+  const operator = new Operator();
+  const env = { XDG_CONFIG_HOME: join(operator.project, 'config') };
+  expect(await operator.trusts(library, '.', env)).toContain('is not believed: it lies inside');
+  expect(existsSync(env.XDG_CONFIG_HOME)).toBe(false);
+};
+
+const linkedInside: Check = async (library) => {
+  const operator = new Operator();
+  const env = { XDG_CONFIG_HOME: operator.directory('config') };
+  mkdirSync(join(operator.project, 'rondo'));
+  symlinkSync(join(operator.project, 'rondo'), join(env.XDG_CONFIG_HOME, 'rondo'));
+  expect(await operator.trusts(library, '.', env)).toContain('is not believed: it lies inside');
+  expect(readdirSync(join(operator.project, 'rondo'))).toEqual([]);
+};
+
+const notEverything: Check = async (library) => {
+  const operator = new Operator();
+  for (const directory of ['/', operator.home, operator.place])
+    expect(await operator.trusts(library, directory)).toContain('holds everything');
+  expect(existsSync(operator.file)).toBe(false);
+};
+
+const realPath: Check = async (library) => {
+  const operator = new Operator();
+  symlinkSync(operator.directory('real'), join(operator.project, 'link'));
+  expect(await operator.trusts(library, 'link')).toBe('');
+  const { directories } = await library.loadOperatorFile(operator.file);
+  expect(directories).toEqual([join(operator.place, 'real')]);
+};
+
+const linkedSince: Check = async (library) => {
+  const operator = new Operator();
+  const trusted = operator.directory('tools');
+  expect(await operator.trusts(library, trusted)).toBe('');
+  rmdirSync(trusted);
+  symlinkSync(operator.project, trusted);
+  const { directories } = await library.loadOperatorFile(operator.file);
+  const remembered = directories.map((directory) => ({ directory, source: 'file' as const }));
+  expect(library.trustOf({ directories: remembered })(operator.project)).toBe(false);
+};
+
+export const trustChecks = {
+  "the operator's file and its directory are its user's alone": onlyItsUser,
+  "the operator's file is not written through a planted draft": plantedDraft,
+  "an operator's file that is a link stays one, and its target is replaced": linkedFile,
+  "a write of the operator's file that fails leaves nothing behind": failedWrite,
+  'a directory of any name is remembered as it is': anyName,
+  "the operator's file is not written into the project": outsideOnly,
+  "the operator's file is not written into the project through a link": linkedInside,
+  'a directory that holds everything is not trusted': notEverything,
+  'the real path of a directory is remembered': realPath,
+  'a remembered directory that is a link now is not trusted': linkedSince,
+} as const satisfies Record<string, Check>;

@@ -148,12 +148,15 @@ export class Governed {
   principals: Principals = UNTOLD;
   readonly speak: (delta: LiveDelta) => void;
   private readonly attended: Attended;
+  /** Whether other turns of the session are heard of too. */
+  private readonly shared: boolean;
   private entries: readonly Entry[];
   private asked: Approvals | undefined;
   private told: Conversation | undefined;
 
   constructor(attended: Attended, entries: readonly Entry[]) {
     this.attended = attended;
+    this.shared = attended.past.length > 0;
     this.entries = entries;
     this.watches = new Watches(attended.alert);
     this.watchdog = new Watchdog(attended.clock);
@@ -200,7 +203,7 @@ export class Governed {
     else if (type === 'call.completed' || type === 'call.errored') this.watches.end(key);
     else if (type === 'signal.received' || type === 'wait.settled') this.mailbox.apply(entry);
     else if (type === OPENED && key === `#${turnId}`) this.principals = (entry.value ?? {}) as Principals;
-    else if (!isOfTurn(key, turnId)) this.earlier.apply(entry);
+    else if (this.shared && !isOfTurn(key, turnId)) this.earlier.apply(entry);
   }
 
   /** Tells those who watch; what came before the first of them is known to them. */

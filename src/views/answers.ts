@@ -1,10 +1,14 @@
 /** How many answers of each model a turn has recorded: where a scripted model goes on after a restart. */
-import { compositeId } from '../base/identity.js';
 import type { Entry } from '../protocol/entry.js';
 
+interface Counter {
+  count: number;
+}
+
 export class Answers {
-  private asked: Map<string, string> | undefined;
-  private counts: Map<string, number> | undefined;
+  private asked: Map<string, Counter> | undefined;
+  /** By backend, then by model. */
+  private counters: Map<string, Map<string, Counter>> | undefined;
 
   apply(entry: Entry): void {
     const { type, key } = entry;
@@ -13,19 +17,27 @@ export class Answers {
   }
 
   count(backendId: string, model: string): number {
-    return this.counts?.get(compositeId(backendId, model)) ?? 0;
+    return this.counters?.get(backendId)?.get(model)?.count ?? 0;
   }
 
   private ask(key: string, { name = '', value }: Entry): void {
     this.asked ??= new Map();
-    this.asked.set(key, compositeId(name, (value as { readonly model?: string } | undefined)?.model ?? ''));
+    this.asked.set(key, this.counter(name, (value as { readonly model?: string } | undefined)?.model ?? ''));
   }
 
   private answer(key: string): void {
-    const model = this.asked?.get(key);
-    if (model === undefined) return;
+    const counter = this.asked?.get(key);
+    if (counter === undefined) return;
     this.asked?.delete(key);
-    this.counts ??= new Map();
-    this.counts.set(model, (this.counts.get(model) ?? 0) + 1);
+    counter.count += 1;
+  }
+
+  private counter(backendId: string, model: string): Counter {
+    this.counters ??= new Map();
+    const models = this.counters.get(backendId) ?? new Map<string, Counter>();
+    this.counters.set(backendId, models);
+    const counter = models.get(model) ?? { count: 0 };
+    models.set(model, counter);
+    return counter;
   }
 }

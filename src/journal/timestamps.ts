@@ -19,13 +19,12 @@ export class Timestamps {
   private ahead = 0;
   /** The timestamp at which the clocks were compared, and what the monotonic clock showed then. */
   private at = Number.NEGATIVE_INFINITY;
-  private elapsed: number;
-  /** How long that was after the comparison before. */
-  private passed = 0;
+  private elapsed = Number.NEGATIVE_INFINITY;
+  /** How long that was after the comparison before; of the first one nothing is known. */
+  private passed = Number.POSITIVE_INFINITY;
 
   constructor(clock: Clock) {
     this.clock = clock;
-    this.elapsed = clock.elapsed();
   }
 
   /**

@@ -17,24 +17,28 @@ import type { Folds } from './view.js';
 /** An entry that has no place yet: `seq` is filled in by the push, and `at` unless the wall clock was read for it. */
 export type Fresh = { -readonly [K in keyof Entry]: Entry[K] };
 
+type FreshEntry = new (type: string, key: string, since: number, at: number) => Fresh;
+
 /**
- * Makes such an entry, a plain object; `since` and `at` are readings of the wall clock around the work it tells of, or 0. A
- * constructor makes those that every call has, because V8 counts how many objects of each literal survive: the entries of deep calls
- * do, and in some processes V8 then allocated all of them in the old generation, a fifth slower.
+ * Makes such entries, plain objects; `since` and `at` are readings of the wall clock around the work that one tells of, or 0. Constructors
+ * make those that every call has, because V8 counts how many objects of each literal survive: the entries of deep calls do, and in
+ * some processes V8 then allocated all of them in the old generation, a fifth slower. Each kind has its own, as V8 gives all objects
+ * of a constructor the size of the largest.
  */
-export const FreshEntry = function (this: Fresh, type: string, key: string, since: number, at: number) {
-  this.seq = 0;
-  this.at = at;
-  this.type = type;
-  this.key = key;
-  if (at !== since) this.took = at - since;
-} as unknown as new (
-  type: string,
-  key: string,
-  since: number,
-  at: number,
-) => Fresh;
-FreshEntry.prototype = Object.prototype;
+function entryConstructor(): FreshEntry {
+  const construct = function (this: Fresh, type: string, key: string, since: number, at: number) {
+    this.seq = 0;
+    this.at = at;
+    this.type = type;
+    this.key = key;
+    if (at !== since) this.took = at - since;
+  };
+  construct.prototype = Object.prototype;
+  return construct as unknown as FreshEntry;
+}
+
+export const StartedEntry: FreshEntry = entryConstructor();
+export const CompletedEntry: FreshEntry = entryConstructor();
 
 /** Values over this size go to the blobs. */
 const INLINE = 4096;

@@ -6,7 +6,7 @@
 import { LoopError, outcomeOf } from '../journal/errors.js';
 import type { Trodden } from '../journal/past.js';
 import { copy, snapshot, weighed } from '../journal/value.js';
-import { FreshEntry } from '../journal/writer.js';
+import { CompletedEntry, StartedEntry } from '../journal/writer.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { type Run, type Site, tooDeep } from './run.js';
@@ -93,7 +93,7 @@ function start(run: Run, scope: Scope, loop: Frame, input: unknown): unknown {
   } catch (error) {
     refusal = { error };
   }
-  const started = new FreshEntry('call.started', key, since, timed ? clock.now() : 0);
+  const started = new StartedEntry('call.started', key, since, timed ? clock.now() : 0);
   started.name = name;
   started.value = value;
   if (version !== undefined) started.version = version;
@@ -116,7 +116,7 @@ function complete(run: Run, { key, life, depth }: Site, loop: Frame, output: unk
   const timed = loop.output !== undefined && (weight === undefined || weight > BRIEF);
   const since = timed ? run.parts.clock.now() : 0;
   const value = (loop.output === undefined ? own : loop.output(own)) as Json;
-  const fresh = new FreshEntry('call.completed', key, since, timed ? run.parts.clock.now() : 0);
+  const fresh = new CompletedEntry('call.completed', key, since, timed ? run.parts.clock.now() : 0);
   fresh.value = value;
   const completed = run.push(life, fresh, weight);
   if (depth === 0) run.note(completed);

@@ -21,9 +21,7 @@ const KERNEL = /^(?:session|call|effect|timer|wait|signal|race|group|cancel|step
 
 interface Open {
   readonly id: string;
-  readonly name: string;
-  /** As recorded with the call: `prompt`, `agent` or `code`; undefined for a tool, and for calls of earlier versions. */
-  readonly form: string | undefined;
+  readonly started: Entry;
   readonly at: number;
   readonly parent: Open | undefined;
   /** Children begun so far, and those that have not ended. */
@@ -79,27 +77,27 @@ export class Tracing {
     this.parent = parent;
   }
 
-  apply(written: Entry): void {
-    // Across a restart the wall clock may have been set back: no event is told to be older than the one before it.
-    const entry = written.at < this.latest ? { ...written, at: this.latest } : written;
+  apply(entry: Entry): void {
     const { type } = entry;
-    this.latest = entry.at;
-    if (type === 'call.started') this.started(entry);
-    else if (type === 'call.completed' || type === 'call.errored') this.ended(entry);
-    else if (type === 'effect.requested') this.requested(entry);
-    else if (type === 'effect.returned') this.returned(entry);
-    else if (type === 'effect.failed') this.failed(entry);
-    else if (type === 'race.won') this.lost(entry);
-    else this.recorded(entry);
+    // Across a restart the wall clock may have been set back: no event is told to be older than the one before it.
+    const at = Math.max(this.latest, entry.at);
+    this.latest = at;
+    if (type === 'call.started') this.started(entry, at);
+    else if (type === 'call.completed' || type === 'call.errored') this.ended(entry, at);
+    else if (type === 'effect.requested') this.requested(entry, at);
+    else if (type === 'effect.returned') this.returned(entry, at);
+    else if (type === 'effect.failed') this.failed(entry, at);
+    else if (type === 'race.won') this.lost(entry, at);
+    else this.recorded(entry, at);
   }
 
-  private started({ key, name = '', version = '', form, at, took = 0, refused }: Entry): void {
+  private started(entry: Entry, at: number): void {
+    const { key, name = '', version = '', took = 0, refused } = entry;
     const parent = this.owner(key);
     if (parent === undefined && key !== this.root) return;
     const call: Open = {
       id: key,
-      name,
-      form,
+      started: entry,
       at: at - took,
       parent,
       begun: 0,
@@ -135,7 +133,7 @@ export class Tracing {
     return parent === undefined ? { loopId, loopVersion } : { loopId, loopVersion, parentCallId: parent };
   }
 
-  private ended({ key, type, at, took = 0, error }: Entry): void {
+  private ended({ key, type, took = 0, error }: Entry, at: number): void {
     const call = this.opened(key);
     if (call === undefined) return;
     if (call.open > 0) this.abandonChildren(call, at);
@@ -175,14 +173,14 @@ export class Tracing {
     this.abandon(call, at, (id) => id.startsWith(`${call.id}/`));
   }
 
-  private lost({ key, winner, at }: Entry): void {
+  private lost({ key, winner }: Entry, at: number): void {
     const owner = this.owner(key);
     if (owner === undefined || owner.open === 0) return;
     const won = `${key}/${winner}/`;
     this.abandon(owner, at, (id) => id.startsWith(`${key}/`) && !id.startsWith(won));
   }
 
-  private requested({ key, kind = '', name = '', at, value }: Entry): void {
+  private requested({ key, kind = '', name = '', value }: Entry, at: number): void {
     const call = this.owner(key);
     if (call === undefined) return;
     const as = traceOfEffect(call, kind, name);
@@ -195,7 +193,7 @@ export class Tracing {
     this.sayAsked(call, at, 'backend.requested', { backendId: name, model, promptLength });
   }
 
-  private returned({ key, at, value }: Entry): void {
+  private returned({ key, value }: Entry, at: number): void {
     const effect = this.endedEffect(key);
     if (effect === undefined) return;
     const { call, as, kind, name } = effect;
@@ -212,7 +210,7 @@ export class Tracing {
   }
 
   /** A failed attempt of a prompt or a tool has no event of its own: the call errors, or tries again. */
-  private failed({ key, at, error }: Entry): void {
+  private failed({ key, error }: Entry, at: number): void {
     const effect = this.endedEffect(key);
     if (effect?.as !== 'body') return;
     const { call, kind, name } = effect;
@@ -227,7 +225,7 @@ export class Tracing {
     return effect?.call.over === false ? effect : undefined;
   }
 
-  private recorded({ key, type, at, value, error }: Entry): void {
+  private recorded({ key, type, value, error }: Entry, at: number): void {
     const call = this.owner(key);
     if (call !== undefined && error === undefined)
       this.note(call, at, value === undefined ? { type } : { type, value });
@@ -284,10 +282,10 @@ export class Tracing {
  * effect. Agents ask models too, in the same terms until each request is a call of its own. A call of an earlier version does not
  * tell what it is: its effect is taken for a tool's when it has the tool's name.
  */
-function traceOfEffect(call: Open, kind: string, name: string): Effect['as'] {
+function traceOfEffect({ started }: Open, kind: string, name: string): Effect['as'] {
   if (kind === 'gate') return 'gate';
-  if (kind === 'model') return call.form === 'code' ? 'body' : 'backend';
-  return kind === 'tool' && call.form === undefined && name === call.name ? 'tool' : 'body';
+  if (kind === 'model') return started.form === 'code' ? 'body' : 'backend';
+  return kind === 'tool' && started.form === undefined && name === started.name ? 'tool' : 'body';
 }
 
 const SLASH = 47;

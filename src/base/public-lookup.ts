@@ -2,8 +2,8 @@
  * Resolves host names to public addresses only. It takes the place of the resolver inside a connection: what it has judged
  * is what is connected to, so a name that resolves differently the next time (DNS rebinding) changes nothing.
  */
-import { isIP, type LookupFunction } from 'node:net';
-import { isPublic } from './address.js';
+import type { LookupFunction } from 'node:net';
+import { ipVersion, isPublic } from './address.js';
 
 /** All addresses of a host. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
@@ -36,7 +36,7 @@ function answer(
   all: boolean,
   callback: Parameters<LookupFunction>[2],
 ): void {
-  const found = addresses.map((address) => ({ address, family: isIP(address) }));
+  const found = addresses.map((address) => ({ address, family: ipVersion(address) }));
   const [first] = found;
   if (first === undefined) callback(notPublic(hostname), '', 0);
   else if (all) callback(null, found);

@@ -2,9 +2,7 @@
  * The `fetch` of providers. None follows a redirect: the headers carry a key, and only some clients drop only some of them on
  * the way to another host. The checked one also connects to public addresses only, for addresses that nobody vouches for.
  */
-import { type IncomingMessage, request as plainRequest } from 'node:http';
-import { request as secureRequest } from 'node:https';
-import { Readable } from 'node:stream';
+import type { IncomingMessage } from 'node:http';
 import { reachRefusal } from '../../base/permits.js';
 import { NotPublic, publicLookup, type Resolve } from '../../base/public-lookup.js';
 import { refused } from './settings.js';
@@ -27,16 +25,16 @@ export function checkedFetch(resolve: Resolve = systemResolve): Fetch {
   return async (input, init) => {
     const asked = new Request(input, init);
     const url = new URL(asked.url);
-    const begin = url.protocol === 'https:' ? secureRequest : plainRequest;
+    const { request } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'));
     const body = Buffer.from(await asked.arrayBuffer());
     const headers = { ...Object.fromEntries(asked.headers), 'content-length': String(body.length) };
     const { method, signal } = asked;
     const incoming = await new Promise<IncomingMessage>((answered, reject) => {
-      const sent = begin(url, { method, headers, signal, agent: false, lookup: publicLookup(resolve) });
+      const sent = request(url, { method, headers, signal, agent: false, lookup: publicLookup(resolve) });
       sent.on('response', answered).on('error', (error) => reject(failureOf(error, url)));
       sent.end(body);
     });
-    return withoutRedirect(responseOf(incoming));
+    return withoutRedirect(await responseOf(incoming));
   };
 }
 
@@ -52,7 +50,8 @@ async function systemResolve(hostname: string): Promise<readonly string[]> {
 /** Answers of these codes have no body. */
 const BARE = [204, 205, 304];
 
-function responseOf(incoming: IncomingMessage): Response {
+async function responseOf(incoming: IncomingMessage): Promise<Response> {
+  const { Readable } = await import('node:stream');
   const { statusCode: status = 0, statusMessage: statusText = '' } = incoming;
   const headers = new Headers();
   for (const [name, value] of Object.entries(incoming.headers)) headers.set(name, String(value));

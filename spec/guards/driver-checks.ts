@@ -25,8 +25,9 @@ const options = { timeoutMs: 100 };
 const realTimeout = globalThis.setTimeout;
 const [, ownScript = ''] = process.argv;
 
-async function until(look: () => boolean, what: string): Promise<void> {
-  for (let left = 100; !look(); left--) {
+/** Looks every 20 ms, so many times. */
+async function until(look: () => boolean, what: string, times = 150): Promise<void> {
+  for (let left = times; !look(); left--) {
     if (left === 0) throw new Error(`${what}: it did not come.`);
     await new Promise((resolve) => realTimeout(resolve, 20));
   }
@@ -121,7 +122,7 @@ const kept: Check = async (library) => {
 
 const blocked: Check = async (library) => {
   const driver = new Driver(
-    `log('pid ' + process.pid); ${ONE_CHECK} Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`,
+    `log('pid ' + process.pid); ${ONE_CHECK} log('blocks'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`,
   );
   const silences: (() => void)[] = [];
   // The time of silence passes when the check says so.
@@ -133,6 +134,7 @@ const blocked: Check = async (library) => {
   try {
     const judged = driver.judged(library);
     judged.catch(() => undefined);
+    await until(() => driver.lines.includes('blocks'), 'the block', 1000);
     // When the process was started, and after ready, loaded and check.
     await until(() => silences.length === 4, 'the fourth time of silence');
     silences[3]?.();

@@ -20,13 +20,16 @@ const alone = ['protocol/events', 'protocol/streaming'];
 const external = (id, importer) =>
   /^[^./]/.test(id) || (id === './events.js' && importer?.endsWith('/dist/protocol/index.js') === true);
 
-/** What is small and needed together: a file of its own would cost each of them more than all that is in it. */
+/**
+ * What is small and needed together: a file of its own would cost each of them more than all that is in it. What is loaded
+ * late stays out: it brings what Node needs for the network with it.
+ */
 const groups = [
   {
     name: 'base',
-    test: /\/dist\/(?:base\/(?!redact|decode|packed|rounds|secret)|journal\/(?:errors|parts|record|leases)\b)/,
+    test: /\/dist\/(?:base\/(?!redact|decode|packed|rounds|secret)|journal\/(?:errors|parts|record|leases)\b|loops\/definition\/(?:identity|nearest|shape)\b)/,
   },
-  { name: 'tools', test: /\/dist\/adapters\/tools\// },
+  { name: 'tools', test: /\/dist\/adapters\/tools\/(?!command|post)/ },
 ];
 
 rmSync(new URL('lib', root), { recursive: true, force: true });

@@ -48,3 +48,18 @@ verifies('cli.start', 'a run that nobody talks with loads what a chat needs', as
   expect(files).toContain('/dist/surfaces/cli/verbs/run.js');
   expect(files).not.toMatch(/cli\/chat|cli\/card|cli\/untrusted/);
 });
+
+verifies('cli.start', 'neither the library nor a list loads what reaches the network', () => {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const late = ['http', 'https', 'tls', 'dns/promises'];
+  const report = `process.on('exit', () => process.stderr.write(process.moduleLoadList.join()));`;
+  const modulesOf = (args: readonly string[]) => {
+    const reporting = ['--import', `data:text/javascript,${encodeURIComponent(report)}`];
+    return spawnSync(process.execPath, [...reporting, ...args], { cwd: root, encoding: 'utf8' }).stderr.split(',');
+  };
+  const evaluate = (source: string) => modulesOf(['--input-type=module', '-e', source]);
+  const isLate = (module: string) => late.includes(module.replace('NativeModule ', ''));
+  expect(evaluate("await import('node:https')").filter(isLate)).not.toEqual([]);
+  expect(evaluate("await import('rondo')").filter(isLate)).toEqual([]);
+  expect(modulesOf(['lib/surfaces/cli/main.js', 'list', '--json']).filter(isLate)).toEqual([]);
+});

@@ -175,6 +175,19 @@ verifies('path.rfc9535', 'a random path finds other values than another implemen
   );
 });
 
+verifies('path.rfc9535', 'a path that needs no parser finds what another implementation finds', () => {
+  const reference = new JSONPathEnvironment();
+  const plain = fc.constantFrom('.a', '.b', '._', "['x y']", "['0']", '[0]', '[-1]', '[2]', '.*', '[*]');
+  fc.assert(
+    fc.property(fc.array(plain, { maxLength: 4 }), document, (segments, root) => {
+      const text = `$${segments.join('')}`;
+      const expected = reference.query(text, root as Parameters<typeof reference.query>[1]).values();
+      expect(find(text, root)).toEqual(expected);
+    }),
+    { numRuns: 1_500 },
+  );
+});
+
 verifies('path.bounds', 'a random text crashes the parser', () => {
   const parts = fc.constantFrom(
     '$',

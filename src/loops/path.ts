@@ -5,7 +5,16 @@
 import { LoopError } from '../journal/errors.js';
 import type { Json } from '../protocol/json.js';
 import { parser } from './path/parser.js';
-import { beginningOf, compileQuery, follow, placeOf, type Query } from './path/query.js';
+import {
+  beginningOf,
+  compilePlain,
+  compileQuery,
+  follow,
+  isPlace,
+  type PlainSegment,
+  plainSegmentsOf,
+  type Query,
+} from './path/query.js';
 import { Search } from './path/search.js';
 import { Recent } from './recent.js';
 
@@ -26,9 +35,9 @@ export interface Path {
 
 const LENGTH = 8_192;
 
-/** Names and indexes only, as nearly all paths are. */
-const PLAIN = /^\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{0,14})\]|\['[A-Za-z0-9_ .:-]*'\])*$/;
-const PART = /\.([A-Za-z_][A-Za-z0-9_]*)|\[(-?[0-9]+)\]|\['([^']*)'\]/g;
+/** Names, indexes and wildcards only, as nearly all paths are: the parser need not be loaded for them. */
+const PLAIN = /^\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{0,14})\]|\['[A-Za-z0-9_ .:-]*'\]|\.\*|\[\*\])*$/;
+const SEGMENT = /\.([A-Za-z_][A-Za-z0-9_]*)|\[(-?[0-9]+)\]|\['([^']*)'\]|\.\*|\[\*\]/g;
 
 let environment: InstanceType<ReturnType<typeof parser>['JSONPathEnvironment']> | undefined;
 const paths = new Recent<Path>(1_000_000);
@@ -49,15 +58,21 @@ export function compilePath(text: string, where: string): Path {
 function parse(text: string): Path {
   if (typeof text !== 'string') throw new Error('it is not a text');
   if (text.length > LENGTH) throw new Error(`it is longer than ${LENGTH} characters`);
-  if (PLAIN.test(text)) return new Place(text, plainPlaceOf(text));
+  if (PLAIN.test(text)) return plain(text, segmentsOf(text));
   environment ??= new (parser().JSONPathEnvironment)();
   const parsed = environment.compile(text);
-  const place = placeOf(parsed);
-  return place === undefined ? plural(text, compileQuery(parsed), beginningOf(parsed)) : new Place(text, place);
+  const segments = plainSegmentsOf(parsed);
+  return segments === undefined ? plural(text, compileQuery(parsed), beginningOf(parsed)) : plain(text, segments);
 }
 
-function plainPlaceOf(text: string): (string | number)[] {
-  return Array.from(text.matchAll(PART), ([, name, index, quoted]) => name ?? quoted ?? Number(index));
+function segmentsOf(text: string): PlainSegment[] {
+  return Array.from(text.matchAll(SEGMENT), ([, name, index, quoted]) =>
+    index === undefined ? (name ?? quoted) : Number(index),
+  );
+}
+
+function plain(text: string, segments: readonly PlainSegment[]): Path {
+  return isPlace(segments) ? new Place(text, segments) : plural(text, compilePlain(segments), segments);
 }
 
 /** A path of names and indexes; a class, because a large composite has one for every member of every step. */

@@ -14,18 +14,27 @@ export type Query = (start: Json, search: Search) => readonly Json[];
 type Segment = JSONPathQuery['segments'][number];
 type Selector = Segment['selectors'][number];
 
-/** The names and indexes of a path that leads to one value at most. */
-export function placeOf(query: JSONPathQuery): (string | number)[] | undefined {
-  const { NameSelector, IndexSelector } = parser().jsonpath.selectors;
-  const place: (string | number)[] = [];
+/** What a plain segment selects: the member of a name, the item at an index or, if undefined, everything (a wildcard). */
+export type PlainSegment = string | number | undefined;
+
+/** The segments of a path, if each selects a name, an index or everything. */
+export function plainSegmentsOf(query: JSONPathQuery): PlainSegment[] | undefined {
+  const { NameSelector, IndexSelector, WildcardSelector } = parser().jsonpath.selectors;
+  const plain: PlainSegment[] = [];
   for (const segment of query.segments) {
     const [selector, ...more] = segment.selectors;
     if (isDescendant(segment) || more.length > 0) return undefined;
-    if (selector instanceof NameSelector) place.push(selector.name);
-    else if (selector instanceof IndexSelector) place.push(selector.index);
+    if (selector instanceof NameSelector) plain.push(selector.name);
+    else if (selector instanceof IndexSelector) plain.push(selector.index);
+    else if (selector instanceof WildcardSelector) plain.push(undefined);
     else return undefined;
   }
-  return place;
+  return plain;
+}
+
+/** Whether a path without wildcards is given, which leads to one value at most. */
+export function isPlace(segments: readonly PlainSegment[]): segments is readonly (string | number)[] {
+  return !segments.includes(undefined);
 }
 
 const BEGINNING = 3;
@@ -59,15 +68,21 @@ export function follow(root: Json, place: readonly (string | number)[]): Json | 
 }
 
 export function compileQuery(query: JSONPathQuery): Query {
-  const place = placeOf(query);
-  if (place !== undefined) {
-    return (start, search) => {
-      search.spend();
-      const value = follow(start, place);
-      return value === undefined ? [] : [value];
-    };
-  }
-  const segments = query.segments.map(compileSegment);
+  const plain = plainSegmentsOf(query);
+  return plain === undefined ? inTurn(query.segments.map(compileSegment)) : compilePlain(plain);
+}
+
+export function compilePlain(segments: readonly PlainSegment[]): Query {
+  if (!isPlace(segments)) return inTurn(segments.map(selectPlain));
+  return (start, search) => {
+    search.spend();
+    const value = follow(start, segments);
+    return value === undefined ? [] : [value];
+  };
+}
+
+/** Applies each segment to all that the one before it found. */
+function inTurn(segments: readonly Select[]): Query {
   return (start, search) => {
     let nodes: readonly Json[] = [start];
     for (const segment of segments) {
@@ -94,17 +109,9 @@ function compileSegment(segment: Segment): Select {
 
 function compileSelector(selector: Selector): Select {
   const { FilterSelector, IndexSelector, NameSelector, SliceSelector, WildcardSelector } = parser().jsonpath.selectors;
-  if (selector instanceof NameSelector) {
-    return (value, found, search) => addIfAny(memberOf(value, selector.name), found, search);
-  }
-  if (selector instanceof IndexSelector) {
-    return (value, found, search) => addIfAny(itemOf(value, selector.index), found, search);
-  }
-  if (selector instanceof WildcardSelector) {
-    return (value, found, search) => {
-      for (const part of partsOf(value)) search.add(part, found);
-    };
-  }
+  if (selector instanceof NameSelector) return selectPlain(selector.name);
+  if (selector instanceof IndexSelector) return selectPlain(selector.index);
+  if (selector instanceof WildcardSelector) return selectPlain(undefined);
   if (selector instanceof SliceSelector) return slice(selector.start, selector.stop, selector.step ?? 1);
   if (selector instanceof FilterSelector) {
     const fits = compileFilter(selector.expression, compileQuery);
@@ -116,6 +123,18 @@ function compileSelector(selector: Selector): Select {
     };
   }
   throw new Error('A selector that RFC 9535 does not know was parsed.');
+}
+
+function selectPlain(segment: PlainSegment): Select {
+  if (typeof segment === 'string') {
+    return (value, found, search) => addIfAny(memberOf(value, segment), found, search);
+  }
+  if (typeof segment === 'number') {
+    return (value, found, search) => addIfAny(itemOf(value, segment), found, search);
+  }
+  return (value, found, search) => {
+    for (const part of partsOf(value)) search.add(part, found);
+  };
 }
 
 function addIfAny(value: Json | undefined, found: Json[], search: Search): void {

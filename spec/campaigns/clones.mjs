@@ -6,10 +6,11 @@ import { lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { seededRandom } from 'rondo/testing';
+import { leakIn } from '../support/operator.mjs';
 import { definitions } from './clones/definitions.mjs';
 import { journalKinds, plantJournal } from './clones/journals.mjs';
 import { configs, surroundings } from './clones/surroundings.mjs';
-import { changes, leakIn, Victim } from './clones/victim.mjs';
+import { changes, Victim } from './clones/victim.mjs';
 
 /** @typedef {import('./clones/definitions.mjs').Clone} Clone */
 

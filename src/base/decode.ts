@@ -3,6 +3,8 @@
  * and shells, and those of HTML. It is for finding a text, not for reading one: what is no proper escape stays as it is.
  */
 
+import { lastNotAbove } from './ascending.js';
+
 /** One escape: its place in the encoded text, and in the decoded one. */
 interface Escape {
   readonly from: number;
@@ -47,6 +49,7 @@ export interface Decoded {
 /** The text decoded once; undefined if there is nothing to decode. */
 export function decode(text: string): Decoded | undefined {
   const escapes: Escape[] = [];
+  const starts: number[] = [];
   const pieces: string[] = [];
   let from = 0;
   let length = 0;
@@ -56,6 +59,7 @@ export function decode(text: string): Decoded | undefined {
     from = match.index;
     for (const [point, size] of meanings(match[0])) {
       escapes.push({ from, to: from + size, at: length, length: point.length });
+      starts.push(length);
       pieces.push(point);
       from += size;
       length += point.length;
@@ -63,7 +67,7 @@ export function decode(text: string): Decoded | undefined {
   }
   if (escapes.length === 0) return undefined;
   pieces.push(text.slice(from));
-  const before = (index: number): Escape | undefined => lastBefore(escapes, index);
+  const before = (index: number): Escape | undefined => escapes[lastNotAbove(starts, index)];
   return {
     text: pieces.join(''),
     startOf: (index) => {
@@ -84,17 +88,6 @@ export function unfinishedEscape(text: string): number {
   const tail = Math.max(0, text.length - 16);
   const found = UNFINISHED.exec(text.slice(tail));
   return found === null ? text.length : tail + found.index;
-}
-
-/** The last escape that begins at or before this place. */
-function lastBefore(escapes: readonly Escape[], index: number): Escape | undefined {
-  let [low, high] = [0, escapes.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((escapes[middle]?.at ?? 0) <= index) low = middle + 1;
-    else high = middle;
-  }
-  return escapes[low - 1];
 }
 
 /** What an escape stands for, and how long it is; percent escapes stand in a row. */

@@ -2,6 +2,7 @@
  * Decodes the runs of Base64 and hexadecimal in a text, also those that are wrapped in lines. It is for finding a text, not
  * for reading one: each run is decoded from each place where a group of characters may begin, and bytes become Latin-1.
  */
+import { lastNotAbove } from './ascending.js';
 import type { Decoded } from './decode.js';
 
 interface Coding {
@@ -40,7 +41,7 @@ export function squeeze(text: string): Squeezed {
   let known: Pieces | undefined;
   const placeOf = (index: number): number => {
     known ??= piecesOf(text);
-    const last = lastAt(known.at, index);
+    const last = lastNotAbove(known.at, index);
     return (known.from[last] ?? 0) + index - (known.at[last] ?? 0);
   };
   return { text: squeezed, placeOf };
@@ -61,17 +62,6 @@ function piecesOf(text: string): Pieces {
     length += match[0].length;
   }
   return { at, from };
-}
-
-/** The index of the last number that is not above this one, in numbers that rise. */
-function lastAt(numbers: readonly number[], most: number): number {
-  let [low, high] = [0, numbers.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((numbers[middle] ?? 0) <= most) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
 }
 
 /** A run, and from which of its characters on it is decoded. */
@@ -119,7 +109,7 @@ function decodedOf(readings: readonly Reading[]): Decoded {
     length += decoded.length + BETWEEN.length;
   }
   const readingAt = (index: number): readonly [Reading, number] => {
-    const last = lastAt(starts, index);
+    const last = lastNotAbove(starts, index);
     return [readings[last] as Reading, starts[last] ?? 0];
   };
   return {

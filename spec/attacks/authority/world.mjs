@@ -1,16 +1,13 @@
 // One operator with a project, a home and secrets: runs the built command line, and keeps a record of what must not happen.
 
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { environmentOf, listen, startRondo } from '../../support/operator.mjs';
 import { expect, randomOf, root } from '../stage.mjs';
 
+export { bin, leakIn, SECRETS } from '../../support/operator.mjs';
 export { Broken, expect, show, sleep, within } from '../stage.mjs';
 
-export const bin = fileURLToPath(new URL('../../../lib/surfaces/cli/main.js', import.meta.url));
 const library = (/** @type {string} */ path) => import(new URL(`../../../lib/${path}`, import.meta.url).href);
 export const rondoLibrary = () => library('index.js');
 export const toolsLibrary = () => library('protocol/tool.js');
@@ -19,25 +16,6 @@ export const aiSdkLibrary = () => library('surfaces/ai-sdk/index.js');
 export const sqliteLibrary = () => library('adapters/sqlite/index.js');
 export const libraryUrl = new URL('../../../lib/index.js', import.meta.url).href;
 
-const LONGEST_MS = 40_000;
-
-/** Every value is unlike any text that a project writes. */
-export const SECRETS = {
-  OPENAI_API_KEY: 'sk-operator-openai-7f3a9c1e5b',
-  ANTHROPIC_API_KEY: 'sk-ant-operator-2d8e4b6a0c',
-  GROQ_API_KEY: 'gsk-operator-51b7',
-  AWS_SECRET_ACCESS_KEY: 'wJalrOperatorEXAMPLEKEY19d7',
-  MY_TOKEN: 'operator-token-91c7e5a3b2',
-};
-
-/** The name of a secret that stands in a text. @param {string} text */
-export function leakIn(text) {
-  return Object.entries(SECRETS).find(([, value]) =>
-    [value, Buffer.from(value).toString('base64').slice(0, -4)].some((form) => text.includes(form)),
-  )?.[0];
-}
-
-/** @typedef {{ code: number | null, signal: string | null, stdout: string, stderr: string, late: boolean }} Ended */
 /** @typedef {{ trust?: boolean | string, env?: Record<string, string | undefined>, cwd?: string, input?: string }} Setting */
 
 const any = { inputSchema: { type: 'object' }, outputSchema: true };
@@ -120,42 +98,16 @@ export class World {
 
   /** The operator's environment. @param {boolean | string} trust @returns {Record<string, string>} */
   env(trust = false) {
-    const { PATH = '' } = process.env;
     const trusted = trust === false ? {} : { RONDO_TRUST: trust === true ? this.project : trust };
-    // Where a file names no address the operator's own is used: nothing listens there, and no request leaves this machine.
-    const own = { OPENAI_BASE_URL: 'http://127.0.0.1:9/v1', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9/v1' };
-    return { PATH, HOME: this.home, LANG: 'C.UTF-8', NO_COLOR: '1', ...SECRETS, ...own, ...trusted };
+    return { ...environmentOf(this.home), ...trusted };
   }
 
   /** Starts the command line. @param {readonly string[]} args @param {Setting} [setting] */
   start(args, { trust = false, env = {}, cwd = this.project, input = '' } = {}) {
     const all = Object.fromEntries(Object.entries({ ...this.env(trust), ...env }).filter(([, value]) => value != null));
-    const child = spawn(process.execPath, [bin, ...args], { cwd, env: all, stdio: 'pipe', detached: true });
-    const said = { stdout: '', stderr: '' };
-    for (const name of /** @type {const} */ (['stdout', 'stderr'])) {
-      child[name].setEncoding('utf8').on('data', (piece) => {
-        if (said[name].length < 4_000_000) said[name] += piece;
-      });
-    }
-    child.stdin.on('error', () => undefined);
-    child.stdin.end(input);
-    const kill = () => {
-      try {
-        process.kill(-(child.pid ?? 0), 'SIGKILL');
-      } catch {}
-    };
-    let late = false;
-    const timer = setTimeout(() => {
-      late = true;
-      kill();
-    }, LONGEST_MS);
-    this.atEnd(kill);
-    /** @type {Promise<Ended>} */
-    const ended = once(child, 'close').then(([code, signal]) => {
-      clearTimeout(timer);
-      return { code, signal, late, ...said };
-    });
-    return { child, ended, kill, said };
+    const started = startRondo(args, { cwd, env: all, input });
+    this.atEnd(started.kill);
+    return started;
   }
 
   /** Runs a verb to its end. @param {readonly string[]} args @param {Setting} [setting] */
@@ -187,26 +139,10 @@ export class World {
 
   /** A server on this machine that keeps what arrives. @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => void} [answer] */
   async listen(answer) {
-    const requests = /** @type {string[]} */ ([]);
-    const server = createServer((request, response) => {
-      const pieces = /** @type {Buffer[]} */ ([]);
-      request.on('data', (piece) => pieces.push(piece));
-      request.on('end', () => {
-        const head = `${request.method} ${request.url} ${JSON.stringify(request.rawHeaders)}`;
-        requests.push(`${head} ${Buffer.concat(pieces)}`);
-        if (answer !== undefined) answer(request, response);
-        else response.setHeader('content-type', 'application/json').end('{}');
-      });
-    });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    this.atEnd(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
-    this.listener = { port, requests };
-    return this.listener;
+    const listener = await listen(answer);
+    this.atEnd(listener.close);
+    this.listener = listener;
+    return listener;
   }
 }
 

@@ -1,9 +1,7 @@
 // The operator whom a hostile clone is aimed at: a home, an environment with secrets, and a record of everything that
 // must not happen. Everything lies in one directory, so that a snapshot of it shows every file that changed.
 
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import {
   existsSync,
   lstatSync,
@@ -16,64 +14,9 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-const bin = fileURLToPath(new URL('../../../lib/surfaces/cli/main.js', import.meta.url));
-
-/** Longer than any verb may take, the start of a process on a busy machine included. */
-const LONGEST_MS = 30_000;
-
-/** Every value is unlike any text that Rondo or a clone writes. */
-export const SECRETS = {
-  OPENAI_API_KEY: 'sk-victim-openai-7f3a9c1e5b',
-  ANTHROPIC_API_KEY: 'sk-ant-victim-2d8e4b6a0c',
-  AWS_SECRET_ACCESS_KEY: 'wJalrVictimEXAMPLEKEY19d7',
-  GITHUB_TOKEN: 'ghp_victim4c2b8e6f1a3d',
-  MY_TOKEN: 'victim-token-91c7e5a3b2',
-};
-const FILE_SECRET = 'victim-file-secret-5e1d9b7c';
-
-/** Whether a text holds one of the operator's secrets, as it is or encoded. @param {string} text */
-export function leakIn(text) {
-  const all = Object.entries({ ...SECRETS, 'a file of the home': FILE_SECRET });
-  return all.find(([, value]) => {
-    const base64 = Buffer.from(value).toString('base64').slice(0, -4);
-    return [value, base64, encodeURIComponent(value), Buffer.from(value).toString('hex')].some((form) =>
-      text.includes(form),
-    );
-  })?.[0];
-}
-
-/** A server that belongs to the attacker: whatever arrives there is kept. */
-class Listener {
-  /** @type {string[]} */
-  requests = [];
-  port = 0;
-  #server = createServer((request, response) => {
-    /** @type {Buffer[]} */
-    const pieces = [];
-    request.on('data', (piece) => pieces.push(piece));
-    request.on('end', () => {
-      const head = `${request.method} ${request.url} ${JSON.stringify(request.rawHeaders)}`;
-      this.requests.push(`${head} ${Buffer.concat(pieces)}`);
-      response.setHeader('content-type', 'application/json').end('{}');
-    });
-  });
-
-  async open() {
-    this.#server.listen(0, '127.0.0.1');
-    await once(this.#server, 'listening');
-    this.port = /** @type {import('node:net').AddressInfo} */ (this.#server.address()).port;
-  }
-
-  close() {
-    this.#server.closeAllConnections();
-    this.#server.close();
-  }
-}
+import { environmentOf, FILE_SECRET, listen, startRondo } from '../../support/operator.mjs';
 
 /** One operator with one clone. */
 export class Victim {
@@ -84,7 +27,7 @@ export class Victim {
   project = join(this.base, 'work', 'project');
   /** Hostile code writes its name here. */
   mark = join(this.base, 'executed');
-  listener = new Listener();
+  listener = { port: 0, requests: /** @type {string[]} */ ([]), close: () => {} };
 
   async open() {
     for (const folder of [this.home, this.outside, this.temporary, this.project])
@@ -93,7 +36,7 @@ export class Victim {
     writeFileSync(join(this.home, '.ssh', 'id_ed25519'), `${FILE_SECRET}\n`, { mode: 0o600 });
     writeFileSync(join(this.home, 'secret.json'), JSON.stringify([{ text: FILE_SECRET }]));
     writeFileSync(join(this.outside, 'precious.txt'), 'do not touch\n');
-    await this.listener.open();
+    this.listener = await listen();
   }
 
   close() {
@@ -103,8 +46,7 @@ export class Victim {
 
   /** The operator's environment. */
   get env() {
-    const { PATH = '' } = process.env;
-    return { PATH, HOME: this.home, TMPDIR: this.temporary, USER: 'victim', LANG: 'C.UTF-8', ...SECRETS };
+    return { ...environmentOf(this.home), TMPDIR: this.temporary, USER: 'victim' };
   }
 
   /** What was executed, by the names that the code has left. */
@@ -113,24 +55,8 @@ export class Victim {
   }
 
   /** Runs Rondo in the project. @param {readonly string[]} args @param {NodeJS.ProcessEnv} [env] */
-  async rondo(args, env = this.env) {
-    const child = spawn(process.execPath, [bin, ...args], { cwd: this.project, env, stdio: 'pipe', detached: true });
-    child.stdin.on('error', () => undefined);
-    child.stdin.end('hello\n');
-    const said = { stdout: '', stderr: '' };
-    for (const name of /** @type {const} */ (['stdout', 'stderr'])) {
-      child[name].on('data', (piece) => {
-        if (said[name].length < 1_000_000) said[name] += piece;
-      });
-    }
-    let late = false;
-    const timer = setTimeout(() => {
-      late = true;
-      process.kill(-(/** @type {number} */ (child.pid)), 'SIGKILL');
-    }, LONGEST_MS);
-    const [code] = await once(child, 'close');
-    clearTimeout(timer);
-    return { code: /** @type {number | null} */ (code), late, ...said };
+  rondo(args, env = this.env) {
+    return startRondo(args, { cwd: this.project, env, input: 'hello\n' }).ended;
   }
 
   /** Every file but those of the data directory, with what tells whether it changed. @param {readonly string[]} except */

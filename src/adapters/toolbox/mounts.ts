@@ -15,7 +15,7 @@ import {
   storeNames,
 } from '../../journal/store-files.js';
 import { otherNamesIn } from './other-names.js';
-import { contains } from './paths.js';
+import { contains, parentsIn } from './paths.js';
 import { refusal } from './refusal.js';
 import { type Confinement, LOCAL_PROGRAMS, PROGRAMS } from './sandbox.js';
 import { sourcesOf } from './sources.js';
@@ -37,7 +37,8 @@ const MAX_ENTRIES = 1000;
 export async function mountsOf(roots: readonly string[]): Promise<Pick<Confinement, 'mounts' | 'sources'>> {
   const { hidden, files, shared, isHidden } = await storesSeenIn(roots);
   const covered = [...hidden, ...shared];
-  const parents = new Set([...covered, ...files].flatMap((path) => parentsOf(path, roots)));
+  // A mount point cannot be renamed, so a command cannot move a store to another path.
+  const parents = new Set([...covered, ...files].flatMap((path) => parentsIn(roots, path)));
   const covers = [
     ...hidden.map((at) => ({ at, argv: ['--tmpfs', at, '--remount-ro', at], shows: [] })),
     ...files.map((at) => ({ at, argv: ['--ro-bind', '/dev/null', at], shows: [] })),
@@ -94,16 +95,6 @@ function bound(at: string): Mount {
 /** The outermost data directory on a path, as far as the path tells. */
 function dataDirectoryOf(path: string): string {
   return isInDataDirectory(dirname(path)) ? dataDirectoryOf(dirname(path)) : path;
-}
-
-/**
- * The directories between a root and the directory of a store. A mount point cannot be renamed, so a command cannot move the
- * store to another path.
- */
-function parentsOf(directory: string, roots: readonly string[]): readonly string[] {
-  const above = dirname(directory);
-  const inside = roots.some((root) => contains(root, above)) && !roots.includes(above);
-  return inside ? [...parentsOf(above, roots), above] : [];
 }
 
 /** Covers a directory that holds a store and mounts back all that does not belong to the store and is not hidden. */

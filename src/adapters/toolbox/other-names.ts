@@ -12,7 +12,7 @@ import {
   storeFilesOf,
   storeNames,
 } from '../../journal/store-files.js';
-import { contains } from './paths.js';
+import { contains, parentsIn } from './paths.js';
 import { entryOf, inodeOf } from './store-files.js';
 import { SLICE, type Stores, storesIn } from './stores-in.js';
 
@@ -69,7 +69,7 @@ export class OtherNames {
     const isLinked = status.nlink > 1n && !status.isDirectory();
     if (!isLinked && !this.isMounted(real)) return false;
     const { all } = await this.protectedInodes();
-    return all.has(inodeOf(status)) || this.above(real).some((path) => isAmong(all, path));
+    return all.has(inodeOf(status)) || parentsIn(this.roots, real).some((path) => isAmong(all, path));
   }
 
   private isMounted(real: string): boolean {
@@ -90,13 +90,6 @@ export class OtherNames {
         this.inodesExpireAt = this.now() + FRESH_MS;
       });
     return this.inodes;
-  }
-
-  /** The directories between a root and a path. */
-  private above(path: string): readonly string[] {
-    const parent = dirname(path);
-    const isInside = !this.roots.includes(parent) && this.roots.some((root) => contains(root, parent));
-    return isInside ? [parent, ...this.above(parent)] : [];
   }
 }
 

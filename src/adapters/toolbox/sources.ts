@@ -5,6 +5,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs';
 import { named, refusal } from './refusal.js';
+import { inodeOf } from './store-files.js';
 
 /** A path in the sandbox, and the device and inode that must be there, as `stat -c %d:%i` prints them. */
 export interface Source {
@@ -31,7 +32,7 @@ function sourceAt(path: string): Source {
     const status = fstatSync(descriptor, { bigint: true });
     // The kernel tells where the inode is: not at this path, if a link was on the way.
     if (status.isSymbolicLink() || readlinkSync(`/proc/self/fd/${descriptor}`) !== path) throw moved(path);
-    return { path, inode: `${status.dev}:${status.ino}` };
+    return { path, inode: inodeOf(status) };
   } finally {
     closeSync(descriptor);
   }

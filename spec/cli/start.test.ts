@@ -21,19 +21,19 @@ function loaded(project: Project, args: readonly string[]): string {
   return stderr;
 }
 
-verifies('cli.start', 'a list opens a store', async () => {
+verifies('cli.start', 'a list opens no store', async () => {
   const files = loaded(new Project(), ['list']);
   expect(files).toContain('/dist/loops/registry.js');
   expect(files).not.toMatch(/adapters\/sqlite|libsql|\/host\/|\/kernel\/|adapters\/models|owner\/|ai-sdk/);
 });
 
-verifies('cli.start', 'the help loads what does the work', async () => {
+verifies('cli.start', 'the help loads nothing of what does the work', async () => {
   const files = loaded(new Project(), ['--help']);
   expect(files).toContain('/dist/surfaces/cli/program.js');
   expect(files).not.toMatch(/\/loops\/|adapters|\/host\/|compose|smol-toml|json-p3|re2js/);
 });
 
-verifies('cli.start', 'looking loads the definitions', async () => {
+verifies('cli.start', 'a verb that only reads the store loads no definitions', async () => {
   const project = new Project();
   await project.run(['run', 'echo']);
   for (const verb of ['runs', 'approvals']) {
@@ -43,7 +43,7 @@ verifies('cli.start', 'looking loads the definitions', async () => {
   }
 });
 
-verifies('cli.start', 'a run that nobody talks with loads what a chat needs', async () => {
+verifies('cli.start', 'a run loads nothing that only a chat needs', async () => {
   const files = loaded(new Project(), ['run', 'echo']);
   expect(files).toContain('/dist/surfaces/cli/verbs/run.js');
   expect(files).not.toMatch(/cli\/chat|cli\/card|cli\/untrusted/);

@@ -25,7 +25,7 @@ export interface Path {
   readonly singular: boolean;
   /** Those names and indexes; undefined for a path that may look anywhere. */
   readonly place: readonly (string | number)[] | undefined;
-  /** Where it begins, up to three segments, each a name, an index or undefined for any; undefined if it may look anywhere. */
+  /** Its first segments, at most all of them: each a name, an index or undefined for any; undefined if it may look anywhere. */
   readonly beginning: readonly (string | number | undefined)[] | undefined;
   /** All values that it finds, in order. */
   find(root: Json): readonly Json[];

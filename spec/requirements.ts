@@ -255,6 +255,8 @@ export const requirements = {
   'approval.modes': 'Every agent that asks is asked for with its own mode; an inner agent only narrows.',
   'approval.default': 'A tool that defines requestApproval is asked about unless it is explicitly allowed.',
   'approval.target': 'An approval holds for the program bytes and the real path that were shown, and for nothing else.',
+  'approval.bytes':
+    'A module runs from the approved bytes; a program whose file changes while it is started is stopped and fails.',
   'approval.display': 'What a person is shown is escaped and bounded.',
   'approval.hidden':
     'An approval states exactly how much of it is hidden, shows the end of what is cut, and all of it is one command away.',

@@ -3,16 +3,20 @@
 import { deepStrictEqual, match, strictEqual } from 'node:assert';
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Host } from '../../src/host/host.js';
 import type { Json } from '../../src/protocol/json.js';
@@ -28,6 +32,7 @@ export const acting: Shelf = {
   parts: [
     'adapters/memory/index.js',
     'adapters/tools/index.js',
+    'adapters/tools/approved-source.js',
     'adapters/toolbox/index.js',
     'testing/manual-clock.js',
     'testing/seeded-ids.js',
@@ -40,6 +45,7 @@ export const acting: Shelf = {
 
 export type Acting = typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/adapters/tools/index.js') &
+  typeof import('../../src/adapters/tools/approved-source.js') &
   typeof import('../../src/adapters/toolbox/index.js') &
   typeof import('../../src/testing/manual-clock.js') &
   typeof import('../../src/testing/seeded-ids.js') &
@@ -116,6 +122,32 @@ async function swapped(library: Acting, directory: string, loop: object, input: 
   return approve(host, turnId);
 }
 
+/** Runs act.sh in this directory, approved as it is now; what it prints, or the code of its failure. */
+async function approvedProgram(library: Acting, directory: string): Promise<() => Promise<string>> {
+  const origin = { directory, trusted: true };
+  const tools = library.execTools();
+  const approved = await tools.resolve('./act.sh', origin, {})?.({});
+  const run = await tools.open('./act.sh', origin, {}, approved);
+  const call = { callId: 'c', idempotencyKey: 'k', signal: new AbortController().signal, config: {} };
+  return () => Promise.resolve(run({}, call as never)).then(String, (error: { code: string }) => error.code);
+}
+
+/** A file that changes when its program has just begun: the call fails, and before the program would have ended. */
+async function changedAtStart(library: Acting, text: string, change: (file: string) => void): Promise<void> {
+  await inDirectory(async (directory) => {
+    const file = join(directory, 'act.sh');
+    const go = `touch begun; until [ -e go ]; do sleep 0.01; done; ${text}; touch over`;
+    writeFileSync(file, `#!/bin/sh\n${go}\n`, { mode: 0o755 });
+    writeFileSync(`${file}.other`, '#!/bin/sh\necho 2\n', { mode: 0o755 });
+    const ends = (await approvedProgram(library, directory))();
+    while (!existsSync(join(directory, 'begun'))) await setTimeout(5);
+    change(file);
+    writeFileSync(join(directory, 'go'), '');
+    strictEqual(await ends, 'TOOL_FAILED');
+    strictEqual(text.startsWith('sleep') && existsSync(join(directory, 'over')), false);
+  });
+}
+
 function payTool(library: Acting, done: string[]): LoopsTool<unknown, unknown> {
   return library.loopsTool({
     name: 'pay',
@@ -153,14 +185,9 @@ export const targetChecks = {
   'a program that changes between the look before an attempt and its start does not run': (library) =>
     inDirectory(async (directory) => {
       writeFileSync(join(directory, 'act.sh'), script('first', directory), { mode: 0o755 });
-      const origin = { directory, trusted: true };
-      const tools = library.execTools();
-      const approved = await tools.resolve('./act.sh', origin, {})?.({});
-      const run = await tools.open('./act.sh', origin, {}, approved);
+      const run = await approvedProgram(library, directory);
       appendFileSync(join(directory, 'act.sh'), 'echo more >&2\n');
-      const call = { callId: 'c', idempotencyKey: 'k', signal: new AbortController().signal, config: {} };
-      const said = Promise.resolve(run({}, call as never)).then(String, (error: { code: string }) => error.code);
-      strictEqual(await said, 'TOOL_NOT_ADMITTED');
+      strictEqual(await run(), 'TOOL_NOT_ADMITTED');
     }),
   'a module runs with the bytes that were approved': (library) =>
     inDirectory(async (directory) => {
@@ -182,6 +209,36 @@ export const targetChecks = {
         strictEqual(await approve(host, turnId), 'ok');
         strictEqual((await host.resume(turnId)).output, mark);
       }
+    }),
+  'a program whose file changes while it is started never counts as the approved one': (library) =>
+    changedAtStart(library, 'echo 1', (file) => renameSync(`${file}.other`, file)),
+  'a program that goes on is stopped if its file changed while it was started': (library) =>
+    changedAtStart(library, 'sleep 5; echo 1', (file) => renameSync(`${file}.other`, file)),
+  'a program whose file was put back never counts as the approved one': (library) =>
+    changedAtStart(library, 'echo 1', (file) => {
+      const approved = readFileSync(file);
+      writeFileSync(file, readFileSync(`${file}.other`));
+      writeFileSync(file, approved);
+    }),
+  'a program whose file is changed without end is not started': (library) =>
+    inDirectory(async (directory) => {
+      const file = join(directory, 'act.sh');
+      writeFileSync(file, '#!/bin/sh\necho 1\n', { mode: 0o755 });
+      const run = await approvedProgram(library, directory);
+      const changing = setInterval(() => utimesSync(file, 1, 1), 10);
+      try {
+        strictEqual(await run(), 'TOOL_NOT_ADMITTED');
+      } finally {
+        clearInterval(changing);
+      }
+    }),
+  'nothing of a module runs if its file changes before Node reads it': (library) =>
+    inDirectory(async (directory) => {
+      const file = join(directory, 'act.mjs');
+      const mark = `globalThis[Symbol.for(${JSON.stringify(directory)})] = true;`;
+      writeFileSync(file, mark);
+      await library.importApproved(file, 'another', 1).catch(() => undefined);
+      strictEqual(Reflect.get(globalThis, Symbol.for(directory)), undefined);
     }),
   'a file is written where it was approved, and nowhere else': (library) =>
     inDirectory(async (directory) => {

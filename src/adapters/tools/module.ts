@@ -1,15 +1,15 @@
 /** `module:PATH#export`: a function of a JavaScript module beside the definition, run in this process. */
-import { stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { extname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { LoopError } from '../../journal/errors.js';
 import type { Implementation, ToolFunction } from '../../loops/implementation.js';
 import { abortable } from './abortable.js';
+import { importApproved, isChangedSource } from './approved-source.js';
 import { refuse } from './config.js';
 import { placeFlaw, placeOf } from './place.js';
 import { reasonOf } from './plain.js';
-import { assertProgram, programAt } from './program.js';
+import { assertProgram, assertUnchanged, programAt, settledProgram } from './program.js';
 
 function split(target: string): { readonly path: string; readonly name: string } {
   const at = target.lastIndexOf('#');
@@ -39,47 +39,45 @@ const imported = new Map<string, Promise<object>>();
 let imports = 0;
 const { cache: commonModules } = createRequire(import.meta.url);
 
+type Import = (file: string, sha256: string, number: number) => Promise<object>;
+
 /** The exports of a module with exactly these bytes; TOOL_NOT_ADMITTED if the file changes while it is loaded. */
-function exportsOf(file: string, sha256: string, target: string): Promise<object> {
+function exportsOf(file: string, sha256: string, target: string, importing: Import): Promise<object> {
   const key = `${sha256} ${file}`;
   const known = imported.get(key);
   if (known !== undefined) return known;
-  const loading = load(file, sha256, target);
+  const loading = load(file, sha256, target, importing);
   imported.set(key, loading);
   // A module that is mended may be tried again.
   loading.catch(() => imported.delete(key));
   return loading;
 }
 
-/**
- * Node caches a module by its URL, and a common module by its path too, whatever the file holds by now. A URL of its own
- * makes it read the file. No function of it is called unless the file had these bytes from before it was loaded until
- * after: a change shows in the digest or, if it was taken back, in the inode or its change time. What a module does while it
- * is loaded cannot be held back.
- */
-async function load(file: string, sha256: string, target: string): Promise<object> {
+/** Node caches a module by its URL, and a common module by its path too, whatever the file holds by now: each import has a URL of its own. */
+async function load(file: string, sha256: string, target: string, importing: Import): Promise<object> {
   imports += 1;
   delete commonModules[file];
-  const approved = { kind: 'program', path: file, sha256 } as const;
-  const named = `module:${target}`;
-  const before = await changeStamp(file);
-  assertProgram(approved, await programAt(file, named), named);
-  let exports: object;
   try {
-    exports = (await import(`${pathToFileURL(file).href}?sha256=${sha256}&import=${imports}`)) as object;
+    return await importing(file, sha256, imports);
   } catch (error) {
+    if (error instanceof LoopError) throw error;
+    if (isChangedSource(error)) throw changedWhileLoaded(`module:${target}`);
     throw new LoopError('TOOL_FAILED', `module:${target} cannot be loaded. ${reasonOf(error)}`, undefined, error);
   }
-  assertProgram(approved, await programAt(file, named), named);
-  if ((await changeStamp(file)) !== before) throw changedWhileLoaded(named);
-  return exports;
 }
 
-/** Tells whether a file was changed or replaced in between, even if it has its old bytes again. */
-async function changeStamp(file: string): Promise<string> {
-  const { dev, ino, ctimeNs } = await stat(file, { bigint: true });
-  return `${dev}:${ino}:${ctimeNs}`;
-}
+/**
+ * For calls without an approval, which need no loader hook. No function of the module is called unless the file had these bytes from
+ * before it was loaded until after.
+ */
+const importUnchanged: Import = async (file, sha256, number) => {
+  const named = `module:${file}`;
+  const program = await settledProgram(file, named);
+  assertProgram({ kind: 'program', path: file, sha256 }, program.target, named);
+  const exports = (await import(`${pathToFileURL(file).href}?import=${number}`)) as object;
+  await assertUnchanged(program, () => changedWhileLoaded(named));
+  return exports;
+};
 
 function changedWhileLoaded(named: string): LoopError {
   return new LoopError(
@@ -105,7 +103,7 @@ export function moduleTools(): Implementation {
   /** What calls without an approval run: the bytes that the file had at the first of them. */
   const loaded = new Map<string, Promise<object>>();
   const first = async (file: string, target: string): Promise<object> =>
-    exportsOf(file, (await programAt(file, `module:${target}`)).sha256, target);
+    exportsOf(file, (await programAt(file, `module:${target}`)).sha256, target, importUnchanged);
   return {
     scheme: 'module',
     question: () => undefined,
@@ -124,7 +122,7 @@ export function moduleTools(): Implementation {
       } else {
         const found = await programAt(file, `module:${target}`);
         assertProgram(approved, found, `module:${target}`);
-        loading = exportsOf(file, found.sha256, target);
+        loading = exportsOf(file, found.sha256, target, importApproved);
       }
       const tool = functionIn(await loading, target, name);
       return (input, call) => abortable(call.signal, () => tool(input, call));

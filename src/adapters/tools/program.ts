@@ -1,18 +1,49 @@
 /**
  * The entry file of a tool's program as the target of an approval: its real path and the SHA-256 of its bytes. It is
- * computed when an approval is requested and again immediately before the program is started. Files that the program
- * loads itself, and the interpreter of a script, are not covered.
+ * computed when an approval is requested and again immediately before the program is started. The system, and the interpreter
+ * of a script, read the file after that, by its path; whether it was replaced meanwhile is told by its inode and change time.
+ * Files that the program loads itself, and the interpreter of a script, are not covered.
  */
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { type BigIntStats, constants } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
+import { setTimeout } from 'node:timers/promises';
 import { targetDifference } from '../../base/target.js';
 import { LoopError } from '../../journal/errors.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
 
+/** A file that changed more recently could change again without another change time. */
+const SETTLED_MS = 50;
+const ATTEMPTS = 40;
+
+/** An entry file as it was read, and what shows whether it was changed or replaced since, even if it has its old bytes again. */
+export interface Program {
+  readonly target: ApprovalTarget & { readonly sha256: string };
+  readonly stamp: string;
+}
+
 /** The program in this file, as it is on the disk now; `named` is how its definition names it. */
-export async function programAt(file: string, named: string): Promise<ApprovalTarget & { readonly sha256: string }> {
-  return { kind: 'program', path: file, sha256: await sha256Of(file, named) };
+export async function programAt(file: string, named: string): Promise<Program['target']> {
+  return (await read(file, named)).target;
+}
+
+/** The same for a start: read when its last change was long enough ago for the next one to show. */
+export async function settledProgram(file: string, named: string): Promise<Program> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const { changedMs, ...program } = await read(file, named);
+    const age = Date.now() - changedMs;
+    if (age >= SETTLED_MS) return program;
+    await setTimeout(Math.min(SETTLED_MS, SETTLED_MS - age));
+  }
+  throw new LoopError('TOOL_NOT_ADMITTED', `${named} did not run: its file is being changed. Ask again.`, {
+    path: file,
+  });
+}
+
+/** Refuses a file that was changed or replaced since it was read. */
+export async function assertUnchanged({ target, stamp }: Program, refusal: () => LoopError): Promise<void> {
+  const now = await stat(target.path, { bigint: true }).catch(() => undefined);
+  if (now === undefined || stampOf(now) !== stamp) throw refusal();
 }
 
 /** Refuses a program that is not the approved one. */
@@ -22,13 +53,16 @@ export function assertProgram(approved: ApprovalTarget, found: ApprovalTarget, n
   throw new LoopError('TOOL_NOT_ADMITTED', `${named} did not run: ${difference}. Ask again.`, { path: found.path });
 }
 
-async function sha256Of(file: string, named: string): Promise<string> {
+async function read(file: string, named: string): Promise<Program & { readonly changedMs: number }> {
   try {
     const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
       const hash = createHash('sha256');
       for await (const piece of handle.createReadStream({ autoClose: false })) hash.update(piece as Buffer);
-      return hash.digest('hex');
+      // After the bytes: a change while they were read shows here.
+      const status = await handle.stat({ bigint: true });
+      const target = { kind: 'program', path: file, sha256: hash.digest('hex') } as const;
+      return { target, stamp: stampOf(status), changedMs: Number(status.ctimeMs) };
     } finally {
       await handle.close();
     }
@@ -37,4 +71,8 @@ async function sha256Of(file: string, named: string): Promise<string> {
     const message = `${named} cannot be read (${code}), so it cannot be approved; make the file readable.`;
     throw new LoopError('TOOL_FAILED', message, undefined, error);
   }
+}
+
+function stampOf({ dev, ino, ctimeNs }: BigIntStats): string {
+  return `${dev}:${ino}:${ctimeNs}`;
 }

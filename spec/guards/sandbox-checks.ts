@@ -125,6 +125,11 @@ export const sandboxChecks = {
     match(stdout, /over/);
     ok(!stdout.includes(SECRET));
   }, register),
+  'a root is not reached through a link that a command could have made': inRoot(async ({ toolbox }, root) => {
+    mkdirSync(join(root, 'real/sub'), { recursive: true });
+    symlinkSync('real', join(root, 'inner'));
+    throws(() => toolbox({ roots: [join(root, 'inner/sub')] }), /is reached through the symbolic link/);
+  }, register),
   'a sandbox shows what a symbolic link on the way to a root leads to': inRoot(async ({ sourcesOf }, root) => {
     symlinkSync(join(root, 'var'), join(root, 'link'));
     throws(() => sourcesOf([join(root, 'link/state')]), /was moved or replaced/);

@@ -49,6 +49,13 @@ const inProcess: readonly Guard<Confining>[] = [
     '...used]',
   ),
   guard(
+    'toolbox.confined',
+    'a root is not reached through a link that a command could have made',
+    'adapters/toolbox/real-root.ts',
+    'if (real !== sep && isWritable(real)) throw replaceable(root, path);',
+    '',
+  ),
+  guard(
     'toolbox.isolation',
     'a sandbox shows what a symbolic link on the way to a root leads to',
     'adapters/toolbox/sources.ts',

@@ -99,8 +99,8 @@ function rootsIn(config: Config): readonly string[] {
 
 /** The roots as they are on the disk now, links followed. */
 async function rootsOf({ directory = '', trusted }: Origin, config: Config): Promise<Roots> {
-  const roots = new Roots(rootsIn(config).map((root) => resolve(directory, root)));
   const base = await realpath(directory);
+  const roots = new Roots(rootsIn(config).map((root) => resolve(base, root)));
   const leaving = trusted ? undefined : roots.all.find((root) => !contains(base, root));
   if (leaving === undefined) return roots;
   throw new LoopError(

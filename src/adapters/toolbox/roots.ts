@@ -4,7 +4,7 @@
  * is found out: the descriptor is judged, not the name. Node has no openat, but /proc/self/fd/N/name is as good. Files of
  * a store are refused in the same three checks, and are not opened to tell: see `openJudged`.
  */
-import { type BigIntStats, constants, fstatSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { type BigIntStats, constants, fstatSync, lstatSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { LoopError } from '../../journal/errors.js';
@@ -12,6 +12,7 @@ import { isStoreFile } from '../../journal/store-files.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
 import { OtherNames } from './other-names.js';
 import { contains } from './paths.js';
+import { realRoot } from './real-root.js';
 import { named, notApproved, refusal, unusable } from './refusal.js';
 import { evidenceOf, hasStorePath, isStoreInode, ofStore } from './store-files.js';
 
@@ -72,7 +73,7 @@ export class Roots {
 
   constructor(roots: readonly string[], locate: Locate = process.platform === 'linux' ? byDescriptor : byComparison) {
     this.given = roots.map((root) => resolve(root));
-    this.all = this.given.map(realRoot);
+    this.all = this.given.map((root) => realRoot(root));
     this.locate = locate;
     this.otherNames = new OtherNames(this.all);
     this.linux = locate === byDescriptor;
@@ -280,32 +281,6 @@ export class Roots {
   private holds(real: string): boolean {
     return this.all.some((root) => contains(root, real));
   }
-}
-
-function realRoot(root: string): string {
-  let real: string;
-  try {
-    real = realpathSync(root);
-    if (!statSync(real).isDirectory()) throw new LoopError('CONFIG_INVALID', `The root ${root} is not a directory.`);
-  } catch (error) {
-    if (error instanceof LoopError) throw error;
-    const { code } = error as NodeJS.ErrnoException;
-    throw new LoopError(
-      'CONFIG_INVALID',
-      `The root ${root} cannot be used (${code}); make it first.`,
-      undefined,
-      error,
-    );
-  }
-  if (hasStorePath(real)) {
-    const evidence = evidenceOf(real);
-    throw new LoopError(
-      'CONFIG_INVALID',
-      `The root ${root} lies in the data directory of a store${evidence}; name another one.`,
-    );
-  }
-  if (real !== dirname(real)) return real;
-  throw new LoopError('CONFIG_INVALID', `The root ${root} is the whole file system; name a directory in it.`);
 }
 
 /** Refuses a real path that is not the approved one. */

@@ -70,7 +70,7 @@ export class Tracing {
   /** The call that began last and is open, the end of a chain up to the root; only calls beside it need to be found by name. */
   private tip: Open | undefined;
   /** The time of the last entry, and of the events that tell of it. */
-  private at = 0;
+  private last = 0;
 
   constructor(root: string, emit: Emit, parent?: string) {
     this.root = root;
@@ -81,18 +81,18 @@ export class Tracing {
   apply(entry: Entry): void {
     const { type } = entry;
     // Across a restart the wall clock may have been set back: no event is told to be older than the one before it.
-    if (entry.at > this.at) this.at = entry.at;
-    if (type === 'call.started') this.started(entry);
-    else if (type === 'call.completed' || type === 'call.errored') this.ended(entry);
-    else if (type === 'effect.requested') this.requested(entry);
-    else if (type === 'effect.returned') this.returned(entry);
-    else if (type === 'effect.failed') this.failed(entry);
-    else if (type === 'race.won') this.lost(entry);
-    else this.recorded(entry);
+    const at = Math.max(entry.at, this.last);
+    this.last = at;
+    if (type === 'call.started') this.started(entry, at);
+    else if (type === 'call.completed' || type === 'call.errored') this.ended(entry, at);
+    else if (type === 'effect.requested') this.requested(entry, at);
+    else if (type === 'effect.returned') this.returned(entry, at);
+    else if (type === 'effect.failed') this.failed(entry, at);
+    else if (type === 'race.won') this.lost(entry, at);
+    else this.recorded(entry, at);
   }
 
-  private started(entry: Entry): void {
-    const { at } = this;
+  private started(entry: Entry, at: number): void {
     const { key, name = '', version = '', took = 0, refused } = entry;
     const parent = this.owner(key);
     if (parent === undefined && key !== this.root) return;
@@ -134,89 +134,89 @@ export class Tracing {
     return parent === undefined ? { loopId, loopVersion } : { loopId, loopVersion, parentCallId: parent };
   }
 
-  private ended({ key, type, took = 0, error }: Entry): void {
+  private ended({ key, type, took = 0, error }: Entry, at: number): void {
     const call = this.opened(key);
     if (call === undefined) return;
-    if (call.open > 0) this.abandonChildren(call);
+    if (call.open > 0) this.abandonChildren(call, at);
     if (type === 'call.completed') {
-      this.emit({ callId: key, ts: iso(this.at - took), type: 'call.output.validated', payload: { durationMs: took } });
-      this.say(call, 'call.completed', { totalDurationMs: this.at - call.at });
+      this.emit({ callId: key, ts: iso(at - took), type: 'call.output.validated', payload: { durationMs: took } });
+      this.say(call, at, 'call.completed', { totalDurationMs: at - call.at });
     } else {
       const { code = 'EXECUTION_FAILED', message = '', data } = error ?? {};
-      this.say(call, 'call.errored', data === undefined ? { code, message } : { code, message, details: data });
+      this.say(call, at, 'call.errored', data === undefined ? { code, message } : { code, message, details: data });
     }
-    this.close(call, type === 'call.completed' ? 'ok' : 'error');
+    this.close(call, at, type === 'call.completed' ? 'ok' : 'error');
   }
 
-  private close(call: Open, status: 'ok' | 'error'): void {
+  private close(call: Open, at: number, status: 'ok' | 'error'): void {
     call.over = true;
     if (this.tip === call) this.tip = call.parent;
     if (call.parked) this.parked.delete(call.id);
     const { parent } = call;
     if (parent === undefined) return;
     parent.open -= 1;
-    this.say(parent, 'child.completed', { childCallId: call.id, status });
+    this.say(parent, at, 'child.completed', { childCallId: call.id, status });
   }
 
   /** Calls that ended without a word, because a race was lost or a body was left where it was, end here; innermost first. */
-  private abandon(around: Open, left: (id: string) => boolean): void {
+  private abandon(around: Open, at: number, left: (id: string) => boolean): void {
     this.park();
     const open = [...this.parked.values()].sort((a, b) => b.id.length - a.id.length);
     for (const call of open) {
       if (call === around || !left(call.id)) continue;
-      this.say(call, 'call.errored', { code: 'CANCELLED', message: 'What this call was part of ended before it.' });
-      this.close(call, 'error');
+      this.say(call, at, 'call.errored', { code: 'CANCELLED', message: 'What this call was part of ended before it.' });
+      this.close(call, at, 'error');
     }
   }
 
   /** Apart from `ended`: the function it passes on would cost every end of a call an allocation. */
-  private abandonChildren(call: Open): void {
-    this.abandon(call, (id) => id.startsWith(`${call.id}/`));
+  private abandonChildren(call: Open, at: number): void {
+    this.abandon(call, at, (id) => id.startsWith(`${call.id}/`));
   }
 
-  private lost({ key, winner }: Entry): void {
+  private lost({ key, winner }: Entry, at: number): void {
     const owner = this.owner(key);
     if (owner === undefined || owner.open === 0) return;
     const won = `${key}/${winner}/`;
-    this.abandon(owner, (id) => id.startsWith(`${key}/`) && !id.startsWith(won));
+    this.abandon(owner, at, (id) => id.startsWith(`${key}/`) && !id.startsWith(won));
   }
 
-  private requested({ key, kind = '', name = '', value }: Entry): void {
+  private requested({ key, kind = '', name = '', value }: Entry, at: number): void {
     const call = this.owner(key);
     if (call === undefined) return;
     const as = traceOfEffect(call, kind, name);
     this.effects ??= new Map();
-    this.effects.set(key, { at: this.at, kind, name, as, call });
-    if (as === 'tool') this.sayAsked(call, 'tool.invoked', { toolName: name });
-    else if (as === 'body') this.say(call, 'rondo.effect.requested', { kind, name });
+    this.effects.set(key, { at, kind, name, as, call });
+    if (as === 'tool') this.sayAsked(call, at, 'tool.invoked', { toolName: name });
+    else if (as === 'body') this.say(call, at, 'rondo.effect.requested', { kind, name });
     if (as !== 'backend') return;
     const { model = '', promptLength = 0 } = (value ?? {}) as { model?: string; promptLength?: number };
-    this.sayAsked(call, 'backend.requested', { backendId: name, model, promptLength });
+    this.sayAsked(call, at, 'backend.requested', { backendId: name, model, promptLength });
   }
 
-  private returned({ key, value }: Entry): void {
+  private returned({ key, value }: Entry, at: number): void {
     const effect = this.endedEffect(key);
     if (effect === undefined) return;
     const { call, as, kind, name } = effect;
-    const durationMs = this.at - effect.at;
-    if (as === 'body') this.say(call, 'rondo.effect.returned', { kind, name, durationMs });
+    const durationMs = at - effect.at;
+    if (as === 'body') this.say(call, at, 'rondo.effect.returned', { kind, name, durationMs });
     if (as === 'tool') {
       const { notes } = (value ?? {}) as { notes?: unknown };
-      if (Array.isArray(notes)) for (const note of notes as readonly Note[]) this.note(call, note);
-      this.sayAnswered(call, 'tool.returned', { durationMs });
+      if (Array.isArray(notes)) for (const note of notes as readonly Note[]) this.note(call, at, note);
+      this.sayAnswered(call, at, 'tool.returned', { durationMs });
     }
     if (as !== 'backend') return;
     const { inputTokens = 0, outputTokens = 0 } = (value ?? {}) as { inputTokens?: number; outputTokens?: number };
-    this.sayAnswered(call, 'backend.responded', { durationMs, inputTokens, outputTokens });
+    this.sayAnswered(call, at, 'backend.responded', { durationMs, inputTokens, outputTokens });
   }
 
   /** A failed attempt of a prompt or a tool has no event of its own: the call errors, or tries again. */
-  private failed({ key, error }: Entry): void {
+  private failed({ key, error }: Entry, at: number): void {
     const effect = this.endedEffect(key);
     if (effect?.as !== 'body') return;
     const { call, kind, name } = effect;
     const { code = 'EXECUTION_FAILED', message = '' } = error ?? {};
-    this.say(call, 'rondo.effect.failed', { kind, name, durationMs: this.at - effect.at, code, message });
+    this.say(call, at, 'rondo.effect.failed', { kind, name, durationMs: at - effect.at, code, message });
   }
 
   /** The effect that ends here; an end that comes when its call is over belongs to no call, least of all to the one around it. */
@@ -226,15 +226,16 @@ export class Tracing {
     return effect?.call.over === false ? effect : undefined;
   }
 
-  private recorded({ key, type, value, error }: Entry): void {
+  private recorded({ key, type, value, error }: Entry, at: number): void {
     const call = this.owner(key);
-    if (call !== undefined && error === undefined) this.note(call, value === undefined ? { type } : { type, value });
+    if (call !== undefined && error === undefined)
+      this.note(call, at, value === undefined ? { type } : { type, value });
   }
 
-  private note(call: Open, { type, value }: Note): void {
-    if (type === LOG) this.say(call, 'log', value as unknown as TracePayloads['log']);
+  private note(call: Open, at: number, { type, value }: Note): void {
+    if (type === LOG) this.say(call, at, 'log', value as unknown as TracePayloads['log']);
     if (!isVendorType(type)) return;
-    const event = { callId: call.id, ts: iso(this.at), type };
+    const event = { callId: call.id, ts: iso(at), type };
     this.emit(value === undefined ? event : { ...event, payload: value });
   }
 
@@ -262,18 +263,18 @@ export class Tracing {
     }
   }
 
-  private sayAsked(call: Open, type: string, payload: object): void {
-    this.emit({ callId: call.id, ts: iso(this.at), type: `${call.asked ? 'rondo' : 'call'}.${type}`, payload });
+  private sayAsked(call: Open, at: number, type: string, payload: object): void {
+    this.emit({ callId: call.id, ts: iso(at), type: `${call.asked ? 'rondo' : 'call'}.${type}`, payload });
     call.asked = true;
   }
 
-  private sayAnswered(call: Open, type: string, payload: object): void {
-    this.emit({ callId: call.id, ts: iso(this.at), type: `${call.answered ? 'rondo' : 'call'}.${type}`, payload });
+  private sayAnswered(call: Open, at: number, type: string, payload: object): void {
+    this.emit({ callId: call.id, ts: iso(at), type: `${call.answered ? 'rondo' : 'call'}.${type}`, payload });
     call.answered = true;
   }
 
-  private say<T extends keyof Payloads>(call: Open, type: T, payload: Payloads[T]): void {
-    this.emit({ callId: call.id, ts: iso(this.at), type, payload });
+  private say<T extends keyof Payloads>(call: Open, at: number, type: T, payload: Payloads[T]): void {
+    this.emit({ callId: call.id, ts: iso(at), type, payload });
   }
 }
 

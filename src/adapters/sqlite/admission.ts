@@ -33,14 +33,18 @@ const PATIENCE_MS = 30_000;
 const MAX_ROUNDS = 10;
 
 /** Waits until no sandboxed command sees the directory of this database, and makes the directory. Only Linux has sandboxes. */
-export async function admit(path: string, { notify }: Pick<SqliteOptions, 'notify'>): Promise<Admission> {
+export async function admit(
+  path: string,
+  { notify }: Pick<SqliteOptions, 'notify'> = {},
+  patienceMs: number = PATIENCE_MS,
+): Promise<Admission> {
   if (process.platform !== 'linux') return { database: locate(path), release: () => undefined };
   const begun = performance.now();
   for (let isReported = false; ; ) {
     const tried = await attempt(path);
     if ('database' in tried) return tried;
     const waited = performance.now() - begun;
-    if (waited > PATIENCE_MS) throw seen(path, tried);
+    if (waited > patienceMs) throw seen(path, tried);
     if (waited > REPORT_MS && !isReported) {
       isReported = true;
       notify?.(`${seen(path, tried).message} Waiting for it.`);

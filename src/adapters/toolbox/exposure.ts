@@ -65,16 +65,21 @@ async function announce(work: () => Promise<void>): Promise<void> {
 }
 
 /** Waits until no store is being created in these directories. */
-async function creationsEnded(seen: ReadonlySet<string>, roots: Roots, abort: AbortSignal | undefined): Promise<void> {
+export async function creationsEnded(
+  seen: ReadonlySet<string>,
+  roots: Pick<Roots, 'all'>,
+  abort: AbortSignal | undefined,
+  patienceMs: number = PATIENCE_MS,
+): Promise<void> {
   const isSeen = (announced: Announced): boolean =>
     announced.kind === 'store' && seen.has(announced.directory) && isTrusted(announced);
   for (const begun = performance.now(); ; ) {
     abort?.throwIfAborted();
     const creation = announcements().find(isSeen);
     if (creation === undefined) return;
-    if (performance.now() - begun > PATIENCE_MS) {
+    if (performance.now() - begun > patienceMs) {
       throw refusal(
-        `Nothing was run: process ${creation.pid} has been creating a store in ${roots.all.join(', ')} for ${PATIENCE_MS / 1000} seconds, ` +
+        `Nothing was run: process ${creation.pid} has been creating a store in ${roots.all.join(', ')} for ${patienceMs / 1000} seconds, ` +
           'and a command would see it. Try again; if that does not help, let the operator end that process.',
       );
     }

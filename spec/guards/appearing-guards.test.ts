@@ -74,7 +74,7 @@ const inProcess: readonly Guard<Appearing>[] = [
   ),
   guard(
     'toolbox.store',
-    'a database of this process is opened and loses its lock',
+    'a database of this process is opened',
     'toolbox/store-files.ts',
     'status.size === 0n || isStoreInode(status) ||',
     'status.size === 0n ||',
@@ -90,15 +90,15 @@ const inProcess: readonly Guard<Appearing>[] = [
     'toolbox.data.planted',
     'a data directory that is renamed loses its marker',
     'toolbox/planted.ts',
-    'markers.has(inodeOf(marker)) ||',
+    'if (closed.has(inodeOf(status))) return false;',
     '',
   ),
   guard(
     'toolbox.data.planted',
     'a store that is marked meanwhile loses its marker',
     'toolbox/planted.ts',
-    ' || closed.has(inodeOf(status))',
-    '',
+    '[...hidden, ...covered, ...stores.data]',
+    '[...hidden, ...stores.data]',
   ),
   guard(
     'toolbox.data.planted',

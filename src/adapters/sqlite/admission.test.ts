@@ -14,6 +14,8 @@ import { openDriver, openSqlite } from './index.js';
 afterAll(cleanUp);
 
 const isLinux = process.platform === 'linux';
+/** Only root can become another user. */
+const isRootOnLinux = isLinux && process.getuid?.() === 0;
 
 /** Announces a directory until the test ends. */
 async function announced(kind: AnnouncedKind, directory: string, announcement = new Announcement()) {
@@ -69,7 +71,7 @@ verifies('toolbox.data.new', 'a store is announced while it is created, and not 
 });
 
 verifies('toolbox.data.new', 'what another user announces keeps no store waiting', async (context) => {
-  context.skip(!isLinux || process.getuid?.() !== 0, 'needs Linux and root');
+  context.skip(!isRootOnLinux, 'needs Linux and root');
   const file = freshFile();
   const name = `rondo-command-${process.pid}-${'0'.repeat(16)}-${inodeAt(dirname(file)).replace(':', '-')}`;
   const program = `require('node:net').createServer().listen({ path: '\\0${name}' }, () => console.log('held'))`;

@@ -11,6 +11,7 @@ import { cleanUp, DATABASE, failure, stage } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
 import { usable } from './sandbox.js';
 
+const isLinux = process.platform === 'linux';
 const isSandboxed = 'bubblewrap' in (await usable());
 afterAll(cleanUp);
 
@@ -51,7 +52,7 @@ verifies(
   'toolbox.data.new',
   'a command that waits too long for a store is refused and names the process',
   async (context) => {
-    context.skip(process.platform !== 'linux', 'needs Linux');
+    context.skip(!isLinux, 'needs Linux');
     const { root } = stage();
     const creation = new Announcement();
     await creation.add('store', [inodeAt(root)]);

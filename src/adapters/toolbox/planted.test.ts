@@ -12,6 +12,7 @@ import { toolbox } from './index.js';
 import { usable } from './sandbox.js';
 import { hasStorePath, isDatabase } from './store-files.js';
 
+const isLinux = process.platform === 'linux';
 const isSandboxed = 'bubblewrap' in (await usable());
 const open: { close(): void }[] = [];
 afterEach(() => {
@@ -123,7 +124,7 @@ verifies('toolbox.data.planted', 'a file counts as a database from the moment it
 });
 
 verifies('toolbox.store', 'a database that this process uses is not opened to recognise it', async (context) => {
-  context.skip(process.platform !== 'linux', 'needs Linux');
+  context.skip(!isLinux, 'needs Linux');
   const { root, box } = staged();
   const path = join(root, 'db/journal.db');
   open.push(lockedStore(path));
@@ -138,7 +139,7 @@ verifies(
   'toolbox.store',
   'a database that another thread of this process uses is not opened either',
   async (context) => {
-    context.skip(process.platform !== 'linux', 'needs Linux');
+    context.skip(!isLinux, 'needs Linux');
     const { root } = staged();
     const path = join(root, 'sub/journal.db');
     const sqlite = new URL('../../../dist/adapters/sqlite/index.js', import.meta.url).href;

@@ -27,7 +27,7 @@ const external = (id, importer) =>
 const groups = [
   {
     name: 'base',
-    test: /\/dist\/(?:base\/(?!redact|decode|packed|rounds|secret)|journal\/(?:errors|parts|record|leases)\b|loops\/definition\/(?:identity|nearest|shape)\b)/,
+    test: /\/dist\/(?:base\/(?!announcement|redact|decode|packed|rounds|secret)|journal\/(?:errors|parts|record|leases)\b|loops\/definition\/(?:identity|nearest|shape)\b)/,
   },
   { name: 'tools', test: /\/dist\/adapters\/tools\/(?!command|post)/ },
 ];

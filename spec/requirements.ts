@@ -269,6 +269,8 @@ export const requirements = {
   'toolbox.store': 'Toolbox, http: and sandboxed tools cannot open the files of a store.',
   'toolbox.data':
     'No root, sandbox or tool of the toolbox reaches a data directory, whatever it is called and whichever process uses it.',
+  'toolbox.data.new': 'A store that is created while a sandboxed command runs is never seen by the command.',
+  'toolbox.data.planted': 'What a command writes closes no file and no directory to the tools that may use them.',
   'toolbox.isolation':
     'A sandboxed command gets no descriptor, no kind of socket and no directory that it was not meant to have.',
   'toolbox.keyring': 'A sandboxed command cannot reach the kernel keyrings of the operator.',

@@ -20,8 +20,8 @@ interface Ring {
 
 const table: Readonly<Record<string, Ring>> = {
   protocol: { rings: [], packages: 'none', builtins: [] },
-  // Of net it uses what only computes: reading an address, and lists of subnets.
-  base: { rings: ['protocol'], packages: 'none', builtins: ['crypto', 'net'] },
+  // Of net it uses what only computes, reading an address and lists of subnets, and with fs what processes announce to each other.
+  base: { rings: ['protocol'], packages: 'none', builtins: ['crypto', 'fs', 'net'] },
   journal: { rings: ['base', 'protocol'], packages: 'none', builtins: ['crypto'] },
   kernel: { rings: ['journal', 'base', 'protocol'], packages: 'none', builtins: [] },
   views: { rings: ['journal', 'base', 'protocol'], packages: 'none', builtins: ['crypto'] },

@@ -92,15 +92,22 @@ export function isStoreFile(realPath: string): boolean {
   return false;
 }
 
+/** The names in one directory beside which an anchor or the record of an owner lies: those of databases, and of files that are none. */
+export function recordedNames(names: readonly string[]): readonly string[] {
+  const records = names.filter((name) => /\.(?:anchor|owner)$/.test(name));
+  if (records.length === 0) return [];
+  const all = new Set(names);
+  return [...new Set(records.map((name) => name.replace(/\.[^.]*$/, '')))].filter((name) => all.has(name));
+}
+
 /**
  * The names in one directory that belong to stores, by the files that lie beside each other: a database of any process is
  * known by the anchor or the owner's record beside it.
+ * @param isDatabase whether a file of this name is a database, which only its content tells.
  */
-export function storeNames(names: readonly string[]): ReadonlySet<string> {
-  const records = names.filter((name) => /\.(?:anchor|owner)$/.test(name));
-  if (records.length === 0) return new Set();
-  const all = new Set(names);
-  const databases = records.map((name) => name.replace(/\.[^.]*$/, '')).filter((name) => all.has(name));
+export function storeNames(names: readonly string[], isDatabase: (name: string) => boolean): ReadonlySet<string> {
+  const databases = recordedNames(names).filter(isDatabase);
+  if (databases.length === 0) return new Set();
   return new Set(
     names.filter((name) => databases.some((own) => name.startsWith(own) && isSuffix(name.slice(own.length)))),
   );

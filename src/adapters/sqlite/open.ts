@@ -27,7 +27,7 @@ export interface SqliteOptions {
   /** Another binding of SQLite. */
   readonly driver?: (path: string) => Driver;
   readonly now?: () => number;
-  /** Receives a sentence for the operator when another process has not answered for five seconds. */
+  /** Receives a sentence for the operator when another process has not answered for five seconds, or a command keeps the store waiting. */
   readonly notify?: (message: string) => void;
 }
 
@@ -70,15 +70,19 @@ function assertNotEmptied(path: string): void {
   throw new Fault('STORE_DAMAGED', message, { path });
 }
 
+export function assertPathLength(path: string): void {
+  const bytes = Buffer.byteLength(resolve(path));
+  if (bytes <= MAX_PATH_BYTES) return;
+  throw new Fault(
+    'STORE_FAILED',
+    `${path} is too long: it has ${bytes} bytes, and SQLite takes ${MAX_PATH_BYTES} here.`,
+  );
+}
+
 /** The database's one true path, in a directory that is there; nothing that the store uses is a symbolic link. */
 export function locate(path: string): string {
   try {
-    const bytes = Buffer.byteLength(resolve(path));
-    if (bytes > MAX_PATH_BYTES)
-      throw new Fault(
-        'STORE_FAILED',
-        `${path} is too long: it has ${bytes} bytes, and SQLite takes ${MAX_PATH_BYTES} here.`,
-      );
+    assertPathLength(path);
     const directory = dirname(resolve(path));
     makeDataDirectory(directory);
     const database = join(realpathSync(directory), basename(path));

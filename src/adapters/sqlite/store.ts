@@ -8,13 +8,14 @@ import { draftOf } from '../../journal/record.js';
 import type { Claim, Journal, Leases, Listed, Snapshot, Store } from '../../journal/store.js';
 import { protectStore } from '../../journal/store-files.js';
 import type { Entry } from '../../protocol/entry.js';
+import { admit } from './admission.js';
 import type { Report } from './check.js';
 import type { Stats } from './commits.js';
 import type { Incident, Removal } from './incidents.js';
 import type { LocalStore } from './local-store.js';
 import type { Maintenance, StoreRecord } from './maintenance.js';
 import { Membership } from './membership.js';
-import { checkOptions, locate, type SqliteOptions } from './open.js';
+import { checkOptions, type SqliteOptions } from './open.js';
 import { PendingBlobs } from './pending-blobs.js';
 import type { VerifyStep } from './verify.js';
 import { ConnectionLost } from './wire/errors.js';
@@ -51,11 +52,15 @@ interface Page {
  */
 export async function openSqlite(path: string, options: SqliteOptions = {}): Promise<SqliteStore> {
   checkOptions(options);
-  const database = locate(path);
-  protectStore(database);
-  const store = new SharedStore(database, options);
-  await store.ready();
-  return store;
+  const { database, release } = await admit(path, options);
+  try {
+    protectStore(database);
+    const store = new SharedStore(database, options);
+    await store.ready();
+    return store;
+  } finally {
+    release();
+  }
 }
 
 class SharedStore implements SqliteStore {

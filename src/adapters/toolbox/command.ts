@@ -8,9 +8,9 @@ import { isSecretVariable } from '../../base/secret-parts.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
 import { type Answer, actingTool, type BoxTool } from './box.js';
 import { type Ending, type Program, run } from './child.js';
+import { runExposed } from './exposure.js';
 import { type Fitting, inputOf } from './input.js';
 import { limitsOf, sizeOf } from './limits.js';
-import { mountsOf } from './mounts.js';
 import type { CommandOptions } from './options.js';
 import { notApproved, refusal } from './refusal.js';
 import { assertApproved, type Roots } from './roots.js';
@@ -82,9 +82,12 @@ export function runCommand(roots: Roots, options: CommandOptions = {}): BoxTool<
         return ended(await bare(command, { ...bounds, directory }, options, abortSignal), stream);
       }
       const { network = false } = options;
-      const confinement = { ...(await mountsOf(roots.all)), directory, network, limits: limitsOf(options) };
-      const program = { ...bounds, ...sandboxed(bubblewrap, confinement, command), env: environment(HOME, options) };
-      return ended(answerOf(await run(program, abortSignal), program, true), stream);
+      const answer = await runExposed(roots, abortSignal, async ({ mounts, sources }) => {
+        const confinement = { mounts, sources, directory, network, limits: limitsOf(options) };
+        const program = { ...bounds, ...sandboxed(bubblewrap, confinement, command), env: environment(HOME, options) };
+        return answerOf(await run(program, abortSignal), program, true);
+      });
+      return ended(answer, stream);
     },
   });
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { DATA_MARKER, protectDirectory } from '../../journal/store-files.js';
-import { cleanUp, failure, SECRET, snapshot, stage, use } from './fixtures/stage.mjs';
+import { cleanUp, DATABASE, failure, SECRET, snapshot, stage, use } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
 import { usable } from './sandbox.js';
 import { isDataDirectory } from './store-files.js';
@@ -157,7 +157,7 @@ verifies('toolbox.data', 'a sandboxed command cannot connect to the socket of an
 
 verifies('toolbox.data', 'a store of another process beside other files is known by its files', async (context) => {
   context.skip(!found, 'needs bubblewrap');
-  const files = { 'db/x': SECRET, 'db/x.anchor': SECRET, 'db/x.owner.12': SECRET, 'db/xylophone.txt': 'harmless\n' };
+  const files = { 'db/x': DATABASE, 'db/x.anchor': SECRET, 'db/x.owner.12': SECRET, 'db/xylophone.txt': 'harmless\n' };
   const { root } = stage({ ...files, 'db/x-wal': SECRET });
   const box = toolbox({ roots: [root] });
   for (const path of ['db/x', 'db/x.anchor', 'db/x.owner.12', 'db/x-wal']) {
@@ -169,7 +169,7 @@ verifies('toolbox.data', 'a store of another process beside other files is known
   const { output } = await use(box.run_command, { command: `cat db/*; ls db; rm -rf db` });
   expect(output).not.toContain(SECRET);
   expect(output).toContain('harmless\nxylophone.txt\n');
-  expect(readFileSync(join(root, 'db/x'), 'utf8')).toBe(SECRET);
+  expect(readFileSync(join(root, 'db/x'), 'utf8')).toBe(DATABASE);
 });
 
 verifies('toolbox.data', 'a root with too many directories to search runs no command', async () => {

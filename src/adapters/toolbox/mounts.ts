@@ -19,8 +19,8 @@ import { contains, parentsIn } from './paths.js';
 import { refusal } from './refusal.js';
 import { type Confinement, LOCAL_PROGRAMS, PROGRAMS } from './sandbox.js';
 import { sourcesOf } from './sources.js';
-import { isDataDirectory } from './store-files.js';
-import { storesIn } from './stores-in.js';
+import { isDatabase, isDataDirectory } from './store-files.js';
+import { type Stores, storesIn } from './stores-in.js';
 
 /** Arguments of bubblewrap that mount something at a path. */
 interface Mount {
@@ -33,9 +33,24 @@ interface Mount {
 /** Bounds the mounts that one store needs, and those over other names of files. */
 const MAX_ENTRIES = 1000;
 
+/** How the roots are shown to a command. */
+export interface Mounts extends Pick<Confinement, 'mounts' | 'sources'> {
+  /** The directories that are hidden with all that is in them. */
+  readonly hidden: readonly string[];
+  /** The directories in which the command sees nothing new and can create nothing, except in directories that they hold. */
+  readonly covered: readonly string[];
+  /** What was found before the command. */
+  readonly stores: Stores;
+}
+
+/** The directories in which stores are looked for. */
+export function placesOf(roots: readonly string[]): readonly string[] {
+  return [...new Set([...roots, ...LOCAL_PROGRAMS])];
+}
+
 /** The arguments of bubblewrap that mount the roots, and what they must show. */
-export async function mountsOf(roots: readonly string[]): Promise<Pick<Confinement, 'mounts' | 'sources'>> {
-  const { hidden, files, shared, isHidden } = await storesSeenIn(roots);
+export async function mountsOf(roots: readonly string[]): Promise<Mounts> {
+  const { hidden, files, shared, isHidden, stores } = await storesSeenIn(roots);
   const covered = [...hidden, ...shared];
   // A mount point cannot be renamed, so a command cannot move a store to another path.
   const parents = new Set([...covered, ...files].flatMap((path) => parentsIn(roots, path)));
@@ -48,7 +63,8 @@ export async function mountsOf(roots: readonly string[]): Promise<Pick<Confineme
   // A directory before what is in it: a mount hides what was mounted below it before.
   const mounts = [...shown, ...covers].sort((a, b) => a.at.length - b.at.length);
   const sources = new Set(mounts.flatMap(({ shows }) => shows.filter((path) => !covered.includes(path))));
-  return { mounts: mounts.flatMap(({ argv }) => argv), sources: sourcesOf([...sources]) };
+  const argv = mounts.flatMap((mount) => mount.argv);
+  return { mounts: argv, sources: sourcesOf([...sources]), hidden, covered: shared, stores };
 }
 
 /**
@@ -58,7 +74,7 @@ export async function mountsOf(roots: readonly string[]): Promise<Pick<Confineme
 async function storesSeenIn(roots: readonly string[]) {
   const seen = (directory: string): boolean =>
     [...roots, ...PROGRAMS].some((shown) => contains(shown, directory)) && existsSync(directory);
-  const places = [...new Set([...roots, ...LOCAL_PROGRAMS])];
+  const places = placesOf(roots);
   const found = await storesIn(places);
   const others = await otherNamesIn(places, found);
   const used = protectedPaths()
@@ -78,7 +94,7 @@ async function storesSeenIn(roots: readonly string[]) {
   const files = [...names].filter((path) => !inData(path) && isShown(path));
   if (files.length > MAX_ENTRIES) throw tooManyNames(roots);
   const isHidden = (path: string): boolean => outermost.includes(path) || names.has(path);
-  return { hidden, files, shared, isHidden };
+  return { hidden, files, shared, isHidden, stores: found };
 }
 
 function tooManyNames(roots: readonly string[]): Error {
@@ -104,7 +120,10 @@ async function without(
   isHidden: (path: string) => boolean,
 ): Promise<Mount> {
   const all = await readdir(directory, { withFileTypes: true });
-  const stores = storeNames(all.map(({ name }) => name));
+  const stores = storeNames(
+    all.map(({ name }) => name),
+    (name) => isDatabase(join(directory, name)),
+  );
   const entries = all.filter((entry) => {
     const path = join(directory, entry.name);
     if (stores.has(entry.name) || isStoreFile(path) || isHidden(path)) return false;

@@ -17,7 +17,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { DATA_MARKER } from '../../journal/store-files.js';
-import { cleanUp, failure, SECRET, stage, use } from './fixtures/stage.mjs';
+import { cleanUp, DATABASE, failure, SECRET, stage, use } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
 import { mountsOf } from './mounts.js';
 import { mountPointsOf, OtherNames } from './other-names.js';
@@ -97,7 +97,7 @@ verifies('toolbox.data', 'a directory that was changed just now is read again, w
 });
 
 verifies('toolbox.data', 'no tool opens a hard link of a file in a data directory of another process', async () => {
-  const { root, box } = staged({ 'db/x': SECRET, 'db/x.anchor': SECRET });
+  const { root, box } = staged({ 'db/x': DATABASE, 'db/x.anchor': SECRET });
   linkSync(join(root, '.rondo/keys/key'), join(root, 'hard.txt'));
   linkSync(join(root, 'db/x'), join(root, 'sub/hard.txt'));
   linkSync(join(root, 'a.txt'), join(root, 'c.txt'));
@@ -112,7 +112,7 @@ verifies('toolbox.data', 'no tool opens a hard link of a file in a data director
 
 verifies('toolbox.data', 'a command reads and changes no hard link of a file of a store', async (context) => {
   context.skip(!found, 'needs bubblewrap');
-  const { root, run } = staged({ 'db/x': SECRET, 'db/x.anchor': SECRET, 'db/y.txt': 'harmless\n' });
+  const { root, run } = staged({ 'db/x': DATABASE, 'db/x.anchor': SECRET, 'db/y.txt': 'harmless\n' });
   const links = ['hard', 'sub/deep/hard', 'db/hard'].map((name) => join(root, name));
   mkdirSync(join(root, 'sub/deep'));
   for (const path of links) linkSync(join(root, '.rondo/keys/key'), path);

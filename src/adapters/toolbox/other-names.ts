@@ -13,7 +13,7 @@ import {
   storeNames,
 } from '../../journal/store-files.js';
 import { contains, parentsIn } from './paths.js';
-import { entryOf, inodeOf } from './store-files.js';
+import { entryOf, inodeOf, isDatabase } from './store-files.js';
 import { SLICE, type Stores, storesIn } from './stores-in.js';
 
 /** What is protected, by device and inode. */
@@ -103,7 +103,8 @@ async function inodesOf({ data, shared }: Stores): Promise<Inodes> {
   };
   const beside = shared.flatMap((directory) => {
     const names = entriesIn(directory).map(({ name }) => name);
-    return [...storeNames(names)].map((name) => join(directory, name));
+    const stores = storeNames(names, (name) => isDatabase(join(directory, name)));
+    return [...stores].map((name) => join(directory, name));
   });
   const used = protectedPaths()
     .map((path) => dirname(path))
@@ -148,7 +149,7 @@ function isAmong(inodes: ReadonlySet<string>, path: string): boolean {
 }
 
 /** The mount points in these places; none where the system has no list of them. */
-function mountPointsIn(places: readonly string[]): readonly string[] {
+export function mountPointsIn(places: readonly string[]): readonly string[] {
   let table: string;
   try {
     table = readFileSync('/proc/self/mountinfo', 'utf8');

@@ -3,7 +3,7 @@
  * sandbox could swap one for a symbolic link meanwhile, and the new sandbox would show what the link leads to. So the inode of
  * each source is looked up here, by a path without links, and compared inside the sandbox before the command is run.
  */
-import { closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs';
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs';
 import { named, refusal } from './refusal.js';
 import { inodeOf } from './store-files.js';
 
@@ -22,17 +22,30 @@ export function sourcesOf(paths: readonly string[]): readonly Source[] {
 }
 
 function sourceAt(path: string): Source {
+  return identified(path, moved, (_, status) => ({ path, inode: inodeOf(status) }));
+}
+
+/**
+ * Uses what a path leads to without a link, whatever takes its place meanwhile; `at` is another path of it.
+ * @param refused makes the error if a link is on the way, or nothing is there.
+ */
+export function identified<T>(
+  path: string,
+  refused: (path: string, cause?: unknown) => Error,
+  use: (at: string, status: BigIntStats) => T,
+): T {
   let descriptor: number;
   try {
     descriptor = openSync(path, O_PATH | constants.O_NOFOLLOW);
   } catch (error) {
-    throw moved(path, error);
+    throw refused(path, error);
   }
   try {
+    const at = `/proc/self/fd/${descriptor}`;
     const status = fstatSync(descriptor, { bigint: true });
     // The kernel tells where the inode is: not at this path, if a link was on the way.
-    if (status.isSymbolicLink() || readlinkSync(`/proc/self/fd/${descriptor}`) !== path) throw moved(path);
-    return { path, inode: inodeOf(status) };
+    if (status.isSymbolicLink() || readlinkSync(at) !== path) throw refused(path);
+    return use(at, status);
   } finally {
     closeSync(descriptor);
   }

@@ -1,9 +1,10 @@
 /**
  * Keeps tools away from data directories and the files of stores. A directory is known by its path, by the marker in it and, if
- * this process uses it, by device and inode; a file also by the files beside it. All of this is found with `stat`, which opens
- * nothing. See other-names.ts for hard links and mounts.
+ * this process uses it, by device and inode; a file also by the files beside it. All of this is found with `stat`,
+ * which opens nothing, but for the first bytes of a file that has a record beside it and that this process does not use. See
+ * other-names.ts for hard links and mounts.
  */
-import { type BigIntStats, lstatSync, statSync } from 'node:fs';
+import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { LoopError } from '../../journal/errors.js';
 import {
@@ -19,6 +20,8 @@ import { named, refusal } from './refusal.js';
 
 /** What Linux puts behind the path of a descriptor whose file has no name any more. */
 const DELETED = / \(deleted\)$/;
+/** How every SQLite database begins. */
+const HEADER = Buffer.from('SQLite format 3\0');
 
 /** True for a file with one of the paths of a store, or in a data directory. */
 export function hasStorePath(real: string): boolean {
@@ -70,15 +73,59 @@ function isBesideStore(path: string): boolean {
 function recordBeside(path: string): string | undefined {
   const databases = [path, databaseOf(path), path.replace(/\.owner\.[^/]*$/, '')];
   return databases
-    .filter((own) => own !== undefined && isFile(own))
+    .filter((own) => own !== undefined && isDatabase(own))
     .flatMap((own) => [`${own}.anchor`, `${own}.owner`])
     .find(isFile);
 }
 
-/** A marker counts if the owner of the directory made it: in a directory that all can write to, anybody could have. */
-export function isMarked(directory: string, { uid }: BigIntStats): boolean {
+/**
+ * True for an SQLite database, and for an empty file, which a store can be that is being made. A file of this process is never
+ * opened, as closing it would drop the locks of SQLite. What cannot be read counts as a database.
+ */
+export function isDatabase(path: string): boolean {
+  const status = entryOf(path);
+  if (!status?.isFile()) return false;
+  return status.size === 0n || isStoreInode(status) || isOwnedHere(path) || hasHeader(path, HEADER) !== false;
+}
+
+/** True for a database of another thread of this process, which is not among the protected paths of this one. */
+function isOwnedHere(database: string): boolean {
+  return hasHeader(`${database}.owner`, Buffer.from(`{"pid":${process.pid},`)) === true;
+}
+
+/** Whether a file begins with these bytes; undefined if that cannot be told. */
+function hasHeader(path: string, header: Buffer): boolean | undefined {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
+  } catch {
+    return undefined;
+  }
+  const status = fstatSync(descriptor, { bigint: true });
+  // It was swapped in meanwhile; its descriptor is never closed, as that would drop the locks of SQLite.
+  if (isStoreInode(status)) return undefined;
+  try {
+    const start = Buffer.alloc(header.length);
+    return status.isFile() && readSync(descriptor, start, 0, start.length, 0) === start.length && start.equals(header);
+  } catch {
+    return undefined;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/**
+ * A marker counts if it is a regular file that the owner of the directory made: in a directory that all can write to, anybody could
+ * have made it.
+ */
+export function isMarked(directory: string, status: Pick<BigIntStats, 'uid'>): boolean {
+  return markerIn(directory, status) !== undefined;
+}
+
+/** The status of the marker in a directory, if it counts. */
+export function markerIn(directory: string, { uid }: Pick<BigIntStats, 'uid'>): BigIntStats | undefined {
   const marker = entryOf(join(directory, DATA_MARKER));
-  return marker !== undefined && marker.uid === uid;
+  return marker?.isFile() && marker.uid === uid ? marker : undefined;
 }
 
 function markerAbove(path: string): string | undefined {

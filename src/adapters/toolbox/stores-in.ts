@@ -1,14 +1,15 @@
 /**
  * The stores in directories, whatever process uses them: data directories, by name or marker, and databases beside other files,
  * by the files that lie beside them. Everything is searched, and the number of directories is bounded: with more of them the
- * search fails, as a store among them could be shown to a command. A directory is read again only if its ctime has changed.
+ * search fails, as a store among them could be shown to a command. A directory is read again only if its ctime has changed; what is in
+ * a file is looked at each time.
  */
 import { type BigIntStats, readdirSync } from 'node:fs';
 import { basename } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { DATA_MARKER, isInDataDirectory, protectedDirectories, storeNames } from '../../journal/store-files.js';
+import { DATA_MARKER, isInDataDirectory, protectedDirectories, recordedNames } from '../../journal/store-files.js';
 import { refusal } from './refusal.js';
-import { entryOf, inodeAt, inodeOf, isMarked } from './store-files.js';
+import { entryOf, inodeAt, inodeOf, isDatabase, isMarked } from './store-files.js';
 
 export interface Stores {
   readonly data: readonly string[];
@@ -16,14 +17,20 @@ export interface Stores {
   readonly shared: readonly string[];
   /** The directories that were searched: all but data directories. */
   readonly searched: readonly string[];
+  /** The directories with a marker that counts, also those that were searched because they were named. */
+  readonly marked: readonly string[];
+  /** True if a directory could not be read. */
+  readonly isPartial: boolean;
 }
 
 /** What the names in a directory tell. */
 interface Listing {
   readonly ctimeNs: bigint;
+  readonly isRead: boolean;
   readonly directories: readonly string[];
   readonly hasMarker: boolean;
-  readonly hasStore: boolean;
+  /** Of files that are databases if their content says so. */
+  readonly recorded: readonly string[];
 }
 
 const MAX_DIRECTORIES = 100_000;
@@ -44,7 +51,8 @@ export async function storesIn(
   now: () => number = Date.now,
 ): Promise<Stores> {
   const own = new Set(protectedDirectories().map(inodeAt));
-  const stores = { data: [] as string[], shared: [] as string[], searched: [] as string[] };
+  const stores = { data: [] as string[], shared: [] as string[], searched: [] as string[], marked: [] as string[] };
+  let isPartial = false;
   const queue = [...places];
   // The queue grows while it is read.
   for (const [index, path] of queue.entries()) {
@@ -53,17 +61,19 @@ export async function storesIn(
     const status = entryOf(path);
     if (!status?.isDirectory()) continue;
     const listing = listingOf(path, status, now);
+    isPartial ||= !listing.isRead;
     const isMarkedHere = listing.hasMarker && isMarked(path, status);
+    if (isMarkedHere) stores.marked.push(path);
     if (!isPlace && (isMarkedHere || isInDataDirectory(basename(path)) || own.has(inodeOf(status)))) {
       stores.data.push(path);
       continue;
     }
     stores.searched.push(path);
-    if (listing.hasStore) stores.shared.push(path);
+    if (listing.recorded.some((name) => isDatabase(`${path}/${name}`))) stores.shared.push(path);
     if (queue.length + listing.directories.length > most) throw tooMany(places, most);
     for (const name of listing.directories) queue.push(`${path}/${name}`);
   }
-  return stores;
+  return { ...stores, isPartial };
 }
 
 function listingOf(path: string, status: BigIntStats, now: () => number): Listing {
@@ -77,7 +87,7 @@ function listingOf(path: string, status: BigIntStats, now: () => number): Listin
   const oldest = listings.size > MAX_DIRECTORIES ? listings.keys().next().value : undefined;
   if (oldest !== undefined) listings.delete(oldest);
   // In a directory that cannot be read the marker may still be found by its name.
-  return listing ?? { ctimeNs: status.ctimeNs, directories: NONE, hasMarker: true, hasStore: false };
+  return listing ?? { ctimeNs: status.ctimeNs, isRead: false, directories: NONE, hasMarker: true, recorded: NONE };
 }
 
 function read(path: string, ctimeNs: bigint): Listing | undefined {
@@ -87,9 +97,10 @@ function read(path: string, ctimeNs: bigint): Listing | undefined {
     const names = entries.map(({ name }) => name);
     return {
       ctimeNs,
+      isRead: true,
       directories: directories.length === 0 ? NONE : directories,
       hasMarker: names.includes(DATA_MARKER),
-      hasStore: storeNames(names).size > 0,
+      recorded: recordedNames(names),
     };
   } catch {
     return undefined;

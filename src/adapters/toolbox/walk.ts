@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { LoopError } from '../../journal/errors.js';
 import { isStoreFile, storeNames } from '../../journal/store-files.js';
 import type { Opened, Roots } from './roots.js';
-import { isDataDirectory } from './store-files.js';
+import { isDatabase, isDataDirectory } from './store-files.js';
 
 export interface Found {
   readonly kind: 'file' | 'directory' | 'link' | 'other';
@@ -75,6 +75,9 @@ async function entriesOf(roots: Roots, directory: Opened, how: Walk): Promise<re
     entries.push({ name: entry.name, kind: entry.isFile() ? 'file' : entry.isDirectory() ? 'directory' : other });
   }
   await roots.still(directory, shown);
-  const stores = storeNames(entries.map(({ name }) => name));
+  const stores = storeNames(
+    entries.map(({ name }) => name),
+    (name) => isDatabase(join(directory.real, name)),
+  );
   return entries.filter(({ name }) => !stores.has(name)).sort((a, b) => (a.name < b.name ? -1 : 1));
 }

@@ -1,0 +1,210 @@
+// What the guards of new stores and of planted markers prevent, as checks that fail with the guard broken.
+
+import { match, ok, strictEqual } from 'node:assert';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { DATABASE, use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
+import { exposedCommand, freshRoot, inodeAt } from '../support/exposed-command.js';
+import { isLocked, lockedStore } from '../support/locked-store.js';
+import type { Shelf } from './library.js';
+
+/** The toolbox, the store and what they need. */
+export const shelf: Shelf = {
+  rings: /^(?:(?:protocol|base|journal)[/][^/]*|adapters[/](?:toolbox|sqlite(?:[/](?:owner|wire))?)[/][^/]*)$/,
+  parts: [
+    'adapters/toolbox/index.js',
+    'adapters/toolbox/planted.js',
+    'adapters/toolbox/store-files.js',
+    'adapters/toolbox/mounts.js',
+    'adapters/toolbox/stores-in.js',
+    'adapters/sqlite/index.js',
+    'adapters/sqlite/admission.js',
+    'base/announcement.js',
+  ],
+};
+
+export type Appearing = typeof import('../../src/adapters/toolbox/index.js') &
+  typeof import('../../src/adapters/toolbox/planted.js') &
+  typeof import('../../src/adapters/toolbox/store-files.js') &
+  typeof import('../../src/adapters/toolbox/mounts.js') &
+  typeof import('../../src/adapters/toolbox/stores-in.js') &
+  typeof import('../../src/adapters/sqlite/index.js') &
+  typeof import('../../src/adapters/sqlite/admission.js') &
+  typeof import('../../src/base/announcement.js') & { readonly folder: string };
+
+type Check = (library: Appearing) => Promise<void>;
+
+function inRoot(work: (library: Appearing, root: string) => Promise<void>): Check {
+  return async (library) => {
+    const root = freshRoot();
+    try {
+      await work(library, root);
+    } finally {
+      rmSync(root, { recursive: true, force: true });
+    }
+  };
+}
+
+/** Whether a store in the root can be used at once. */
+async function isAdmitted({ admit }: Appearing, path: string): Promise<boolean> {
+  try {
+    (await admit(path, {}, 0)).release();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A check with a directory that is announced as that of a command. */
+function announced(work: (library: Appearing, root: string) => Promise<void>): Check {
+  return inRoot(async (library, root) => {
+    const command = new library.Announcement();
+    await command.add('command', [inodeAt(root)]);
+    try {
+      await work(library, root);
+    } finally {
+      command.release();
+    }
+  });
+}
+
+/** What is left of markers that were there, or came, when a command ends. */
+function left(meanwhile: (root: string) => void, startedMs: () => number): Check {
+  return inRoot(async ({ beforeCommand, mountsOf, removePlanted }, root) => {
+    for (const name of ['data', 'shared']) mkdirSync(join(root, name));
+    writeFileSync(join(root, 'data/.rondo-data'), '');
+    writeFileSync(join(root, 'shared/x'), DATABASE);
+    writeFileSync(join(root, 'shared/x.anchor'), '');
+    const before = beforeCommand(await mountsOf([root]), startedMs());
+    meanwhile(root);
+    const { removed } = await removePlanted([root], before);
+    strictEqual(removed.join(), '');
+  });
+}
+
+export const appearingChecks = {
+  'a store is created that a command sees': announced(async (library, root) => {
+    strictEqual(await isAdmitted(library, join(root, 'state/j.db')), false);
+    strictEqual(existsSync(join(root, 'state')), false);
+  }),
+  'a store waits for a command that hides it': inRoot(async (library, root) => {
+    const command = new library.Announcement();
+    await command.add('command', [inodeAt(root)]);
+    mkdirSync(join(root, '.rondo'));
+    await command.add('hides', [inodeAt(join(root, '.rondo'))]);
+    const isOpen = await isAdmitted(library, join(root, '.rondo/j.db'));
+    command.release();
+    ok(isOpen);
+  }),
+  'a store waits for a name that another user has taken': inRoot(async (library, root) => {
+    const name = `rondo-command-${process.pid}-${'0'.repeat(16)}-${inodeAt(root).replace(':', '-')}`;
+    const program = `require('node:net').createServer().listen({ path: '\\0${name}' }, () => console.log('held'))`;
+    const child = spawn(process.execPath, ['-e', program], {
+      uid: 65534,
+      cwd: '/',
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      await once(child.stdout, 'data');
+      ok(await isAdmitted(library, join(root, 'j.db')));
+    } finally {
+      child.kill('SIGKILL');
+    }
+  }),
+  'a command begins while a store is created': inRoot(async ({ openSqlite, openDriver, announcements }, root) => {
+    const directories: string[] = [];
+    const driver = (path: string) => {
+      const all = announcements().filter(({ kind }) => kind === 'store');
+      directories.push(all.some(({ directory }) => directory === inodeAt(dirname(path))) ? 'announced' : 'unknown');
+      return openDriver(path);
+    };
+    await (await openSqlite(join(root, 'state/j.db'), { driver })).close();
+    match(directories.join(), /^announced(?:,announced)*$/);
+  }),
+  'a command does not wait for a store that is created': inRoot(async ({ toolbox, Announcement }, root) => {
+    const creation = new Announcement();
+    await creation.add('store', [inodeAt(root)]);
+    const running = use(toolbox({ roots: [root] }).run_command, { command: 'touch begun' });
+    await setTimeout(1000);
+    const hasBegun = existsSync(join(root, 'begun'));
+    creation.release();
+    await running;
+    strictEqual(hasBegun, false);
+  }),
+  'a command is not announced': inRoot(async (library, root) => {
+    const command = await exposedCommand(library.toolbox({ roots: [root] }), root);
+    const isOpen = await isAdmitted(library, join(root, 'state/j.db'));
+    await command.finish();
+    strictEqual(isOpen, false);
+  }),
+  'a command does not tell what it hides': inRoot(async (library, root) => {
+    mkdirSync(join(root, '.rondo'));
+    const command = await exposedCommand(library.toolbox({ roots: [root] }), root);
+    const isOpen = await isAdmitted(library, join(root, '.rondo/j.db'));
+    await command.finish();
+    ok(isOpen);
+  }),
+  'a command closes its root with a marker': inRoot(async ({ toolbox }, root) => {
+    const { note } = await use(toolbox({ roots: [root] }).run_command, { command: 'touch .rondo-data' });
+    match(String(note), /\.rondo-data, which was removed/);
+    strictEqual(existsSync(join(root, '.rondo-data')), false);
+  }),
+  'a command hides a file with a false anchor': inRoot(async ({ toolbox }, root) => {
+    for (const [name, text] of [
+      ['a.txt', 'text\n'],
+      ['a.txt.anchor', ''],
+    ])
+      writeFileSync(join(root, `${name}`), `${text}`);
+    const { text } = await use(toolbox({ roots: [root] }).view_file, { path: 'a.txt' });
+    match(String(text), /text/);
+  }),
+  'a false anchor makes a directory read-only for commands': inRoot(async ({ storesIn }, root) => {
+    for (const [name, text] of [
+      ['a.txt', 'text\n'],
+      ['a.txt.anchor', ''],
+    ])
+      writeFileSync(join(root, `${name}`), `${text}`);
+    strictEqual((await storesIn([root])).shared.join(), '');
+  }),
+  'a marker that is a directory closes the one above it': inRoot(async ({ isDataDirectory }, root) => {
+    mkdirSync(join(root, '.rondo-data'));
+    strictEqual(isDataDirectory(root), false);
+  }),
+  'a database of this process is opened': inRoot(async ({ isDatabase }, root) => {
+    const store = lockedStore(join(root, 'db/j.db'));
+    linkSync(join(root, 'db/j.db'), join(root, 'hard'));
+    writeFileSync(join(root, 'hard.anchor'), '');
+    const descriptors = (): number => readdirSync('/proc/self/fd').length;
+    const before = descriptors();
+    const isKnown = isDatabase(join(root, 'hard'));
+    const isStillLocked = isLocked(join(root, 'db/j.db'));
+    // A descriptor that was opened by mistake stays open, so that the lock stays too.
+    const isUntouched = descriptors() === before;
+    store.close();
+    ok(isKnown && isStillLocked && isUntouched);
+  }),
+  'a database of another thread of this process is opened': inRoot(async ({ isDatabase }, root) => {
+    writeFileSync(join(root, 'x'), 'no database, and known without a look into it');
+    writeFileSync(join(root, 'x.owner'), JSON.stringify({ pid: process.pid, start: '' }));
+    ok(isDatabase(join(root, 'x')));
+  }),
+  'a data directory that is renamed loses its marker': left(
+    (root) => renameSync(join(root, 'data'), join(root, 'renamed')),
+    () => 0,
+  ),
+  'a store that is marked meanwhile loses its marker': left(
+    (root) => writeFileSync(join(root, 'shared/.rondo-data'), ''),
+    () => 0,
+  ),
+  'a data directory that is moved into a root loses its marker': left(
+    (root) => {
+      mkdirSync(join(root, 'moved'));
+      writeFileSync(join(root, 'moved/.rondo-data'), '');
+    },
+    // As if the command began long after that file was made.
+    () => Date.now() + 60_000,
+  ),
+} satisfies { readonly [disaster: string]: Check };

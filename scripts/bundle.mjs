@@ -29,7 +29,7 @@ const groups = [
     name: 'base',
     test: /\/dist\/(?:base\/(?!announcement|redact|decode|packed|rounds|secret)|journal\/(?:errors|parts|record|leases)\b|loops\/definition\/(?:identity|nearest|shape)\b)/,
   },
-  { name: 'tools', test: /\/dist\/adapters\/tools\/(?!command|post)/ },
+  { name: 'tools', test: /\/dist\/adapters\/tools\/(?!approved-program|command|post)/ },
 ];
 
 rmSync(new URL('lib', root), { recursive: true, force: true });

@@ -1,6 +1,6 @@
 // What an approval covers, which agents ask, and which grants are taken: checks that fail with their guard broken.
 
-import { deepStrictEqual, match, strictEqual } from 'node:assert';
+import { deepStrictEqual, match, rejects, strictEqual } from 'node:assert';
 import {
   appendFileSync,
   existsSync,
@@ -10,8 +10,8 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
-  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,7 +32,9 @@ export const acting: Shelf = {
   parts: [
     'adapters/memory/index.js',
     'adapters/tools/index.js',
+    'adapters/tools/approved-program.js',
     'adapters/tools/approved-source.js',
+    'adapters/tools/program.js',
     'adapters/toolbox/index.js',
     'testing/manual-clock.js',
     'testing/seeded-ids.js',
@@ -45,7 +47,9 @@ export const acting: Shelf = {
 
 export type Acting = typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/adapters/tools/index.js') &
+  typeof import('../../src/adapters/tools/approved-program.js') &
   typeof import('../../src/adapters/tools/approved-source.js') &
+  typeof import('../../src/adapters/tools/program.js') &
   typeof import('../../src/adapters/toolbox/index.js') &
   typeof import('../../src/testing/manual-clock.js') &
   typeof import('../../src/testing/seeded-ids.js') &
@@ -132,18 +136,21 @@ async function approvedProgram(library: Acting, directory: string): Promise<() =
   return () => Promise.resolve(run({}, call as never)).then(String, (error: { code: string }) => error.code);
 }
 
-/** A file that changes when its program has just begun: the call fails, and before the program would have ended. */
-async function changedAtStart(library: Acting, text: string, change: (file: string) => void): Promise<void> {
+/** A file that changes while its program is started: the call fails, and before the program would have ended. */
+async function changedAtStart(library: Acting, text: string, startMs: number, change: (file: string) => void) {
   await inDirectory(async (directory) => {
     const file = join(directory, 'act.sh');
     const go = `touch begun; until [ -e go ]; do sleep 0.01; done; ${text}; touch over`;
     writeFileSync(file, `#!/bin/sh\n${go}\n`, { mode: 0o755 });
     writeFileSync(`${file}.other`, '#!/bin/sh\necho 2\n', { mode: 0o755 });
-    const ends = (await approvedProgram(library, directory))();
+    const command = { file, args: [], directory, env: process.env, input: '', maxOutputBytes: 100, killGraceMs: 100 };
+    const approved = await library.programAt(file, 'act');
+    const ends = library.runApproved(command, new AbortController().signal, approved, 'act', startMs);
+    const refused = rejects(ends, { code: 'TOOL_FAILED' });
     while (!existsSync(join(directory, 'begun'))) await setTimeout(5);
     change(file);
     writeFileSync(join(directory, 'go'), '');
-    strictEqual(await ends, 'TOOL_FAILED');
+    await refused;
     strictEqual(text.startsWith('sleep') && existsSync(join(directory, 'over')), false);
   });
 }
@@ -211,11 +218,11 @@ export const targetChecks = {
       }
     }),
   'a program whose file changes while it is started never counts as the approved one': (library) =>
-    changedAtStart(library, 'echo 1', (file) => renameSync(`${file}.other`, file)),
+    changedAtStart(library, 'echo 1', 60_000, (file) => renameSync(`${file}.other`, file)),
   'a program that goes on is stopped if its file changed while it was started': (library) =>
-    changedAtStart(library, 'sleep 5; echo 1', (file) => renameSync(`${file}.other`, file)),
+    changedAtStart(library, 'sleep 8; echo 1', 2000, (file) => renameSync(`${file}.other`, file)),
   'a program whose file was put back never counts as the approved one': (library) =>
-    changedAtStart(library, 'echo 1', (file) => {
+    changedAtStart(library, 'echo 1', 60_000, (file) => {
       const approved = readFileSync(file);
       writeFileSync(file, readFileSync(`${file}.other`));
       writeFileSync(file, approved);
@@ -224,13 +231,8 @@ export const targetChecks = {
     inDirectory(async (directory) => {
       const file = join(directory, 'act.sh');
       writeFileSync(file, '#!/bin/sh\necho 1\n', { mode: 0o755 });
-      const run = await approvedProgram(library, directory);
-      const changing = setInterval(() => utimesSync(file, 1, 1), 10);
-      try {
-        strictEqual(await run(), 'TOOL_NOT_ADMITTED');
-      } finally {
-        clearInterval(changing);
-      }
+      const read = library.settledProgram(file, 'act', () => statSync(file).ctimeMs);
+      await rejects(read, { code: 'TOOL_NOT_ADMITTED' });
     }),
   'nothing of a module runs if its file changes before Node reads it': (library) =>
     inDirectory(async (directory) => {

@@ -26,7 +26,7 @@ const guards: readonly Guard<Acting>[] = [
   guard(
     'approval.target',
     'a program that changes between the look before an attempt and its start does not run',
-    'adapters/tools/exec.ts',
+    'adapters/tools/approved-program.ts',
     'assertProgram(approved, program.target, named);',
     '',
   ),
@@ -40,14 +40,14 @@ const guards: readonly Guard<Acting>[] = [
   guard(
     'approval.bytes',
     'a program whose file changes while it is started never counts as the approved one',
-    'adapters/tools/exec.ts',
+    'adapters/tools/approved-program.ts',
     'await (looks[0] ?? look());',
     '',
   ),
   guard(
     'approval.bytes',
     'a program that goes on is stopped if its file changed while it was started',
-    'adapters/tools/exec.ts',
+    'adapters/tools/approved-program.ts',
     'looks[0]?.catch((error) => stopped.abort(error));',
     'looks[0]?.catch(() => undefined);',
   ),

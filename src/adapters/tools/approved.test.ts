@@ -1,21 +1,38 @@
 /** What runs under an approval has the approved bytes, or is not counted as it, whatever happens to its file meanwhile. */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, linkSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { built, call, cleanUp, failure, pidIn, runs, sh, trusted } from './fixtures/stage.mjs';
-import { execTools } from './index.js';
+import { runApproved } from './approved-program.js';
+import type { Ending } from './command.js';
+import { built, cleanUp, failure, pidIn, runs, sh, trusted } from './fixtures/stage.mjs';
+import { programAt, settledProgram } from './program.js';
 
 afterAll(cleanUp);
 
-/** The tool in this directory, approved as it is now. */
-async function approvedTool(origin: ReturnType<typeof trusted>) {
-  const tools = execTools();
-  const approved = await tools.resolve('tool', origin, {})?.({});
-  return tools.open('tool', origin, {}, approved);
+/** Runs the tool in this directory, approved as it is now; `startMs` is how long its file is watched. */
+async function approvedRun({ directory }: ReturnType<typeof trusted>, startMs: number): Promise<Ending> {
+  const file = join(directory, 'tool');
+  const command = { file, args: [], directory, env: process.env, input: '', maxOutputBytes: 100, killGraceMs: 100 };
+  return runApproved(command, new AbortController().signal, await programAt(file, 'tool'), 'exec:tool', startMs);
+}
+
+/** How a run ends whose file is changed while it waits, before it does the rest. */
+async function changedRun(rest: string, startMs: number, change: (tool: string, other: string) => void) {
+  const origin = trusted({
+    tool: sh(`echo $$ > pid; touch begun; until [ -e go ]; do sleep 0.01; done; echo 1; ${rest}`),
+    other: sh('echo 2'),
+  });
+  const path = (name: string): string => join(origin.directory, name);
+  const ends = failure(approvedRun(origin, startMs));
+  await exists(path('begun'));
+  change(path('tool'), path('other'));
+  writeFileSync(path('go'), '');
+  const { code, message } = await ends;
+  return [code, message.includes('may have run'), runs(await pidIn(path('pid')))];
 }
 
 async function exists(file: string): Promise<void> {
@@ -39,47 +56,31 @@ const changes: { readonly [how: string]: (tool: string, other: string) => void }
   },
 };
 
-verifies(
-  'approval.bytes',
-  'a program whose file changes while it is started never counts as the approved one',
-  async () => {
-    for (const [how, change] of Object.entries(changes)) {
-      for (const end of ['exit', 'sleep 60']) {
-        const origin = trusted({
-          tool: sh(`echo $$ > pid; touch begun; until [ -e go ]; do sleep 0.01; done; echo 1; ${end}`),
-          other: sh('echo 2'),
-        });
-        const path = (name: string): string => join(origin.directory, name);
-        const ends = failure((await approvedTool(origin))(null, call()));
-        await exists(path('begun'));
-        change(path('tool'), path('other'));
-        writeFileSync(path('go'), '');
-        const { code, message } = await ends;
-        expect([code, message], `${how}, ${end}`).toEqual(['TOOL_FAILED', expect.stringContaining('may have run')]);
-        expect(runs(await pidIn(path('pid')))).toBe(false);
-      }
-    }
-  },
-);
+verifies('approval.bytes', 'a program whose file changes while it starts never counts as approved', async () => {
+  for (const [how, change] of Object.entries(changes)) {
+    expect(await changedRun('exit', 60_000, change), how).toEqual(['TOOL_FAILED', true, false]);
+  }
+});
+
+verifies('approval.bytes', 'a program that goes on is stopped if its file changed while it started', async () => {
+  const change = (tool: string, other: string): void => renameSync(other, tool);
+  expect(await changedRun('sleep 60', 2000, change)).toEqual(['TOOL_FAILED', true, false]);
+});
 
 verifies('approval.bytes', 'a program whose file is changed without end is not started', async () => {
-  const origin = trusted({ tool: sh('touch ran; echo 1') });
-  const file = join(origin.directory, 'tool');
-  const tool = await approvedTool(origin);
-  const changing = setInterval(() => utimesSync(file, 1, 1), 10);
-  const { code, message } = await failure(tool(null, call()));
-  clearInterval(changing);
+  const file = join(trusted({ tool: sh('echo 1') }).directory, 'tool');
+  const { code, message } = await failure(settledProgram(file, 'exec:tool', () => statSync(file).ctimeMs));
   expect([code, message]).toEqual([
     'TOOL_NOT_ADMITTED',
     'exec:tool did not run: its file is being changed. Ask again.',
   ]);
-  expect(existsSync(join(origin.directory, 'ran'))).toBe(false);
-  expect(await tool(null, call())).toBe(1);
+  const later = await settledProgram(file, 'exec:tool', () => statSync(file).ctimeMs + 60);
+  expect(later.target).toEqual(await programAt(file, 'exec:tool'));
 });
 
 verifies('approval.bytes', 'a program may change its file once it runs', async () => {
   const origin = trusted({ tool: sh('sleep 1; cp tool new; mv new tool; echo 1') });
-  expect(await (await approvedTool(origin))(null, call())).toBe(1);
+  expect((await approvedRun(origin, 1)).stdout.toString()).toBe('1\n');
 });
 
 /** Imports a file with a digest in a process without the loader of these tests, and prints how that failed. */

@@ -6,14 +6,13 @@ import { isSecretVariable } from '../../base/secret-parts.js';
 import { LoopError } from '../../journal/errors.js';
 import type { Implementation, ToolCall } from '../../loops/implementation.js';
 import type { Origin } from '../../loops/origin.js';
-import type { ApprovalTarget } from '../../protocol/approval.js';
 import type { Json } from '../../protocol/json.js';
 import type { Command, Ending } from './command.js';
 import { isVariable, type Kind, outputBytes, readConfig, refuse, whole } from './config.js';
 import { documentOf } from './document.js';
 import { type Place, placeFlaw, placeOf } from './place.js';
 import { lastOf, plain } from './plain.js';
-import { assertProgram, assertUnchanged, programAt, settledProgram } from './program.js';
+import { programAt } from './program.js';
 
 export interface ExecOptions {
   /** Where variables come from; the environment of this process unless told. */
@@ -32,8 +31,6 @@ const inherited = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TMPDIR', 'TZ'];
 const STDERR_SHOWN = 2000;
 /** Of more than this the beginning is not kept; see command.ts. */
 const STDERR_KEPT = 64 * 1024;
-/** In this time an interpreter has read the program that it was started with. */
-const START_MS = 500;
 /** EX_TEMPFAIL of sysexits.h: it may pass later. */
 const TRY_AGAIN = 75;
 
@@ -87,40 +84,6 @@ function startFailure(target: string, error: unknown): LoopError {
   );
 }
 
-/**
- * Runs an approved program. Between the last look at its file and the moment at which the system or an interpreter reads it, the file
- * can be replaced. That cannot be prevented, but it shows: then the program is stopped, and the call fails whatever it has printed.
- */
-async function runApproved(
-  command: Command,
-  signal: AbortSignal,
-  approved: ApprovalTarget,
-  named: string,
-): Promise<Ending> {
-  const { runCommand } = await import('./command.js');
-  const program = await settledProgram(command.file, named);
-  assertProgram(approved, program.target, named);
-  const look = () => assertUnchanged(program, () => replaced(named, command.file));
-  const looks: Promise<void>[] = [];
-  const stopped = new AbortController();
-  const timer = setTimeout(() => {
-    looks.push(look());
-    looks[0]?.catch((error) => stopped.abort(error));
-  }, START_MS);
-  try {
-    const ending = await runCommand(command, AbortSignal.any([signal, stopped.signal]));
-    await (looks[0] ?? look());
-    return ending;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function replaced(named: string, path: string): LoopError {
-  const message = `${named} was changed or replaced while it was started, so other bytes than the approved ones may have run. It was stopped; look at what it did before you ask again.`;
-  return new LoopError('TOOL_FAILED', message, { path });
-}
-
 /** Takes all that a program was given out of its errors. */
 function inErrors(given: NodeJS.ProcessEnv): Redactor {
   return redactorOf(Object.values(given).map(String));
@@ -167,7 +130,10 @@ export function execTools(options: ExecOptions = {}): Implementation {
       const { args = [], env = [], maxOutputBytes = outputBytes.usual, killGraceMs = 500 } = settingsOf(config);
       await executable(target, origin);
       // Loaded with the first tool that needs it: most programs start no process.
-      const { runCommand } = await import('./command.js');
+      const [{ runCommand }, { runApproved }] = await Promise.all([
+        import('./command.js'),
+        import('./approved-program.js'),
+      ]);
       const run: typeof runCommand =
         approved === undefined ? runCommand : (...call) => runApproved(...call, approved, `exec:${target}`);
       return async (input: Json, { callId, idempotencyKey, signal }: ToolCall) => {

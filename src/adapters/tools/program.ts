@@ -28,10 +28,10 @@ export async function programAt(file: string, named: string): Promise<Program['t
 }
 
 /** The same for a start: read when its last change was long enough ago for the next one to show. */
-export async function settledProgram(file: string, named: string): Promise<Program> {
+export async function settledProgram(file: string, named: string, now: () => number = Date.now): Promise<Program> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const { changedMs, ...program } = await read(file, named);
-    const age = Date.now() - changedMs;
+    const age = now() - changedMs;
     if (age >= SETTLED_MS) return program;
     await setTimeout(Math.min(SETTLED_MS, SETTLED_MS - age));
   }

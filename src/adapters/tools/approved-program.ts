@@ -1,0 +1,42 @@
+/** Runs programs that were approved: what runs is the approved file, or the call fails. */
+import { LoopError } from '../../journal/errors.js';
+import type { ApprovalTarget } from '../../protocol/approval.js';
+import { type Command, type Ending, runCommand } from './command.js';
+import { assertProgram, assertUnchanged, settledProgram } from './program.js';
+
+/** In this time an interpreter has read the program that it was started with. */
+const START_MS = 500;
+
+/**
+ * Runs an approved program. Between the last look at its file and the moment at which the system or an interpreter reads it, the file
+ * can be replaced. That cannot be prevented, but it shows: then the program is stopped, and the call fails whatever it has printed.
+ */
+export async function runApproved(
+  command: Command,
+  signal: AbortSignal,
+  approved: ApprovalTarget,
+  named: string,
+  startMs: number = START_MS,
+): Promise<Ending> {
+  const program = await settledProgram(command.file, named);
+  assertProgram(approved, program.target, named);
+  const look = () => assertUnchanged(program, () => replaced(named, command.file));
+  const looks: Promise<void>[] = [];
+  const stopped = new AbortController();
+  const timer = setTimeout(() => {
+    looks.push(look());
+    looks[0]?.catch((error) => stopped.abort(error));
+  }, startMs);
+  try {
+    const ending = await runCommand(command, AbortSignal.any([signal, stopped.signal]));
+    await (looks[0] ?? look());
+    return ending;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function replaced(named: string, path: string): LoopError {
+  const message = `${named} was changed or replaced while it was started, so other bytes than the approved ones may have run. It was stopped; look at what it did before you ask again.`;
+  return new LoopError('TOOL_FAILED', message, { path });
+}

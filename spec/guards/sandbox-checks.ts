@@ -23,11 +23,18 @@ import type { Shelf } from './library.js';
 /** The toolbox and what it needs. */
 export const shelf: Shelf = {
   rings: /^(?:(?:protocol|base|journal)[/][^/]*|adapters[/]toolbox[/][^/]*)$/,
-  parts: ['adapters/toolbox/index.js', 'adapters/toolbox/sources.js', 'journal/store-files.js', 'base/redact.js'],
+  parts: [
+    'adapters/toolbox/index.js',
+    'adapters/toolbox/sources.js',
+    'adapters/toolbox/stores-in.js',
+    'journal/store-files.js',
+    'base/redact.js',
+  ],
 };
 
 export type Confining = typeof import('../../src/adapters/toolbox/index.js') &
   typeof import('../../src/adapters/toolbox/sources.js') &
+  typeof import('../../src/adapters/toolbox/stores-in.js') &
   typeof import('../../src/journal/store-files.js') &
   typeof import('../../src/base/redact.js') & { readonly folder: string };
 
@@ -116,6 +123,21 @@ export const sandboxChecks = {
       execFileSync('umount', ['-l', place]);
     }
   }, mark),
+  'a directory that was changed just now is read again, whatever its ctime says': inRoot(async ({ storesIn }, root) => {
+    // A file system whose times are those of the kernel's clock, which stands still for milliseconds.
+    execFileSync('mount', ['-t', 'ramfs', 'ramfs', root]);
+    try {
+      for (let round = 0; round < 50; round++) {
+        const place = join(root, String(round));
+        mkdirSync(place);
+        await storesIn([place]);
+        mkdirSync(join(place, '.rondo'));
+        strictEqual((await storesIn([place])).data.length, 1);
+      }
+    } finally {
+      execFileSync('umount', ['-l', root]);
+    }
+  }, register),
   'a command reads through a descriptor that our process was started with': inRoot(async ({ folder }, root, data) => {
     const descriptor = openSync(data, 'r');
     const stdio = ['ignore', 'pipe', 'inherit', ...Array.from({ length: 74 }, () => 'ignore' as const), descriptor];

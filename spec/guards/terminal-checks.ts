@@ -1,7 +1,7 @@
 // What holds of everything that a verb writes: nothing in it controls a terminal, and a write that is cut short is an error.
 
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
@@ -12,10 +12,11 @@ import type { Shelf } from './library.js';
 
 export const writing: Shelf = {
   rings: /^(?:base|protocol|journal|surfaces[/]cli)[/][^/]*$|^surfaces[/]settings\.ts$/,
-  parts: ['surfaces/cli/terminal.js', 'base/shown.js'],
+  parts: ['surfaces/cli/terminal.js', 'surfaces/cli/output.js', 'base/shown.js'],
 };
 
 export type Writing = typeof import('../../src/surfaces/cli/terminal.js') &
+  typeof import('../../src/surfaces/cli/output.js') &
   typeof import('../../src/base/shown.js') & { readonly folder: string };
 
 type Terminal = InstanceType<Writing['Terminal']>;
@@ -93,5 +94,18 @@ export const writingChecks = {
     });
     expect(statSync(join(place, 'out.json')).size).toBeLessThan(500_000);
     expect(code).toBe('70');
+  },
+  'a file that takes nothing more is an error': async ({ outputOf }: Writing) => {
+    const descriptor = openSync('/dev/null', 'w');
+    let calls = 0;
+    const write = (): number => {
+      calls += 1;
+      if (calls > 3) throw new Error('written again and again');
+      return 0;
+    };
+    const output = outputOf(Object.assign(new Writable(), { fd: descriptor }), write);
+    const failed = await new Promise<Error>((resolve) => output.once('error', resolve).write('x'));
+    closeSync(descriptor);
+    expect(failed.message).toBe('ENOSPC: nothing was written');
   },
 } satisfies Record<string, (library: Writing) => Promise<void>>;

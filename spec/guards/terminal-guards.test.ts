@@ -76,8 +76,15 @@ proveGuards(
       'cli.output',
       'a document that a full disk cuts off is an error',
       `${cli}/output.ts`,
-      'isFile(stream.fd) ? new FileOutput(stream.fd) : stream',
+      'isFile(stream.fd) ? new FileOutput(stream.fd, write) : stream',
       'isFile(stream.fd) ? stream : stream',
+    ),
+    guard(
+      'cli.output',
+      'a file that takes nothing more is an error',
+      `${cli}/output.ts`,
+      'if (written === 0) throw',
+      'if (written < 0) throw',
     ),
   ],
 );

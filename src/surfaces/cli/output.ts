@@ -12,9 +12,12 @@ export type Output = Writable & {
   readonly rows?: number;
 };
 
+/** Writes bytes from an offset on; returns how many of them were written. */
+type Write = (fd: number, bytes: Buffer, at: number) => number;
+
 /** The stream to write to instead of `process.stdout` or `process.stderr`. */
-export function outputOf(stream: Output & { readonly fd: number }): Output {
-  return stream.isTTY !== true && isFile(stream.fd) ? new FileOutput(stream.fd) : stream;
+export function outputOf(stream: Output & { readonly fd: number }, write: Write = writeSync): Output {
+  return stream.isTTY !== true && isFile(stream.fd) ? new FileOutput(stream.fd, write) : stream;
 }
 
 /** True for a file or a device such as /dev/full; false for a pipe or a socket, which Node writes completely. */
@@ -29,16 +32,18 @@ function isFile(fd: number): boolean {
 
 class FileOutput extends Writable {
   private readonly fd: number;
+  private readonly writeTo: Write;
 
-  constructor(fd: number) {
+  constructor(fd: number, write: Write) {
     super({ emitClose: false });
     this.fd = fd;
+    this.writeTo = write;
   }
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
     try {
       for (let at = 0; at < bytes.length; ) {
-        const written = writeSync(this.fd, bytes, at);
+        const written = this.writeTo(this.fd, bytes, at);
         if (written === 0) throw Object.assign(new Error('ENOSPC: nothing was written'), { code: 'ENOSPC' });
         at += written;
       }

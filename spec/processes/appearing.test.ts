@@ -72,7 +72,7 @@ verifies(
         const command = await exposedCommand(box, root, { last: 'ls -aR; cat */*.owner .*/*.owner' });
         const { told, opened } = opening(path);
         expect(await told).toMatch(
-          `${path} was not opened: a sandboxed command of this process runs in ${root} and would`,
+          `Waiting to open ${path} until a sandboxed command of this process in ${root} has ended`,
         );
         expect(readdirSync(root)).toEqual(['pace']);
         const { output, exitCode } = await command.finish();
@@ -160,7 +160,7 @@ verifies('toolbox.data.new', 'neither a killed creator nor a killed host keeps a
     execute({ command: 'echo begun; sleep 100' }, { toolCallId: 'c', messages: [], onToolOutputDelta: console.log });
   `);
   const { told, opened } = opening(join(root, 'state/journal.db'));
-  expect(await told).toContain(`a sandboxed command of process ${host.pid} runs in ${root}`);
+  expect(await told).toContain(`a sandboxed command of process ${host.pid} in ${root}`);
   await killed(host);
   await opened;
   expect(announcements().filter(({ pid }) => [host.pid, creator.pid].includes(pid))).toEqual([]);

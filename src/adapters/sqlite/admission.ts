@@ -47,7 +47,7 @@ export async function admit(
     if (waited > patienceMs) throw seen(path, tried);
     if (waited > REPORT_MS && !isReported) {
       isReported = true;
-      notify?.(`${seen(path, tried).message} Waiting for it.`);
+      notify?.(`Waiting to open ${path} until ${commandOf(tried)} has ended, which would see the store.`);
     }
     await setTimeout(POLL_MS);
   }
@@ -120,12 +120,17 @@ function placesOf(directory: string): readonly Place[] {
   return places;
 }
 
-function seen(path: string, { place, command: { pid } }: Seen): Fault {
+/** The command, for people. */
+function commandOf({ place, command: { pid } }: Seen): string {
   const who = pid === process.pid ? 'this process' : `process ${pid}`;
+  return `a sandboxed command of ${who} in ${place.path}`;
+}
+
+function seen(path: string, tried: Seen): Fault {
   return new Fault(
     'STORE_FAILED',
-    `${path} was not opened: a sandboxed command of ${who} runs in ${place.path} and would see the store. ` +
+    `${path} was not opened, as ${commandOf(tried)} would see the store. ` +
       'Wait until that command has ended, or choose a directory outside of its roots.',
-    { path, pid },
+    { path, pid: tried.command.pid },
   );
 }

@@ -9,15 +9,13 @@ const HOUR = 3_600_000;
 /** The entries of one session, as far as their times go. */
 class Stamps {
   private readonly timestamps: Timestamps;
-  private last: { readonly at: number } | undefined;
 
   constructor(clock: ManualClock) {
     this.timestamps = new Timestamps(clock);
   }
 
   next(entry: { at: number; took?: number } = { at: 0 }): number {
-    this.timestamps.stamp(entry, this.last);
-    this.last = entry;
+    this.timestamps.stamp(entry);
     return entry.at;
   }
 }

@@ -20,6 +20,9 @@ const SET_BACK = 50;
 
 export class Timestamps {
   private readonly clock: Clock;
+  /** What the wall clock showed for the last entry, and the timestamp of that entry. */
+  private wall = Number.NaN;
+  private last = Number.NEGATIVE_INFINITY;
   /** By how much the timestamps are ahead of the wall clock, because it was set back. */
   private ahead = 0;
   /** The first timestamp for which the clocks are compared again. */
@@ -31,21 +34,27 @@ export class Timestamps {
     this.clock = clock;
   }
 
-  /** Gives an entry its time; `last` is the one before it. Mostly one clock is read: this is on the path of every step. */
-  stamp(entry: Stamped, last: { readonly at: number } | undefined): void {
+  /** Gives an entry its time. Mostly it is that of the entry before it, and one clock is read: this is on the path of every step. */
+  stamp(entry: Stamped): void {
     const wall = entry.at === 0 ? this.clock.now() : entry.at;
-    const now = wall + this.ahead;
-    if (last !== undefined && now >= last.at && now < this.until) entry.at = now;
-    else this.compare(entry, wall, last?.at ?? wall);
+    if (wall !== this.wall) this.advance(entry, wall);
+    entry.at = this.last;
   }
 
-  private compare(entry: Stamped, wall: number, last: number): void {
+  private advance(entry: Stamped, wall: number): void {
+    const now = wall + this.ahead;
+    this.wall = wall;
+    if (now >= this.last && now < this.until) this.last = now;
+    else this.compare(entry, wall);
+  }
+
+  private compare(entry: Stamped, wall: number): void {
     const elapsed = this.clock.elapsed();
     const passed = Math.floor(elapsed - this.elapsed);
     const behind = this.until - TRUSTED + passed - wall;
     this.ahead = behind > SET_BACK ? behind : 0;
-    entry.at = Math.max(last, wall + this.ahead);
-    this.until = entry.at + TRUSTED;
+    this.last = Math.max(this.last, wall + this.ahead);
+    this.until = this.last + TRUSTED;
     this.elapsed = elapsed;
     // Nothing took longer than the time between the two comparisons.
     if (entry.took !== undefined && entry.took > passed) entry.took = passed;

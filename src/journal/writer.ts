@@ -3,42 +3,18 @@
  * far is durable. A failed append is final: the writer takes nothing more, and whoever waits stays waiting while the
  * session is told. Entries leave memory with their append; a slow store holds the run back instead of growing a queue.
  */
+import { plainConstructor } from '../base/plain-constructor.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { Clock } from './clock.js';
 import { Fault, faultOf } from './errors.js';
+import type { Fresh } from './fresh.js';
 import { textsOf } from './parts.js';
 import { digest } from './record.js';
-import type { Claim, Store } from './store.js';
+import type { Batch, Claim, Store } from './store.js';
 import { Timestamps } from './timestamps.js';
 import type { Upcasts } from './upcast.js';
 import { snapshot, weighed } from './value.js';
 import type { Folds } from './view.js';
-
-/** An entry that has no place yet: `seq` is filled in by the push, and `at` unless the wall clock was read for it. */
-export type Fresh = { -readonly [K in keyof Entry]: Entry[K] };
-
-type FreshEntry = new (type: string, key: string, since: number, at: number) => Fresh;
-
-/**
- * Makes such entries, plain objects; `since` and `at` are readings of the wall clock around the work that one tells of, or 0. Constructors
- * make those that every call has, because V8 counts how many objects of each literal survive: the entries of deep calls do, and in
- * some processes V8 then allocated all of them in the old generation, a fifth slower. Each kind has its own, as V8 gives all objects
- * of a constructor the size of the largest.
- */
-function entryConstructor(): FreshEntry {
-  const construct = function (this: Fresh, type: string, key: string, since: number, at: number) {
-    this.seq = 0;
-    this.at = at;
-    this.type = type;
-    this.key = key;
-    if (at > since) this.took = at - since;
-  };
-  construct.prototype = Object.prototype;
-  return construct as unknown as FreshEntry;
-}
-
-export const StartedEntry: FreshEntry = entryConstructor();
-export const CompletedEntry: FreshEntry = entryConstructor();
 
 /** Values over this size go to the blobs. */
 const INLINE = 4096;
@@ -58,6 +34,22 @@ export interface WriterParts {
   tell(fault: Fault): void;
   readonly heard: ((entry: Entry) => void) | undefined;
 }
+
+/** A copy of it is a list that V8 does not take for one of a literal, for the same reason as with entries. */
+const NONE: readonly Fresh[] = [];
+
+const WrittenBatch = plainConstructor(function (
+  this: { -readonly [K in keyof Batch]: Batch[K] },
+  session: string,
+  fence: number,
+  first: number,
+  entries: readonly Entry[],
+) {
+  this.session = session;
+  this.fence = fence;
+  this.first = first;
+  this.entries = entries;
+});
 
 export class Writer {
   fault: Fault | undefined;
@@ -104,7 +96,7 @@ export class Writer {
     if (size > INLINE) this.putAside(entry);
     if (this.versioned) entry.v = upcasts[entry.type]?.current ?? 1;
     entry.seq = this.next++;
-    this.timestamps.stamp(entry, this.last);
+    this.timestamps.stamp(entry);
     this.last = entry;
     if (!folds.empty) this.fold(entry);
     this.buffer.push(entry);
@@ -155,7 +147,7 @@ export class Writer {
     if (this.buffer.length === 0) return;
     const entries = this.buffer;
     const blobs = this.blobs;
-    this.buffer = [];
+    this.buffer = NONE.slice();
     this.blobs = undefined;
     this.size = 0;
     const first = this.next - entries.length;
@@ -169,7 +161,7 @@ export class Writer {
     const { session, store, claim } = this.parts;
     try {
       if (blobs !== undefined) for (const [name, text] of blobs) await store.blobs.put(session, name, text);
-      await store.journal.append({ session, fence: claim.fence, first, entries });
+      await store.journal.append(new WrittenBatch(session, claim.fence, first, entries));
       this.backlog -= 1;
     } catch (error) {
       this.fail(error);

@@ -4,9 +4,9 @@
  */
 
 import { LoopError, outcomeOf } from '../journal/errors.js';
+import { CompletedEntry, StartedEntry } from '../journal/fresh.js';
 import type { Trodden } from '../journal/past.js';
 import { copy, snapshot, weighed } from '../journal/value.js';
-import { CompletedEntry, StartedEntry } from '../journal/writer.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { type Run, type Site, tooDeep } from './run.js';

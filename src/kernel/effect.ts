@@ -5,9 +5,9 @@
  */
 
 import { Fault, LoopError, outcomeOf } from '../journal/errors.js';
+import { effectEntry, type Fresh, returnedEntry } from '../journal/fresh.js';
 import type { Trodden } from '../journal/past.js';
 import { copy, snapshot } from '../journal/value.js';
-import type { Fresh } from '../journal/writer.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { abortSignal, type Following, type Lifetime } from './lifetime.js';
@@ -68,11 +68,6 @@ interface Manner {
   readonly waits: boolean;
 }
 
-/** An entry of an effect, opened with what identifies it. */
-export function effectEntry(type: string, key: string, { kind, name, safety, input }: Effect): Fresh {
-  return { seq: 0, at: 0, type, key, kind, name, safety, value: input as Json };
-}
-
 /** One attempt at an effect, unless its result is recorded or an earlier attempt of this process is still at it. */
 export function attemptEffect(run: Run, site: Site, effect: Effect, identity: string): Promise<unknown> {
   if (site.seen !== undefined) return repeat(run, site, site.seen, effect, identity);
@@ -123,7 +118,7 @@ async function resolveDoubt(run: Run, site: Site, effect: Effect, seen: Trodden,
 
 async function supply(run: Run, { key, life }: Site, decided: Entry): Promise<unknown> {
   const value = (await run.recall(decided)) as Json | undefined;
-  run.note(run.push(life, { seq: 0, at: 0, type: 'effect.returned', key, value }));
+  run.note(run.push(life, returnedEntry(key, value)));
   return value;
 }
 
@@ -151,7 +146,7 @@ async function performAndRecord(run: Run, { key, life }: Site, effect: Effect, m
   try {
     life.check();
     const value = await effect.perform(copy(manner.input) as Json, performance);
-    return recordEnd(run, { seq: 0, at: 0, type: 'effect.returned', key, value: value as Json });
+    return recordEnd(run, returnedEntry(key, value));
   } catch (thrown) {
     const error = outcomeOf(thrown).record();
     return recordEnd(run, { seq: 0, at: 0, type: 'effect.failed', key, error }, thrown);

@@ -4,8 +4,8 @@
  */
 
 import { LoopError, outcomeOf } from '../journal/errors.js';
+import type { Fresh } from '../journal/fresh.js';
 import { copy } from '../journal/value.js';
-import type { Fresh } from '../journal/writer.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Lifetime } from './lifetime.js';

@@ -4,9 +4,10 @@
  */
 
 import { LoopError, outcomeOf } from '../journal/errors.js';
+import { effectEntry } from '../journal/fresh.js';
 import { same, snapshot } from '../journal/value.js';
 import type { Json } from '../protocol/json.js';
-import { attemptEffect, type Effect, effectEntry } from './effect.js';
+import { attemptEffect, type Effect } from './effect.js';
 import type { Run, Site } from './run.js';
 import { Scope } from './scope.js';
 

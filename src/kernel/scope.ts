@@ -5,9 +5,9 @@
  */
 
 import { LoopError, outcomeOf } from '../journal/errors.js';
+import type { Fresh } from '../journal/fresh.js';
 import type { Trodden } from '../journal/past.js';
 import { copy } from '../journal/value.js';
-import type { Fresh } from '../journal/writer.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { type Loop, runCall } from './call.js';

@@ -1,0 +1,49 @@
+/** Entries that are about to be written. Each kind that most calls have has a constructor of its own: V8 gives all its objects the size of the largest. */
+import { plainConstructor } from '../base/plain-constructor.js';
+import type { Entry, Safety } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+
+/** An entry that has no place yet: `seq` is filled in by the push, and `at` unless the wall clock was read for it. */
+export type Fresh = { -readonly [K in keyof Entry]: Entry[K] };
+
+type FreshEntry = new (type: string, key: string, since: number, at: number) => Fresh;
+
+/** `since` and `at` are readings of the wall clock around the work that an entry tells of, or 0. */
+function entryConstructor(): FreshEntry {
+  return plainConstructor(function (this: Fresh, type: string, key: string, since: number, at: number) {
+    this.seq = 0;
+    this.at = at;
+    this.type = type;
+    this.key = key;
+    if (at > since) this.took = at - since;
+  });
+}
+
+export const StartedEntry: FreshEntry = entryConstructor();
+export const CompletedEntry: FreshEntry = entryConstructor();
+const EffectEntry: FreshEntry = entryConstructor();
+const ReturnedEntry: FreshEntry = entryConstructor();
+
+interface EffectParts {
+  readonly kind: string;
+  readonly name: string;
+  readonly safety: Safety;
+  readonly input: unknown;
+}
+
+/** An entry of an effect, opened with what identifies it. */
+export function effectEntry(type: string, key: string, { kind, name, safety, input }: EffectParts): Fresh {
+  const entry = new EffectEntry(type, key, 0, 0);
+  entry.kind = kind;
+  entry.name = name;
+  entry.safety = safety;
+  entry.value = input as Json;
+  return entry;
+}
+
+/** What an effect returned, or what somebody supplied in its place. */
+export function returnedEntry(key: string, value: unknown): Fresh {
+  const entry = new ReturnedEntry('effect.returned', key, 0, 0);
+  entry.value = value as Json;
+  return entry;
+}

@@ -6,6 +6,7 @@
 import { LoopError } from '../journal/errors.js';
 import type { Json } from '../protocol/json.js';
 import type { CompositeStep } from '../protocol/loop.js';
+import { follow } from './path/query.js';
 import { compilePath, type Path } from './path.js';
 
 /** What a composite knows while it runs: the input, the results of its steps, and those that have a name. */
@@ -22,15 +23,26 @@ const OPTIONAL = 'optional:';
 export function compileMapping(mapping: CompositeStep['inputMapping'], where: string): Maker {
   if (typeof mapping === 'string') return compileOne(mapping, where, '') as Maker;
   const members = Object.keys(mapping);
-  const finds = members.map((member) => compileOne(mapping[member] as string, where, member));
-  return members.length === 1 ? single(members[0] as string, finds[0] as Found) : several(members, finds);
+  const [only] = members;
+  if (only !== undefined && members.length === 1) return single(only, mapping[only] as string, where);
+  return several(
+    members,
+    members.map((member) => compileOne(mapping[member] as string, where, member)),
+  );
 }
 
-/** Most mappings have one member, and a large composite has thousands of them: each should hold no more than it needs. */
-function single(member: string, find: Found): Maker {
+/**
+ * Most mappings have one member at one place, and a large composite has thousands of them: each is as few objects as
+ * can be, because following them from one to the next is what it costs to apply it.
+ */
+function single(member: string, text: string, where: string): Maker {
+  const place = text.startsWith(LITERAL) ? undefined : pathOf(text, `${where}/${member}`).place;
+  if (place === undefined) return several([member], [compileOne(text, where, member)]);
   return (known) => {
-    const value = find(known);
-    return value === undefined ? {} : { [member]: value };
+    const value = follow(known, place);
+    if (value !== undefined) return { [member]: value };
+    assertOptional(text, `${where}/${member}`, known);
+    return {};
   };
 }
 
@@ -67,22 +79,23 @@ function compileOne(text: string, where: string, member: string): Found {
     const literal = text.slice(LITERAL.length);
     return () => literal;
   }
-  const optional = text.startsWith(OPTIONAL);
   const path = pathOf(text, `${where}/${member}`);
-  if (!path.singular) return (known) => path.find(known) as Json;
-  if (optional) return (known) => path.one(known);
+  const { place } = path;
+  if (place === undefined) return (known) => path.find(known) as Json;
   return (known) => {
-    const value = path.one(known);
-    if (value === undefined) throw unfound(path.text, `${where}/${member}`, known);
+    const value = follow(known, place);
+    if (value === undefined) assertOptional(text, `${where}/${member}`, known);
     return value;
   };
 }
 
-function unfound(path: string, where: string, known: Known): LoopError {
+/** Throws MAPPING_FAILED for a path that found nothing, unless it may. */
+function assertOptional(path: string, where: string, known: Known): void {
+  if (path.startsWith(OPTIONAL)) return;
   const names = Object.keys(known).filter((name) => name !== 'steps');
   const last = (known.steps as Json[]).length - 1;
   const steps = last < 0 ? [] : [last === 0 ? '$.steps[0]' : `$.steps[0] to $.steps[${last}]`];
   const readable = [...names.map((name) => `$.${name}`), ...steps].join(', ');
   const message = `${where}: ${path} finds nothing. Readable here: ${readable}.`;
-  return new LoopError('MAPPING_FAILED', message, { path, where });
+  throw new LoopError('MAPPING_FAILED', message, { path, where });
 }

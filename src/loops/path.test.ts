@@ -68,13 +68,9 @@ verifies('path.rfc9535', 'a path that names one value finds that value or none',
   expect(
     ["$.a[1]['x y']", '$.a[-2]', '$.a[-3]', '$.a[2]', '$.b.x', '$.b[*]', '$.b[?@ > 1]', '$', '$..c'].map(one),
   ).toEqual([null, 1, undefined, undefined, undefined, undefined, 2, document, 1]);
-  expect(compilePath("$.a[1]['x y']", '').singular).toBe(true);
-  expect(['$.b[*]', '$..c', '$.a[0,1]', '$.a[0:1]'].map((text) => compilePath(text, '').singular)).toEqual([
-    false,
-    false,
-    false,
-    false,
-  ]);
+  expect(compilePath("$.a[1]['x y']", '').place).toEqual(['a', 1, 'x y']);
+  for (const text of ['$.b[*]', '$..c', '$.a[0,1]', '$.a[0:1]'])
+    expect(compilePath(text, '').place, text).toBe(undefined);
   expect(compilePath('$.a', '/here')).toBe(compilePath('$.a', '/there'));
 });
 

@@ -21,9 +21,7 @@ import { Recent } from './recent.js';
 /** A path ready to be applied. */
 export interface Path {
   readonly text: string;
-  /** Whether it consists of names and indexes only, and so finds one value at most. */
-  readonly singular: boolean;
-  /** Those names and indexes; undefined for a path that may look anywhere. */
+  /** Its names and indexes, if it consists of nothing else and so finds one value at most. */
   readonly place: readonly (string | number)[] | undefined;
   /** Its first segments, at most all of them: each a name, an index or undefined for any; undefined if it may look anywhere. */
   readonly beginning: readonly (string | number | undefined)[] | undefined;
@@ -78,7 +76,6 @@ function plain(text: string, segments: readonly PlainSegment[]): Path {
 /** A path of names and indexes; a class, because a large composite has one for every member of every step. */
 class Place implements Path {
   readonly text: string;
-  readonly singular = true;
   readonly place: readonly (string | number)[];
 
   constructor(text: string, place: readonly (string | number)[]) {
@@ -113,7 +110,7 @@ function plural(text: string, query: Query, beginning: Path['beginning']): Path 
     const found = find(root);
     return found.length === 1 ? found[0] : undefined;
   };
-  return { text, singular: false, place: undefined, beginning, find, one };
+  return { text, place: undefined, beginning, find, one };
 }
 
 /** The parser tells the place after what is wrong; a stop at its end would be a second one. */

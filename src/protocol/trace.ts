@@ -51,7 +51,7 @@ export type CoreEvent = {
   };
 }[CoreEventType];
 
-/** Any event: the unit of observability. */
+/** Any event: the unit of observability. Events are not to be changed: payloads of one trace that are equal may be one object. */
 export interface TraceEvent {
   readonly callId: string;
   /** ISO 8601, UTC. */

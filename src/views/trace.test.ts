@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import type { Entry } from '../protocol/entry.js';
@@ -94,4 +95,34 @@ verifies('lsem.5.body', 'an effect that ends after its call was given up leaves 
   const failed = { type: 'effect.failed', key: `${call}/0`, error: { code: 'E', message: 'm' } };
   const events = told([begun('t', 'code'), begun(call, 'code'), asked(`${call}/0`), late, failed]);
   expect(events.filter((event) => event.includes('effect'))).toEqual([`${call} rondo.effect.requested`]);
+});
+
+verifies('lsem.6.call.started', 'each event tells of its own call, whichever call came before it', () => {
+  const child = fc.record({
+    loop: fc.constantFrom('a', 'b'),
+    version: fc.constantFrom('1.0.0', '2.0.0'),
+    checked: fc.nat(1),
+    lasted: fc.nat(2),
+    deep: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(child, { maxLength: 12 }), (children) => {
+      let at = 1000;
+      const entries: Entry[] = [{ ...started('t'), seq: 0, at }];
+      const expected = children.map(({ loop, version, checked, lasted, deep }, index) => {
+        const key = deep ? `t/${index}/0/${index}` : `t/${index}`;
+        entries.push({ ...started(key), name: loop, version, took: checked, seq: 0, at: at + checked });
+        at += checked + lasted;
+        entries.push({ type: 'call.completed', key, took: 0, seq: 0, at });
+        return [
+          { loopId: loop, loopVersion: version, parentCallId: 't' },
+          { durationMs: checked },
+          { durationMs: 0 },
+          { totalDurationMs: checked + lasted },
+        ];
+      });
+      const events = traceOf('t', entries).filter(({ callId }) => callId !== 't');
+      expect(events.map(({ payload }) => payload)).toEqual(expected.flat());
+    }),
+  );
 });

@@ -9,6 +9,7 @@ import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { TraceEvent, TracePayloads, VendorPayloads } from '../protocol/trace.js';
 import { iso } from './time.js';
+import { ChildCompleted, ChildStarted, Event, SharedPayloads } from './trace-events.js';
 
 /** The type under which a body's log lines are recorded. */
 export const LOG = 'log.written';
@@ -19,20 +20,28 @@ const CORE = /^(?:call|child)\.|^log$/;
 const SILENT: ReadonlySet<string> = new Set(['time.read', 'number.drawn']);
 const KERNEL = /^(?:session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
 
-interface Open {
+/** A call that has begun. */
+class Open {
   readonly id: string;
   readonly started: Entry;
   readonly at: number;
   readonly parent: Open | undefined;
   /** Children begun so far, and those that have not ended. */
-  begun: number;
-  open: number;
+  begun = 0;
+  open = 0;
   /** Whether it is among those that are found by name. */
-  parked: boolean;
+  parked = false;
   /** Whether its one request, the one answer to it, and its end were told. */
-  asked: boolean;
-  answered: boolean;
-  over: boolean;
+  asked = false;
+  answered = false;
+  over = false;
+
+  constructor(started: Entry, at: number, parent: Open | undefined) {
+    this.id = started.key;
+    this.started = started;
+    this.at = at;
+    this.parent = parent;
+  }
 }
 
 type Payloads = TracePayloads & VendorPayloads;
@@ -65,6 +74,7 @@ export class Tracing {
   private readonly emit: Emit;
   /** The call that the root is a step of, when the root is not a turn. */
   private readonly parent: string | undefined;
+  private readonly payloads = new SharedPayloads();
   private readonly parked = new Map<string, Open>();
   private effects: Map<string, Effect> | undefined;
   /** The call that began last and is open, the end of a chain up to the root; only calls beside it need to be found by name. */
@@ -96,37 +106,20 @@ export class Tracing {
     const { key, name = '', version = '', took = 0, refused } = entry;
     const parent = this.owner(key);
     if (parent === undefined && key !== this.root) return;
-    const call: Open = {
-      id: key,
-      started: entry,
-      at: at - took,
-      parent,
-      begun: 0,
-      open: 0,
-      parked: false,
-      asked: false,
-      answered: false,
-      over: false,
-    };
+    const call = new Open(entry, at - took, parent);
     const ts = iso(call.at);
     if (this.tip !== parent) this.park();
     this.tip = call;
     if (parent === undefined) {
       this.emit({ callId: key, ts, type: 'call.started', payload: this.rootPayload(name, version) });
     } else {
-      const frame = { childCallId: key, loopId: name, stepIndex: parent.begun++ };
-      const payload = { loopId: name, loopVersion: version, parentCallId: parent.id };
+      const frame = new ChildStarted(key, name, parent.begun++);
       parent.open += 1;
-      this.emit({ callId: parent.id, ts, type: 'child.started', payload: frame });
-      this.emit({ callId: key, ts, type: 'call.started', payload });
+      this.emit(new Event(parent.id, ts, 'child.started', frame));
+      this.emit(new Event(key, ts, 'call.started', this.payloads.started(name, version, parent.id)));
     }
     if (refused === true) return;
-    this.emit({
-      callId: key,
-      ts: took === 0 ? ts : iso(at),
-      type: 'call.input.validated',
-      payload: { durationMs: took },
-    });
+    this.emit(new Event(key, took === 0 ? ts : iso(at), 'call.input.validated', this.payloads.validated(took)));
   }
 
   private rootPayload(loopId: string, loopVersion: string): TracePayloads['call.started'] {
@@ -139,8 +132,8 @@ export class Tracing {
     if (call === undefined) return;
     if (call.open > 0) this.abandonChildren(call, at);
     if (type === 'call.completed') {
-      this.emit({ callId: key, ts: iso(at - took), type: 'call.output.validated', payload: { durationMs: took } });
-      this.say(call, at, 'call.completed', { totalDurationMs: at - call.at });
+      this.emit(new Event(key, iso(at - took), 'call.output.validated', this.payloads.validated(took)));
+      this.say(call, at, 'call.completed', this.payloads.completed(at - call.at));
     } else {
       const { code = 'EXECUTION_FAILED', message = '', data } = error ?? {};
       this.say(call, at, 'call.errored', data === undefined ? { code, message } : { code, message, details: data });
@@ -155,7 +148,7 @@ export class Tracing {
     const { parent } = call;
     if (parent === undefined) return;
     parent.open -= 1;
-    this.say(parent, at, 'child.completed', { childCallId: call.id, status });
+    this.say(parent, at, 'child.completed', new ChildCompleted(call.id, status));
   }
 
   /** Calls that ended without a word, because a race was lost or a body was left where it was, end here; innermost first. */
@@ -274,7 +267,7 @@ export class Tracing {
   }
 
   private say<T extends keyof Payloads>(call: Open, at: number, type: T, payload: Payloads[T]): void {
-    this.emit({ callId: call.id, ts: iso(at), type, payload });
+    this.emit(new Event(call.id, iso(at), type, payload));
   }
 }
 

@@ -75,7 +75,7 @@ export class Tracing {
   /** The call that the root is a step of, when the root is not a turn. */
   private readonly parent: string | undefined;
   private readonly payloads = new SharedPayloads();
-  private readonly parked = new Map<string, Open>();
+  private parked: Map<string, Open> | undefined;
   private effects: Map<string, Effect> | undefined;
   /** The call that began last and is open, the end of a chain up to the root; only calls beside it need to be found by name. */
   private tip: Open | undefined;
@@ -144,7 +144,7 @@ export class Tracing {
   private close(call: Open, at: number, status: 'ok' | 'error'): void {
     call.over = true;
     if (this.tip === call) this.tip = call.parent;
-    if (call.parked) this.parked.delete(call.id);
+    if (call.parked) this.parked?.delete(call.id);
     const { parent } = call;
     if (parent === undefined) return;
     parent.open -= 1;
@@ -154,7 +154,7 @@ export class Tracing {
   /** Calls that ended without a word, because a race was lost or a body was left where it was, end here; innermost first. */
   private abandon(around: Open, at: number, left: (id: string) => boolean): void {
     this.park();
-    const open = [...this.parked.values()].sort((a, b) => b.id.length - a.id.length);
+    const open = [...(this.parked?.values() ?? [])].sort((a, b) => b.id.length - a.id.length);
     for (const call of open) {
       if (call === around || !left(call.id)) continue;
       this.say(call, at, 'call.errored', { code: 'CANCELLED', message: 'What this call was part of ended before it.' });
@@ -245,13 +245,14 @@ export class Tracing {
   private opened(id: string): Open | undefined {
     let call = this.tip;
     while (call !== undefined && call.id.length > id.length) call = call.parent;
-    return call?.id === id ? call : this.parked.get(id);
+    return call?.id === id ? call : this.parked?.get(id);
   }
 
   /** The calls of the present chain can be found by name from now on. */
   private park(): void {
     for (let call = this.tip; call !== undefined && !call.parked; call = call.parent) {
       call.parked = true;
+      this.parked ??= new Map();
       this.parked.set(call.id, call);
     }
   }

@@ -1,8 +1,11 @@
+/** What a constructor assigns to: the same members, before anybody may rely on them not to change. */
+export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
 /**
  * Makes a constructor of plain objects, for objects that a large turn keeps by the thousand. V8 counts how many objects of each
- * literal survive a collection; from some share on it allocates all of them in the old generation, where they keep what they refer to
- * alive after the turn. Whether it does so differs from process to process, and costs up to half of the time. It
- * does not count the objects of constructors.
+ * literal survive a collection, and above some share it allocates all of them in the old generation. There they keep alive what they
+ * refer to, long after the turn. This happens in some processes and not in others, and costs up to half of the time. V8 does not count
+ * the objects of constructors.
  */
 export function plainConstructor<T extends object, A extends readonly unknown[]>(
   assign: (this: T, ...values: A) => void,

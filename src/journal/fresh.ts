@@ -1,10 +1,13 @@
-/** Entries that are about to be written. Each kind that most calls have has a constructor of its own: V8 gives all its objects the size of the largest. */
-import { plainConstructor } from '../base/plain-constructor.js';
+/**
+ * Entries that are about to be written. The kinds that most calls have are made by constructors, one for each kind: V8 gives all
+ * objects of a constructor the size of the largest.
+ */
+import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
 /** An entry that has no place yet: `seq` is filled in by the push, and `at` unless the wall clock was read for it. */
-export type Fresh = { -readonly [K in keyof Entry]: Entry[K] };
+export type Fresh = Mutable<Entry>;
 
 type FreshEntry = new (type: string, key: string, since: number, at: number) => Fresh;
 

@@ -3,7 +3,7 @@
  * far is durable. A failed append is final: the writer takes nothing more, and whoever waits stays waiting while the
  * session is told. Entries leave memory with their append; a slow store holds the run back instead of growing a queue.
  */
-import { plainConstructor } from '../base/plain-constructor.js';
+import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { Clock } from './clock.js';
 import { Fault, faultOf } from './errors.js';
@@ -35,11 +35,11 @@ export interface WriterParts {
   readonly heard: ((entry: Entry) => void) | undefined;
 }
 
-/** A copy of it is a list that V8 does not take for one of a literal, for the same reason as with entries. */
+/** Copied to make an empty buffer: V8 counts the arrays of a literal `[]` like objects (see `plainConstructor`), but not copies. */
 const NONE: readonly Fresh[] = [];
 
 const WrittenBatch = plainConstructor(function (
-  this: { -readonly [K in keyof Batch]: Batch[K] },
+  this: Mutable<Batch>,
   session: string,
   fence: number,
   first: number,

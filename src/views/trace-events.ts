@@ -2,16 +2,15 @@
  * What a trace consists of: six events for each call, so a large turn has very many. Those that every call has are made by
  * constructors. Payloads that say the same as the one before are one object, which takes a third off the objects of a trace.
  */
-import { plainConstructor } from '../base/plain-constructor.js';
+import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
 import type { TraceEvent, TracePayloads } from '../protocol/trace.js';
 
-type Fresh<T> = { -readonly [K in keyof T]: T[K] };
 type Started = TracePayloads['call.started'];
 type Validated = TracePayloads['call.input.validated'];
 type Completed = TracePayloads['call.completed'];
 
 export const Event = plainConstructor(function (
-  this: Fresh<TraceEvent>,
+  this: Mutable<TraceEvent>,
   callId: string,
   ts: string,
   type: string,
@@ -24,7 +23,7 @@ export const Event = plainConstructor(function (
 });
 
 export const ChildStarted = plainConstructor(function (
-  this: Fresh<TracePayloads['child.started']>,
+  this: Mutable<TracePayloads['child.started']>,
   childCallId: string,
   loopId: string,
   stepIndex: number,
@@ -35,7 +34,7 @@ export const ChildStarted = plainConstructor(function (
 });
 
 export const ChildCompleted = plainConstructor(function (
-  this: Fresh<TracePayloads['child.completed']>,
+  this: Mutable<TracePayloads['child.completed']>,
   childCallId: string,
   status: 'ok' | 'error',
 ) {
@@ -44,7 +43,7 @@ export const ChildCompleted = plainConstructor(function (
 });
 
 const CallStarted = plainConstructor(function (
-  this: Fresh<Started>,
+  this: Mutable<Started>,
   loopId: string,
   loopVersion: string,
   parentCallId: string,

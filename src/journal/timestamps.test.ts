@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { Timestamps } from './timestamps.js';
@@ -100,3 +100,50 @@ verifies('time.stamps', 'the clocks are compared often, however many entries the
   timestamps.next(entry);
   expect(entry.took).toBeLessThanOrEqual(25);
 });
+
+verifies(
+  'time.stamps',
+  'a session that is opened right after another takes over its reading of the clocks',
+  async () => {
+    const clock = new ManualClock(HOUR * 10);
+    await clock.advance(HOUR);
+    const start = clock.now();
+    const elapsed = vi.spyOn(clock, 'elapsed');
+    const readings = (): number => elapsed.mock.calls.length;
+    new Stamps(clock).next();
+    expect(readings()).toBe(1);
+    await clock.advance(19);
+    const second = new Stamps(clock);
+    expect(second.next()).toBe(start + 19);
+    expect(readings()).toBe(1);
+    await clock.advance(1);
+    new Stamps(clock).next();
+    expect(readings()).toBe(2);
+    await clock.advance(10_000);
+    clock.setWall(clock.now() - HOUR);
+    expect(second.next()).toBe(start + 10_020);
+  },
+);
+
+verifies(
+  'time.stamps',
+  'a reading of another clock, or from before the wall clock was set back, is not taken over',
+  async () => {
+    const start = HOUR * 10;
+    const running = new ManualClock(start - HOUR);
+    await running.advance(HOUR);
+    const setBack = new ManualClock(start);
+    for (const [read, clock] of [
+      [new ManualClock(start), running],
+      [setBack, setBack],
+    ] as const) {
+      new Stamps(read).next();
+      if (read === clock) clock.setWall(start - HOUR);
+      const timestamps = new Stamps(clock);
+      const opened = timestamps.next();
+      await clock.advance(10_000);
+      clock.setWall(clock.now() - 5000);
+      expect(timestamps.next() - opened).toBe(10_000);
+    }
+  },
+);

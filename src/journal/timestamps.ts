@@ -18,6 +18,16 @@ const TRUSTED = 20;
 /** By how much the wall clock must fall behind, in milliseconds, to count as set back: it is slewed by less all the time. */
 const SET_BACK = 50;
 
+/** What the two clocks of a process showed when they were compared. */
+interface Reading {
+  readonly clock: Clock;
+  readonly wall: number;
+  readonly elapsed: number;
+}
+
+/** The last one, of whatever session: one that is opened right after it need not read the monotonic clock again. */
+let latest: Reading | undefined;
+
 export class Timestamps {
   private readonly clock: Clock;
   /** What the wall clock showed for the last entry, and the timestamp of that entry. */
@@ -49,6 +59,7 @@ export class Timestamps {
   }
 
   private compare(entry: Stamped, wall: number): void {
+    if (this.until === Number.NEGATIVE_INFINITY && this.takeOver(wall)) return;
     const elapsed = this.clock.elapsed();
     const passed = Math.floor(elapsed - this.elapsed);
     const behind = this.until - TRUSTED + passed - wall;
@@ -56,7 +67,17 @@ export class Timestamps {
     this.last = Math.max(this.last, wall + this.ahead);
     this.until = this.last + TRUSTED;
     this.elapsed = elapsed;
+    latest = { clock: this.clock, wall, elapsed };
     // Nothing took longer than the time between the two comparisons.
     if (entry.took !== undefined && entry.took > passed) entry.took = passed;
+  }
+
+  /** Begins with the last reading, if it is one of the same clock and was made just now. */
+  private takeOver(wall: number): boolean {
+    if (latest?.clock !== this.clock || wall < latest.wall || wall >= latest.wall + TRUSTED) return false;
+    this.last = wall;
+    this.until = latest.wall + TRUSTED;
+    this.elapsed = latest.elapsed;
+    return true;
   }
 }

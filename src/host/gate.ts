@@ -25,7 +25,7 @@ interface Held {
 
 /** Which loops have agents or approvals in them, found out once for each: their turns need to know what came before. */
 export class GovernedLoops {
-  private readonly known = new WeakMap<Pinned, boolean>();
+  private known: WeakMap<Pinned, boolean> | undefined;
   private readonly implementations: ReadonlyMap<string, Implementation>;
 
   constructor(implementations: ReadonlyMap<string, Implementation>) {
@@ -33,6 +33,7 @@ export class GovernedLoops {
   }
 
   has(pinned: Pinned): boolean {
+    this.known ??= new WeakMap();
     const known = this.known.get(pinned);
     if (known !== undefined) return known;
     const asks = pinned.parts.some((part) => this.asks(part));

@@ -165,7 +165,7 @@ export class Host {
       const pinned = pin(linkedIn(this.registry, registered));
       // A session that is made up here has no past.
       const past =
-        this.governed.has(pinned) && request.sessionId !== undefined
+        request.sessionId !== undefined && this.governed.has(pinned)
           ? await this.archive.entries(identity.sessionId)
           : [];
       return await this.drive(identity, pinned, request, past, rest);

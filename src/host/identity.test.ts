@@ -83,6 +83,19 @@ verifies(
   },
 );
 
+verifies('identity.principal', 'a principal that is no name, and approvers that are none, are refused', async () => {
+  const { run, runs } = counting();
+  const nobody = [null, '', ' ', 7, 'x'.repeat(201), ['ada']];
+  const holes = new Array<string>(1);
+  const requests = [
+    ...nobody.map((principal) => ({ principal })),
+    ...[...nobody.slice(0, 5), [], holes, ['ada', ''], ['ada', undefined]].map((approvers) => ({ approvers })),
+  ] as unknown as readonly Partial<TurnRequest>[];
+  for (const request of requests)
+    await expect(run(request), JSON.stringify(request)).rejects.toThrow('A principal is text');
+  expect(runs()).toBe(0);
+});
+
 verifies(
   'identity.principal',
   'a turn that was recorded under its key alone is still found by its principal',

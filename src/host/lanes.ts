@@ -20,7 +20,7 @@ export class Lanes {
   private readonly answer: LeaseHolder['answer'];
   private readonly lanes = new Map<string, Promise<unknown>>();
   /** What this process is doing in the sessions that it holds. */
-  private readonly current = new Map<string, Promise<unknown>>();
+  private current: Map<string, Promise<unknown>> | undefined;
 
   /** `answer` answers other processes for the sessions that this one holds. */
   constructor(leases: Leases, answer: LeaseHolder['answer']) {
@@ -43,7 +43,7 @@ export class Lanes {
 
   /** Resolves when the work that this process does on a session at the moment has ended. */
   async idle(sessionId: string): Promise<void> {
-    await this.current.get(sessionId)?.catch(() => undefined);
+    await this.current?.get(sessionId)?.catch(() => undefined);
   }
 
   private enter<T>(task: SessionWork<T>): Promise<T> {
@@ -65,10 +65,11 @@ export class Lanes {
     }
     try {
       const working = task.work();
+      this.current ??= new Map();
       this.current.set(sessionId, working);
       return await working;
     } finally {
-      this.current.delete(sessionId);
+      this.current?.delete(sessionId);
       lease.release();
     }
   }

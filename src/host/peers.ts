@@ -63,7 +63,7 @@ export class PeerHosts {
   private readonly leases: Leases;
   private readonly ids: Ids;
   private readonly perform: (request: PeerRequest, send: SendPiece) => Promise<unknown>;
-  private readonly answers = new Map<string, Promise<Json>>();
+  private answers: Map<string, Promise<Json>> | undefined;
 
   /** `perform` does what another host asks of this one. */
   constructor(leases: Leases, ids: Ids, perform: (request: PeerRequest, send: SendPiece) => Promise<unknown>) {
@@ -99,7 +99,7 @@ export class PeerHosts {
   answer(given: Json, send: (piece: Json, droppable?: boolean) => void): Promise<Json> {
     const request = given as unknown as Identified;
     const { id } = request;
-    const known = id === undefined ? undefined : this.answers.get(id);
+    const known = id === undefined ? undefined : this.answers?.get(id);
     if (known !== undefined) return known;
     const answer = this.performed(request, (piece, droppable) => send(piece as unknown as Json, droppable));
     if (id !== undefined) this.remember(id, answer);
@@ -111,6 +111,7 @@ export class PeerHosts {
   }
 
   private remember(id: string, answer: Promise<Json>): void {
+    this.answers ??= new Map();
     this.answers.set(id, answer);
     answer.catch(() => undefined);
     if (this.answers.size <= MAX_REMEMBERED) return;

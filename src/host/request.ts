@@ -109,10 +109,13 @@ export function assertRequest(request: TurnRequest): void {
   if (sessionId?.startsWith('rondo:')) throw new TypeError('Session ids that begin with "rondo:" are our own.');
   if (key !== undefined && (key === '' || key.length > 1000 || !isWellFormed(key)))
     throw new TypeError('A key is text of 1 to 1,000 characters, without lone surrogates.');
-  const { principal = 'somebody', approvers = ['somebody'] } = request;
-  const people: readonly unknown[] = [principal, ...(Array.isArray(approvers) ? approvers : [undefined])];
-  if (people.length < 2 || !people.every(isPrincipal))
+  const { principal, approvers } = request;
+  if ((principal !== undefined && !isPrincipal(principal)) || (approvers !== undefined && !arePrincipals(approvers)))
     throw new TypeError('A principal is text of 1 to 200 characters, and approvers a list of at least one of them.');
+}
+
+function arePrincipals(who: unknown): boolean {
+  return Array.isArray(who) && who.length > 0 && [...who].every(isPrincipal);
 }
 
 function isPrincipal(who: unknown): boolean {

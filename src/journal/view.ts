@@ -25,9 +25,17 @@ export interface Invariant<S> {
   check(state: S, draft: Draft): Violation | undefined;
 }
 
+interface Folded {
+  readonly view: View<unknown>;
+  state: unknown;
+}
+
+/** The states of a session without views: most have none. */
+const NONE: ReadonlyMap<string, Folded> = new Map();
+
 /** The states of the views of one session, kept up to date entry by entry. */
 export class Folds {
-  private readonly states = new Map<string, { readonly view: View<unknown>; state: unknown }>();
+  private readonly states: ReadonlyMap<string, Folded>;
   private readonly invariants: readonly Invariant<unknown>[];
   /** Whether there is nothing to fold, and whether there is anything to obey: asked at every entry. */
   readonly empty: boolean;
@@ -37,12 +45,7 @@ export class Folds {
     this.invariants = invariants;
     this.ruled = invariants.length > 0;
     this.empty = views.length === 0 && !this.ruled;
-    if (this.empty) return;
-    for (const view of [...views, ...invariants.map((invariant) => invariant.view)]) {
-      const known = this.states.get(view.name);
-      if (known !== undefined && known.view !== view) throw new TypeError(`Two views are named "${view.name}".`);
-      this.states.set(view.name, { view, state: view.initial });
-    }
+    this.states = this.empty ? NONE : initial([...views, ...invariants.map((invariant) => invariant.view)]);
   }
 
   apply(entry: Entry): void {
@@ -77,4 +80,14 @@ export class Folds {
     for (const fold of folds) fold.state = saved[`${fold.view.name}@${fold.view.version}`];
     return true;
   }
+}
+
+function initial(views: readonly View<unknown>[]): ReadonlyMap<string, Folded> {
+  const states = new Map<string, Folded>();
+  for (const view of views) {
+    const known = states.get(view.name);
+    if (known !== undefined && known.view !== view) throw new TypeError(`Two views are named "${view.name}".`);
+    states.set(view.name, { view, state: view.initial });
+  }
+  return states;
 }

@@ -21,13 +21,14 @@ import type { Layer } from './layer.js';
 import type { Lifetime } from './lifetime.js';
 
 /** Wakes those who wait for an outside fact: a signal by name, a decision by key. */
-export type Waiters = Map<string, Set<(entry: Entry) => void>>;
+type Waiters = Map<string, Set<(entry: Entry) => void>>;
 
 export interface RunParts {
   readonly session: string;
   readonly writer: Writer;
   readonly standing: Standing;
-  readonly waiters: Waiters;
+  /** Made when somebody waits: most sessions wait for nothing. */
+  waiters: Waiters | undefined;
   readonly inFlight: Map<string, Promise<unknown>>;
   /** Results of effects that an earlier attempt began and that ended during this one. */
   landed: Map<string, Entry> | undefined;
@@ -188,7 +189,7 @@ export class Run {
 
   /** Signals that a lost branch gave back go to whoever waits for them by now. */
   redeliver(): void {
-    for (const [waited, [waiter]] of this.parts.waiters) {
+    for (const [waited, [waiter]] of this.parts.waiters ?? []) {
       const kept = waited.startsWith('signal ') ? this.parts.standing.kept(waited.slice('signal '.length)) : undefined;
       if (kept !== undefined) waiter?.(kept);
     }
@@ -197,6 +198,7 @@ export class Run {
   /** Waits for an entry that comes from outside, under `name` among the waiters. */
   outside(pending: Pending, life: Lifetime, name: string, take: (entry: Entry) => void = () => {}): Promise<Entry> {
     return this.attempt.park<Entry>(pending, life, (wake) => {
+      this.parts.waiters ??= new Map();
       const { waiters } = this.parts;
       const waiting = waiters.get(name) ?? new Set();
       const waiter = (entry: Entry): void => {

@@ -21,7 +21,7 @@ import { Attempt, type Outcome, type Timers } from './attempt.js';
 import { type Loop, runCall } from './call.js';
 import type { Effect } from './effect.js';
 import type { Layer } from './layer.js';
-import { Run, type RunParts, type Waiters } from './run.js';
+import { Run, type RunParts } from './run.js';
 import { assertOwn, Scope } from './scope.js';
 
 export interface SessionOptions {
@@ -61,7 +61,6 @@ export class Session {
   private readonly reader: Reader;
   private readonly folds: Folds;
   private readonly standing = new Standing();
-  private readonly waiters: Waiters = new Map();
   private readonly inFlight = new Map<string, Promise<unknown>>();
   private readonly writer: Writer;
   private readonly parts: RunParts;
@@ -87,7 +86,7 @@ export class Session {
       session: name,
       writer,
       standing,
-      waiters: this.waiters,
+      waiters: undefined,
       inFlight: this.inFlight,
       landed: undefined,
       blobs: store.blobs,
@@ -161,7 +160,7 @@ export class Session {
     if (known !== undefined) return this.delivered(known, { id, name, value });
     const entry = this.writer.propose({ seq: 0, at: 0, type: 'signal.received', key: id, name, value: value as Json });
     this.standing.apply(entry);
-    const [waiter] = this.waiters.get(`signal ${name}`) ?? [];
+    const [waiter] = this.parts.waiters?.get(`signal ${name}`) ?? [];
     waiter?.(entry);
     await this.writer.durable();
     return true;
@@ -184,7 +183,7 @@ export class Session {
     const entry = { seq: 0, at: 0, type: 'effect.decided', key: redo, decision, by, reason: more.reason, value };
     const decided = this.writer.propose(entry);
     this.standing.apply(decided);
-    for (const waiter of this.waiters.get(`decision ${redo}`) ?? []) waiter(decided);
+    for (const waiter of this.parts.waiters?.get(`decision ${redo}`) ?? []) waiter(decided);
     await this.writer.durable();
   }
 

@@ -43,7 +43,7 @@ interface Insides {
   attempt:
     | { current: { life: { listeners: Set<unknown> | undefined }; parked: Set<unknown> | undefined; strands: number } }
     | undefined;
-  waiters: Map<string, unknown>;
+  parts: { waiters: Map<string, unknown> | undefined };
   inFlight: Map<string, unknown>;
   standing: {
     inbox: { all: readonly unknown[] } | undefined;
@@ -88,13 +88,13 @@ async function growth(
     't1',
     'hold',
   );
-  const { waiters, inFlight, standing } = insides(session);
+  const { parts, inFlight, standing } = insides(session);
   const current = seen?.current;
   return {
     mib: end - mid,
     listeners: current?.life.listeners?.size ?? 0,
     parked,
-    waiters: waiters.size,
+    waiters: parts.waiters?.size ?? 0,
     inFlight: inFlight.size,
     intents: standing.intents.size,
     inbox: standing.inbox?.all.length ?? 0,

@@ -33,6 +33,11 @@ async function until(look: () => boolean, what: string, times = 150): Promise<vo
   }
 }
 
+/** Nothing else happens in this process meanwhile. */
+function pause(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
 /** A script in place of the command line: it answers as the process of a driver does, and then does what is given. */
 class Driver {
   readonly place = mkdtempSync(join(tmpdir(), 'rondo-driver-'));
@@ -120,17 +125,21 @@ const kept: Check = async (library) => {
   expect(decided[0]).toBe('DEF-01 pass ');
 };
 
+/** The time of silence never passes by itself; `begun` is told each time that it begins, and with what it would end. */
+function spyOnSilences(begun: (late: () => void) => void) {
+  return vi.spyOn(globalThis, 'setTimeout').mockImplementation(((call: () => void, ms?: number) => {
+    if (ms !== SILENCE_MS) return realTimeout(call, ms);
+    begun(call);
+    return realTimeout(() => undefined, 0);
+  }) as typeof setTimeout);
+}
+
 const blocked: Check = async (library) => {
   const driver = new Driver(
     `log('pid ' + process.pid); ${ONE_CHECK} log('blocks'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`,
   );
   const silences: (() => void)[] = [];
-  // The time of silence passes when the check says so.
-  const spy = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((call: () => void, ms?: number) => {
-    if (ms !== SILENCE_MS) return realTimeout(call, ms);
-    silences.push(call);
-    return realTimeout(() => undefined, 0);
-  }) as typeof setTimeout);
+  const spy = spyOnSilences((late) => silences.push(late));
   try {
     const judged = driver.judged(library);
     judged.catch(() => undefined);
@@ -144,6 +153,27 @@ const blocked: Check = async (library) => {
   }
   const [pid = 0] = driver.pids;
   await until(() => !isAlive(pid), 'the end of the blocked process');
+};
+
+const reported: Check = async (library) => {
+  const driver = new Driver(`
+  for (const message of [{ report: { decided } }, { check: 'LIF-02' }, { check: 'LIF-03' }]) process.send(message);
+  log('sent');
+  setInterval(() => {}, 1000);`);
+  let silences = 0;
+  const spy = spyOnSilences(() => {
+    silences += 1;
+    // After loaded: what the driver sends after its report is there when the report is read.
+    for (let left = 1000; silences === 3 && left > 0 && !driver.lines.includes('sent'); left--) pause(5);
+  });
+  try {
+    expect(await driver.judged(library)).toEqual({ decided: [] });
+    await new Promise((resolve) => realTimeout(resolve, 50));
+  } finally {
+    spy.mockRestore();
+  }
+  // When the process was started, and after ready, loaded and report.
+  expect(silences).toBe(4);
 };
 
 const descendants: Check = async (library) => {
@@ -185,6 +215,7 @@ export const watchingChecks = {
   'a process that a driver ends costs the check that it ended in': ended,
   'what was judged before a process ended is kept': kept,
   'a process that a driver blocks costs one check, and is ended': blocked,
+  'what a driver sends after its report does not delay the end': reported,
   'a process that a driver started ends with it': descendants,
   'a driver that takes down five processes is given up': givenUp,
   'what a driver writes to stdout is not in the report': stdout,

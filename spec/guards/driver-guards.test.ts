@@ -46,6 +46,12 @@ proveGuards(
     ),
     guard(
       'lsem.suite.driver',
+      'what a driver sends after its report does not delay the end',
+      "child.off('message', hear);",
+      '',
+    ),
+    guard(
+      'lsem.suite.driver',
       'a process that a driver started ends with it',
       'process.kill(-pid,',
       'process.kill(pid,',

@@ -70,13 +70,14 @@ function oneProcess(task: Assignment, decided: Map<string, CheckResult>, onStart
   return new Promise<End>((resolve) => {
     const settle = (how: End): void => {
       clearTimeout(timer);
+      child.off('message', hear);
       end(child);
       resolve(how);
     };
     const lose = (why: string): void => settle({ lost: why, check, name });
     const late = (): void => lose(`the driver blocked its process for ${limitMs} ms`);
     let timer = setTimeout(late, limitMs);
-    child.on('message', (sent) => {
+    const hear = (sent: unknown): void => {
       const progress = sent as Progress;
       clearTimeout(timer);
       timer = setTimeout(late, limitMs);
@@ -86,7 +87,8 @@ function oneProcess(task: Assignment, decided: Map<string, CheckResult>, onStart
       if (progress.result !== undefined) decided.set(progress.result.id, progress.result);
       if (progress.report !== undefined) settle({ report: progress.report });
       if (progress.refused !== undefined) settle({ refused: progress.refused });
-    });
+    };
+    child.on('message', hear);
     child.on('error', (error) => lose(error.message));
     child.on('exit', (code, signal) => lose(`the process of the driver ended (${signal ?? `exit code ${code}`})`));
   });

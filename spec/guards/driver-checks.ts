@@ -33,8 +33,8 @@ async function until(look: () => boolean, what: string, times = 150): Promise<vo
   }
 }
 
-/** Nothing else happens in this process meanwhile. */
-function pause(ms: number): void {
+/** Blocks this process, so that it reads no messages meanwhile. */
+function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
@@ -125,11 +125,11 @@ const kept: Check = async (library) => {
   expect(decided[0]).toBe('DEF-01 pass ');
 };
 
-/** The time of silence never passes by itself; `begun` is told each time that it begins, and with what it would end. */
-function spyOnSilences(begun: (late: () => void) => void) {
+/** Timers of the time of silence never fire; `onTimer` gets the callback of each one that is set. */
+function holdSilenceTimers(onTimer: (late: () => void) => void) {
   return vi.spyOn(globalThis, 'setTimeout').mockImplementation(((call: () => void, ms?: number) => {
     if (ms !== SILENCE_MS) return realTimeout(call, ms);
-    begun(call);
+    onTimer(call);
     return realTimeout(() => undefined, 0);
   }) as typeof setTimeout);
 }
@@ -139,7 +139,7 @@ const blocked: Check = async (library) => {
     `log('pid ' + process.pid); ${ONE_CHECK} log('blocks'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`,
   );
   const silences: (() => void)[] = [];
-  const spy = spyOnSilences((late) => silences.push(late));
+  const spy = holdSilenceTimers((late) => silences.push(late));
   try {
     const judged = driver.judged(library);
     judged.catch(() => undefined);
@@ -161,10 +161,10 @@ const reported: Check = async (library) => {
   log('sent');
   setInterval(() => {}, 1000);`);
   let silences = 0;
-  const spy = spyOnSilences(() => {
+  const spy = holdSilenceTimers(() => {
     silences += 1;
-    // After loaded: what the driver sends after its report is there when the report is read.
-    for (let left = 1000; silences === 3 && left > 0 && !driver.lines.includes('sent'); left--) pause(5);
+    // Set for the message `loaded`: by the time the report is read, what the driver sent after it has arrived too.
+    for (let left = 1000; silences === 3 && left > 0 && !driver.lines.includes('sent'); left--) block(5);
   });
   try {
     expect(await driver.judged(library)).toEqual({ decided: [] });
@@ -172,7 +172,7 @@ const reported: Check = async (library) => {
   } finally {
     spy.mockRestore();
   }
-  // When the process was started, and after ready, loaded and report.
+  // One for the start of the process, one each for ready, loaded and report.
   expect(silences).toBe(4);
 };
 

@@ -47,7 +47,7 @@ proveGuards(
     guard(
       'lsem.suite.driver',
       'what a driver sends after its report does not delay the end',
-      "child.off('message', hear);",
+      "child.off('message', onMessage);",
       '',
     ),
     guard(

@@ -70,14 +70,14 @@ function oneProcess(task: Assignment, decided: Map<string, CheckResult>, onStart
   return new Promise<End>((resolve) => {
     const settle = (how: End): void => {
       clearTimeout(timer);
-      child.off('message', hear);
+      child.off('message', onMessage);
       end(child);
       resolve(how);
     };
     const lose = (why: string): void => settle({ lost: why, check, name });
     const late = (): void => lose(`the driver blocked its process for ${limitMs} ms`);
     let timer = setTimeout(late, limitMs);
-    const hear = (sent: unknown): void => {
+    const onMessage = (sent: unknown): void => {
       const progress = sent as Progress;
       clearTimeout(timer);
       timer = setTimeout(late, limitMs);
@@ -88,7 +88,7 @@ function oneProcess(task: Assignment, decided: Map<string, CheckResult>, onStart
       if (progress.report !== undefined) settle({ report: progress.report });
       if (progress.refused !== undefined) settle({ refused: progress.refused });
     };
-    child.on('message', hear);
+    child.on('message', onMessage);
     child.on('error', (error) => lose(error.message));
     child.on('exit', (code, signal) => lose(`the process of the driver ended (${signal ?? `exit code ${code}`})`));
   });

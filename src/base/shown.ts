@@ -5,12 +5,14 @@
  */
 
 /** A character that is not seen: controls; marks of direction; what has no width; blanks that are none; what is no character. */
+// guard: ignorable-characters-escaped
 export const UNSEEN_CHARACTER: string =
   '[\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u00a0\\u115f\\u1160\\u2800\\u3164\\uffa0]';
 
 const UNSEEN = new RegExp(UNSEEN_CHARACTER, 'gu');
 
 /** What is escaped in text: line feed and tab may stay. */
+// guard: hidden-note-brackets-escaped
 const ESCAPED = new RegExp(`(?![\\n\\t])(?:${UNSEEN_CHARACTER}|[⟪⟫])`, 'gu');
 const ORDINARY = /^[\n\t -~]*$/;
 
@@ -54,6 +56,7 @@ export function excerptOf(text: string, most: number): Excerpt {
   const start = lengthFromStart(text, most - room);
   const end = Math.max(start, text.length - lengthFromEnd(text, room));
   const [head, middle, tail] = [text.slice(0, start), text.slice(start, end), text.slice(end)];
+  // guard: hidden-characters-counted
   const hidden = charactersIn(middle);
   return { head: escaped(head), tail: escaped(tail), hidden, total: charactersIn(head) + hidden + charactersIn(tail) };
 }
@@ -70,7 +73,11 @@ export function escapeJson(json: string): string {
 
 function escaped(text: string): string {
   if (ORDINARY.test(text)) return text;
-  return text.replace(ESCAPED, (character) => `\\u{${hex(character.codePointAt(0) ?? 0, 1)}}`);
+  return text.replace(
+    // guard: all-unseen-characters-escaped
+    ESCAPED,
+    (character) => `\\u{${hex(character.codePointAt(0) ?? 0, 1)}}`,
+  );
 }
 
 function hex(code: number, digits: number): string {

@@ -47,10 +47,12 @@ export async function runCall<I, O>(
   const { seen } = scope;
   try {
     const own = seen === undefined ? start(run, scope, loop, input) : await replay(run, scope, seen, loop, input);
+    // guard: finished-call-not-repeated
     if (seen?.close !== undefined) {
       caller?.leave();
       return own;
     }
+    // guard: full-queue-awaited
     if (seen === undefined && run.writer.crowded) await run.ease(scope.life);
     const output = await loop.body(own as I, scope);
     const untidy = scope.close();
@@ -80,7 +82,7 @@ function start(run: Run, scope: Scope, loop: Frame, input: unknown): unknown {
   const { key, life, depth } = scope;
   const { name, version, digest, form } = loop;
   const { clock, maxDepth } = run.parts;
-  if (depth > maxDepth) throw tooDeep(key, maxDepth);
+  if (depth > /* guard: call-depth-bounded */ maxDepth) throw tooDeep(key, maxDepth);
   if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw nameless(key);
   const value = snapshot(input, 'call.started', key);
   const weight = weighed();

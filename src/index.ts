@@ -10,11 +10,11 @@ export {
 } from './adapters/models/index.js';
 export { systemClock, systemIds } from './adapters/system/index.js';
 export { builtinTools, execTools, httpsTools, httpTools, moduleTools } from './adapters/tools/index.js';
+export { type Code, codes, Fault, LoopError } from './base/errors.js';
 export { type PermitLists, type Permits, permitsOf } from './base/permits.js';
 export { Host, type HostOptions, type InFlight, type TurnOptions, type TurnRequest } from './host/host.js';
 export type { Replay } from './host/replay.js';
 export type { Clock, Ids } from './journal/clock.js';
-export { type Code, codes, Fault, LoopError } from './journal/errors.js';
 export type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from './journal/store.js';
 export type { Upcasts } from './journal/upcast.js';
 export type { Invariant, View, Violation } from './journal/view.js';

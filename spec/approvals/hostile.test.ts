@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
+import { codes } from '../../src/base/errors.js';
 import type { Host } from '../../src/host/host.js';
-import { codes } from '../../src/journal/errors.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
 import { agentDef } from '../turns/agents.js';

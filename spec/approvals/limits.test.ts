@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
+import { seededIds } from '../../src/adapters/system/seeded-ids.js';
 import { Session } from '../../src/kernel/session.js';
 import type { Json } from '../../src/protocol/json.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { seededIds } from '../../src/testing/seeded-ids.js';
 import { hostOf, tool } from '../turns/stage.js';
 import { verifies } from '../verifies.js';
 import { ASK, Deeds, ofType, onlyPending, told } from './stage.js';

@@ -1,13 +1,13 @@
 // What the tests of approvals share: hosts whose tools count what they did, chance that follows from a seed, and answers.
 
+import { seededRandom } from '../../src/adapters/system/seeded-ids.js';
+import { LoopError } from '../../src/base/errors.js';
 import type { Host } from '../../src/host/host.js';
-import { LoopError } from '../../src/journal/errors.js';
 import type { ToolFunction } from '../../src/loops/implementation.js';
 import type { Approval, ApprovalAnswer } from '../../src/protocol/approval.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import type { EventEnvelope } from '../../src/protocol/events.js';
 import type { Json } from '../../src/protocol/json.js';
-import { seededRandom } from '../../src/testing/seeded-ids.js';
 
 export const SEED = Number(process.env.RONDO_SEED ?? 1);
 export const REFUSALS = 'rondo:refusals';

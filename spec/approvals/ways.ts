@@ -2,8 +2,8 @@
 
 import { tool as aiTool, jsonSchema } from 'ai';
 import { z } from 'zod';
+import { LoopError } from '../../src/base/errors.js';
 import type { Host, TurnRequest } from '../../src/host/host.js';
-import { LoopError } from '../../src/journal/errors.js';
 import type { Store } from '../../src/journal/store.js';
 import type { Scope } from '../../src/kernel/scope.js';
 import { defineLoop } from '../../src/loops/define.js';

@@ -2,8 +2,8 @@
 
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect } from 'vitest';
-import type { CheckResult, ConformanceReport } from '../../src/testing/conformance/report.js';
-import { driverFlaw } from '../../src/testing/conformance/shape.js';
+import type { CheckResult, ConformanceReport } from '../../src/conformance/report.js';
+import { driverFlaw } from '../../src/conformance/shape.js';
 import { mini } from '../conformance/mini.js';
 import { verifies } from '../verifies.js';
 import { type Ended, Project } from './stage.js';

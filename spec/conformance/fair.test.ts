@@ -1,15 +1,15 @@
 // The suite is fair: it fails by no fault of its own, demands nothing beyond the text, and knows what is known to fail.
 
 import { expect } from 'vitest';
+import type { LsemDriver, LsemResult, LsemRuntime } from '../../src/conformance/driver.js';
+import { instantOf } from '../../src/conformance/events.js';
+import { demandSame, show } from '../../src/conformance/failure.js';
+import { differenceOf, jsonCopy, mentions } from '../../src/conformance/json.js';
+import { judge } from '../../src/conformance/judge.js';
+import { Recording } from '../../src/conformance/recording.js';
+import { renderConformance } from '../../src/conformance/render.js';
+import { type ConformanceReport, verdictOf } from '../../src/conformance/report.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
-import type { LsemDriver, LsemResult, LsemRuntime } from '../../src/testing/conformance/driver.js';
-import { instantOf } from '../../src/testing/conformance/events.js';
-import { demandSame, show } from '../../src/testing/conformance/failure.js';
-import { differenceOf, jsonCopy, mentions } from '../../src/testing/conformance/json.js';
-import { judge } from '../../src/testing/conformance/judge.js';
-import { Recording } from '../../src/testing/conformance/recording.js';
-import { renderConformance } from '../../src/testing/conformance/render.js';
-import { type ConformanceReport, verdictOf } from '../../src/testing/conformance/report.js';
 import { verifies } from '../verifies.js';
 import { mini } from './mini.js';
 import { Mini, type Tools } from './mini-runtime.js';

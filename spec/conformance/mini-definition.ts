@@ -1,7 +1,7 @@
 // What the mini runtime takes for a definition. Its own shapes for prompts, tools and backends are deliberately not
 // Rondo's: the suite must do with any.
 
-import type { PromptPiece } from '../../src/testing/conformance/driver.js';
+import type { PromptPiece } from '../../src/conformance/driver.js';
 import type { Schema } from './mini-schema.js';
 
 export type Members = { readonly [member: string]: unknown };

@@ -3,7 +3,6 @@
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { jsonpath } from 'json-p3';
-import type { TraceEvent } from '../../src/protocol/trace.js';
 import type {
   CodeBody,
   CodeScope,
@@ -11,7 +10,8 @@ import type {
   LsemRuntime,
   ToolBody,
   ToolVoice,
-} from '../../src/testing/conformance/driver.js';
+} from '../../src/conformance/driver.js';
+import type { TraceEvent } from '../../src/protocol/trace.js';
 import { isMembers, isSemver, KINDS, type Members, type MiniLoop, type MiniStep, stepFlaw } from './mini-definition.js';
 import { compiler, type Fault, type Schema } from './mini-schema.js';
 

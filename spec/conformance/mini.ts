@@ -1,6 +1,6 @@
 // The mini runtime behind the driver of the suite: right, or wrong in one named way.
 
-import type { CodeBody, LsemDriver, ToolBody } from '../../src/testing/conformance/driver.js';
+import type { CodeBody, LsemDriver, ToolBody } from '../../src/conformance/driver.js';
 import { Mini } from './mini-runtime.js';
 import { mutants, type Wrong } from './mutants.js';
 

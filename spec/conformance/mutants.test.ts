@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { judge } from '../../src/testing/conformance/judge.js';
+import { judge } from '../../src/conformance/judge.js';
 import { verifies } from '../verifies.js';
 import { mini } from './mini.js';
 import { mutants, type Wrong } from './mutants.js';

@@ -4,9 +4,9 @@ import { beforeAll, expect } from 'vitest';
 import { mockBackend } from '../../src/adapters/models/index.js';
 import { systemClock, systemIds } from '../../src/adapters/system/index.js';
 import { builtinTools } from '../../src/adapters/tools/index.js';
-import { judge } from '../../src/testing/conformance/judge.js';
-import type { ConformanceReport } from '../../src/testing/conformance/report.js';
-import { rondoDriver } from '../../src/testing/conformance/rondo.js';
+import { judge } from '../../src/conformance/judge.js';
+import type { ConformanceReport } from '../../src/conformance/report.js';
+import { rondoDriver } from '../../src/conformance/rondo.js';
 import { verifies } from '../verifies.js';
 
 let report: ConformanceReport;

@@ -1,11 +1,11 @@
 import { expect } from 'vitest';
-import { catalogue } from '../../src/testing/conformance/catalogue.js';
-import type { Check } from '../../src/testing/conformance/check.js';
-import type { LsemDriver, LsemResult, LsemRuntime } from '../../src/testing/conformance/driver.js';
-import { CheckFailure, NotApplicable } from '../../src/testing/conformance/failure.js';
-import { judge, judgeBy } from '../../src/testing/conformance/judge.js';
-import { renderConformance } from '../../src/testing/conformance/render.js';
-import type { ConformanceReport } from '../../src/testing/conformance/report.js';
+import { catalogue } from '../../src/conformance/catalogue.js';
+import type { Check } from '../../src/conformance/check.js';
+import type { LsemDriver, LsemResult, LsemRuntime } from '../../src/conformance/driver.js';
+import { CheckFailure, NotApplicable } from '../../src/conformance/failure.js';
+import { judge, judgeBy } from '../../src/conformance/judge.js';
+import { renderConformance } from '../../src/conformance/render.js';
+import type { ConformanceReport } from '../../src/conformance/report.js';
 import { verifies } from '../verifies.js';
 import { mini } from './mini.js';
 

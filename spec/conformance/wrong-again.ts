@@ -1,8 +1,8 @@
 // More mistakes, for the checks that have several sides: the part after the dot names the side.
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { LsemResult } from '../../src/conformance/driver.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
-import type { LsemResult } from '../../src/testing/conformance/driver.js';
 import { isMembers, type Members, type MiniStep } from './mini-definition.js';
 import { type Call, type Context, Failure, Mini, type Outcome } from './mini-runtime.js';
 import { compiler, type Fault, type Schema } from './mini-schema.js';

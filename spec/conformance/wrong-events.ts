@@ -1,7 +1,7 @@
 // Realistic mistakes with the lifecycle and the events, each named by the check that must notice it.
 
+import type { LsemResult, ToolVoice } from '../../src/conformance/driver.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
-import type { LsemResult, ToolVoice } from '../../src/testing/conformance/driver.js';
 import { isMembers, type Members, type MiniLoop } from './mini-definition.js';
 import { type Call, Mini, type Outcome } from './mini-runtime.js';
 import type { Mutant } from './wrong-definitions.js';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { advice, errorsPage } from '../../scripts/errors-page.mjs';
-import { codes } from '../../src/journal/errors.js';
+import { codes } from '../../src/base/errors.js';
 import { verifies } from '../verifies.js';
 
 const page = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');

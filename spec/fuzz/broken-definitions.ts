@@ -1,7 +1,7 @@
 // Definitions that were good once, and what becomes of them under a throw of dice.
 
 import { stringify } from 'smol-toml';
-import { seededRandom } from '../../src/testing/seeded-ids.js';
+import { seededRandom } from '../../src/adapters/system/seeded-ids.js';
 
 export type Fields = { [name: string]: unknown };
 type Pick = <T>(list: readonly T[]) => T;

@@ -4,7 +4,7 @@
  */
 import { expect } from 'vitest';
 import { judgeText } from '../../src/adapters/files/document.js';
-import { LoopError } from '../../src/journal/errors.js';
+import { LoopError } from '../../src/base/errors.js';
 import { parseDefinition } from '../../src/loops/definition/definition.js';
 import { verifies } from '../verifies.js';
 import { alien, asToml, define, diceOf, document, keys, scramble, somewhere } from './broken-definitions.js';

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { codes } from '../../src/journal/errors.js';
+import { codes } from '../../src/base/errors.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
 import { composite, hostOf, prompt, tool } from '../turns/stage.js';
 import { verifies } from '../verifies.js';
@@ -60,7 +60,7 @@ const strange: readonly unknown[] = [
   nested(255),
   JSON.parse('{"__proto__": {"polluted": true}}'),
   { constructor: { prototype: { polluted: true } } },
-  { text: 'a'.repeat(100_000) + '!' },
+  { text: `${'a'.repeat(100_000)}!` },
   { text: '{{more.x}}', more: { x: '{{text}}' } },
   { toJSON: () => 'x', text: 'a' },
   Object.create({ text: 'inherited' }),

@@ -1,8 +1,8 @@
 // What holds of the trace of code bodies and of the conformance suite, as checks that a broken copy must fail.
 
 import { expect } from 'vitest';
+import type { LsemDriver } from '../../src/conformance/driver.js';
 import type { Entry } from '../../src/protocol/entry.js';
-import type { LsemDriver } from '../../src/testing/conformance/driver.js';
 import { mini } from '../conformance/mini.js';
 import type { Shelf } from './library.js';
 
@@ -18,10 +18,10 @@ export const judging: Shelf = {
 };
 
 export type Judging = typeof import('../../src/views/trace.js') &
-  typeof import('../../src/testing/conformance/judge.js') &
-  typeof import('../../src/testing/conformance/report.js') &
-  typeof import('../../src/testing/conformance/events.js') &
-  typeof import('../../src/testing/conformance/recording.js');
+  typeof import('../../src/conformance/judge.js') &
+  typeof import('../../src/conformance/report.js') &
+  typeof import('../../src/conformance/events.js') &
+  typeof import('../../src/conformance/recording.js');
 
 function typesOf({ traceOf }: Judging, form: string, kind: string): readonly string[] {
   const drafts = [

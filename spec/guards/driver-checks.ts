@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, vi } from 'vitest';
-import type { ConformanceReport } from '../../src/testing/conformance/report.js';
+import type { ConformanceReport } from '../../src/conformance/report.js';
 import type { Shelf } from './library.js';
 
 export const watching: Shelf = {

@@ -28,7 +28,7 @@ export type Chatting = typeof import('../../src/kernel/session.js') &
   typeof import('../../src/journal/record.js') &
   typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/testing/manual-clock.js') &
-  typeof import('../../src/testing/seeded-ids.js') &
+  typeof import('../../src/adapters/system/seeded-ids.js') &
   typeof import('../../src/host/host.js') &
   typeof import('../../src/loops/define.js') &
   typeof import('../../src/loops/registry.js') &

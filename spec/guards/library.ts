@@ -31,13 +31,13 @@ const parts = [
 ] as const;
 
 export type Library = typeof import('../../src/kernel/session.js') &
-  typeof import('../../src/journal/errors.js') &
+  typeof import('../../src/base/errors.js') &
   typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/adapters/sqlite/index.js') &
   typeof import('../../src/testing/crashing-journal.js') &
   typeof import('../../src/testing/journal-cases.js') &
   typeof import('../../src/testing/manual-clock.js') &
-  typeof import('../../src/testing/seeded-ids.js') & { readonly folder: string };
+  typeof import('../../src/adapters/system/seeded-ids.js') & { readonly folder: string };
 
 /** All that a turn passes through, for the guards of the gate. */
 export const hosting: Shelf = {
@@ -57,7 +57,7 @@ export const hosting: Shelf = {
 export type Hosting = typeof import('../../src/kernel/session.js') &
   typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/testing/manual-clock.js') &
-  typeof import('../../src/testing/seeded-ids.js') &
+  typeof import('../../src/adapters/system/seeded-ids.js') &
   typeof import('../../src/host/host.js') &
   typeof import('../../src/layers/approval.js') &
   typeof import('../../src/loops/define.js') &

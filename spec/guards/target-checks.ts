@@ -52,7 +52,7 @@ export type Acting = typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/adapters/tools/program.js') &
   typeof import('../../src/adapters/toolbox/index.js') &
   typeof import('../../src/testing/manual-clock.js') &
-  typeof import('../../src/testing/seeded-ids.js') &
+  typeof import('../../src/adapters/system/seeded-ids.js') &
   typeof import('../../src/host/host.js') &
   typeof import('../../src/loops/registry.js') &
   typeof import('../../src/loops/tool-loop.js') &

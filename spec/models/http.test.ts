@@ -2,7 +2,7 @@
 
 import { afterAll, expect } from 'vitest';
 import { anthropicBackend, openaiBackend, openaiCompatibleBackend } from '../../src/adapters/models/index.js';
-import { LoopError } from '../../src/journal/errors.js';
+import { LoopError } from '../../src/base/errors.js';
 import { type AskOptions, ask } from '../../src/loops/ask.js';
 import type { Backend, ModelReply, ModelRequest } from '../../src/loops/model.js';
 import { verifies } from '../verifies.js';

@@ -1,7 +1,8 @@
 /** Random programs, random delays, random cancels, signals, decisions and crashes; the journal and the auditor are judged. */
 import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
-import { Fault, LoopError } from '../../src/journal/errors.js';
+import { seededIds, seededRandom } from '../../src/adapters/system/seeded-ids.js';
+import { Fault, LoopError } from '../../src/base/errors.js';
 import type { Batch, Store } from '../../src/journal/store.js';
 import type { Outcome, Pending } from '../../src/kernel/attempt.js';
 import type { Layer } from '../../src/kernel/layer.js';
@@ -11,7 +12,6 @@ import type { Entry, Safety } from '../../src/protocol/entry.js';
 import type { Json } from '../../src/protocol/json.js';
 import { crashingStore } from '../../src/testing/crashing-journal.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { seededIds, seededRandom } from '../../src/testing/seeded-ids.js';
 import { verifies } from '../verifies.js';
 import { duplicates, lateWrites, textStore, tick, ticks, unhandled } from './kit.js';
 

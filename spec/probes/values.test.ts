@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
-import { LoopError } from '../../src/journal/errors.js';
+import { LoopError } from '../../src/base/errors.js';
 import type { Scope } from '../../src/kernel/scope.js';
 import { crashingStore } from '../../src/testing/crashing-journal.js';
 import { verifies } from '../verifies.js';

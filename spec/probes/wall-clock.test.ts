@@ -1,6 +1,6 @@
 /** The wall clock is set forward and back, in one process and across restarts: nothing stalls, and nothing ends early. */
 import { expect } from 'vitest';
-import { LoopError } from '../../src/journal/errors.js';
+import { LoopError } from '../../src/base/errors.js';
 import type { Scope } from '../../src/kernel/scope.js';
 import { cacheLayer } from '../../src/layers/cache.js';
 import { memoryCache } from '../../src/layers/memory-cache.js';

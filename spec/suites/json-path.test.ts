@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import { compilePath } from '../../src/loops/path.js';
+import { compilePath } from '../../src/json/path.js';
 import type { Json } from '../../src/protocol/json.js';
 import { verifies } from '../verifies.js';
 

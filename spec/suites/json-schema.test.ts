@@ -3,7 +3,7 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import { compileSchema } from '../../src/loops/schema.js';
+import { compileSchema } from '../../src/json/schema.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { JsonSchema } from '../../src/protocol/loop.js';
 import { verifies } from '../verifies.js';

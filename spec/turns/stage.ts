@@ -2,6 +2,7 @@
 
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { mockBackend } from '../../src/adapters/models/index.js';
+import { seededIds } from '../../src/adapters/system/seeded-ids.js';
 import { builtinTools } from '../../src/adapters/tools/index.js';
 import { Host } from '../../src/host/host.js';
 import type { Store } from '../../src/journal/store.js';
@@ -12,7 +13,6 @@ import type { LoopDef } from '../../src/protocol/loop.js';
 import type { ModelCallOptions } from '../../src/protocol/model.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { seededIds } from '../../src/testing/seeded-ids.js';
 import { partsOf, wholeOf } from './agents.js';
 
 export interface Staging {

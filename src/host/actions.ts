@@ -3,8 +3,9 @@
  * decide on an effect in doubt. If the turn runs here it is done in its session; if it runs in another process, that one does it;
  * else the session is opened for it.
  */
+
+import { LoopError } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { LoopError } from '../journal/errors.js';
 import type { Session } from '../kernel/session.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { hostOf, tool } from '../../spec/turns/stage.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
-import { Fault } from '../journal/errors.js';
+import { Fault } from '../base/errors.js';
 import type { Store } from '../journal/store.js';
 
 verifies('turn.status', 'one damaged session hides all others, or is left out without a word', async () => {

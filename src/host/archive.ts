@@ -1,5 +1,5 @@
 /** What a store holds of turns: read without claiming a session, so it can be asked while a turn runs. */
-import { Fault, LoopError } from '../journal/errors.js';
+import { Fault, LoopError } from '../base/errors.js';
 import { fetchValue } from '../journal/fetch.js';
 import type { Store } from '../journal/store.js';
 import type { Outcome } from '../kernel/attempt.js';

@@ -2,9 +2,10 @@
  * Answers to approvals. An answer only points at what the runtime holds: whatever it says beside that must agree, and
  * what does not is refused, runs nothing, and is journaled with its reason. The first answer that is taken is the answer.
  */
+
+import { LoopError } from '../base/errors.js';
 import { UNSEEN_CHARACTER } from '../base/shown.js';
 import type { Ids } from '../journal/clock.js';
-import { LoopError } from '../journal/errors.js';
 import type { Session, Signal } from '../kernel/session.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { composite, hostOf, prompt, tool } from '../../spec/turns/stage.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
 import type { Scope } from '../kernel/scope.js';
 import { defineLoop } from '../loops/define.js';
 import type { TraceEvent } from '../protocol/trace.js';

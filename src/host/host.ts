@@ -3,8 +3,9 @@
  * in a session; its id begins with the session's, so it is found without an index. Turns of one session run one after
  * another, those of different sessions side by side.
  */
+
+import { LoopError } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { LoopError } from '../journal/errors.js';
 import type { Store } from '../journal/store.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';

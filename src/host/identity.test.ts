@@ -2,12 +2,12 @@ import { expect } from 'vitest';
 import { hostOf, tool } from '../../spec/turns/stage.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
+import { seededIds } from '../adapters/system/seeded-ids.js';
 import { compositeId } from '../base/identity.js';
 import { digest } from '../journal/record.js';
 import type { Store } from '../journal/store.js';
 import { Session } from '../kernel/session.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import { seededIds } from '../testing/seeded-ids.js';
 import { isOfTurn } from '../views/turns.js';
 import type { TurnRequest } from './host.js';
 

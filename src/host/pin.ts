@@ -3,9 +3,10 @@
  * turn that is resumed is linked from them, whatever the registry holds by then. Code cannot be kept: of a loop in code
  * only its name and the digest of its source are, and the code must still be there.
  */
-import { canonical } from '../journal/canonical.js';
-import { LoopError } from '../journal/errors.js';
+
+import { LoopError } from '../base/errors.js';
 import { digest } from '../journal/record.js';
+import { canonical } from '../json/canonical.js';
 import type { Implementation } from '../loops/implementation.js';
 import { type Linked, linkedIn } from '../loops/link.js';
 import { type Registered, Registry } from '../loops/registry.js';

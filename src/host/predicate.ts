@@ -3,8 +3,9 @@
  * of at least one argument. That is proved twice: by keywords that can limit a value (`const`, `enum`, a numeric bound,
  * `pattern`, and what nests them), and by other values of the same type that the schema must not accept.
  */
+import { isObject } from '../base/own-property.js';
 import { shown } from '../base/shown.js';
-import { compileSchema, type Validator } from '../loops/schema.js';
+import { compileSchema, type Validator } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
 import type { JsonSchema } from '../protocol/loop.js';
 
@@ -67,7 +68,7 @@ export function limitedArguments(schema: Json, input: Json): readonly string[] {
 
 /** An example of a predicate, made of these arguments. */
 export function examplePredicate(input: Json): string {
-  const [name = 'amount', value = 5] = isFields(input) ? (Object.entries(input)[0] ?? []) : [];
+  const [name = 'amount', value = 5] = isObject(input) ? (Object.entries(input)[0] ?? []) : [];
   const limit = typeof value === 'number' ? { maximum: value } : { const: value };
   const text = shown(JSON.stringify({ properties: { [name]: limit }, required: [name] }), MAX_EXAMPLE_CHARS);
   return text.length <= MAX_EXAMPLE_CHARS ? text : '{"properties": {"amount": {"maximum": 5}}, "required": ["amount"]}';
@@ -75,10 +76,10 @@ export function examplePredicate(input: Json): string {
 
 /** Where keywords of a schema limit the value. Keywords that may let any value pass (`not`, `type`, `required`) do not. */
 function limitedPaths(schema: Json, value: Json, depth: number): readonly MemberPath[] {
-  if (!isFields(schema) || depth === 0) return [];
+  if (!isObject(schema) || depth === 0) return [];
   const paths: MemberPath[] = limitsItself(schema, value, depth) ? [[]] : [];
   const { properties, allOf, anyOf, oneOf } = schema;
-  if (isFields(properties) && isFields(value)) {
+  if (isObject(properties) && isObject(value)) {
     for (const [name, member] of Object.entries(properties)) {
       if (!Object.hasOwn(value, name)) continue;
       for (const path of limitedPaths(member, value[name] as Json, depth - 1)) paths.push([name, ...path]);
@@ -126,7 +127,7 @@ function othersOf(value: Json | undefined): readonly Json[] {
     const [first, ...rest] = value as readonly Json[];
     return [...othersOf(first).map((other) => [other, ...rest]), ['QJX 0451']];
   }
-  if (!isFields(value)) return ['QJX 0451'];
+  if (!isObject(value)) return ['QJX 0451'];
   const members = Object.entries(value)
     .slice(0, MAX_MEMBERS)
     .flatMap(([name, member]) => othersOf(member).map((other) => ({ ...value, [name]: other })));
@@ -136,15 +137,11 @@ function othersOf(value: Json | undefined): readonly Json[] {
 function valueAt(value: Json | undefined, path: MemberPath): Json | undefined {
   const [name, ...rest] = path;
   if (name === undefined) return value;
-  return isFields(value) ? valueAt(value[name], rest) : undefined;
+  return isObject(value) ? valueAt(value[name], rest) : undefined;
 }
 
 function replaced(value: Json, path: MemberPath, other: Json): Json {
   const [name, ...rest] = path;
-  if (name === undefined || !isFields(value)) return other;
+  if (name === undefined || !isObject(value)) return other;
   return { ...value, [name]: replaced(value[name] ?? null, rest, other) };
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

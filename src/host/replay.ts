@@ -3,11 +3,12 @@
  * nothing is written. Ends of calls are hidden from the kernel, so that every body really runs, and held against what the
  * bodies come to now.
  */
+
+import { Fault } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { Fault } from '../journal/errors.js';
 import { soloLeases } from '../journal/leases.js';
 import type { Batch, Store } from '../journal/store.js';
-import { same } from '../journal/value.js';
+import { same } from '../json/value.js';
 import type { Loop } from '../kernel/call.js';
 import { Session, type SessionOptions } from '../kernel/session.js';
 import type { Entry } from '../protocol/entry.js';

@@ -1,8 +1,9 @@
 /** What is asked of a host: a turn of a loop, or a message to one that runs; and why it cannot be. */
+
+import { LoopError } from '../base/errors.js';
 import { compositeId, isWellFormed } from '../base/identity.js';
-import { LoopError } from '../journal/errors.js';
 import { digest } from '../journal/record.js';
-import { same, snapshot } from '../journal/value.js';
+import { same, snapshot } from '../json/value.js';
 import type { DefinedLoop } from '../loops/defined.js';
 import type { Registered } from '../loops/registry.js';
 import type { MailName } from '../views/mailbox.js';

@@ -1,5 +1,5 @@
 /** What a turn came to, as its caller gets it. The trace is folded when somebody asks for it, and only then. */
-import { Fault } from '../journal/errors.js';
+import { Fault } from '../base/errors.js';
 import type { Outcome } from '../kernel/attempt.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { PendingItem, ResultError, TraceEvent, TurnResult } from '../protocol/trace.js';

@@ -1,7 +1,8 @@
 /** The way back to a value that was put aside by digest. */
+
+import { Fault } from '../base/errors.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { Fault } from './errors.js';
 import { joined } from './parts.js';
 import { digest } from './record.js';
 import type { Blobs } from './store.js';

@@ -1,7 +1,8 @@
 /** The entries of a session as they are meant today: those of older shapes are brought up to date as they are read. */
+
+import { Fault } from '../base/errors.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { Fault } from './errors.js';
 import { fetchValue } from './fetch.js';
 import type { Store } from './store.js';
 import { needsUpcast, type Upcasts, upcast } from './upcast.js';

@@ -2,6 +2,8 @@
  * What a session remembers of its own folding, so that opening it need not read everything. A cache: it can be deleted,
  * one of another past is ignored, and the heavier it is the rarer it is made.
  */
+
+import { snapshot, weighed } from '../json/value.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { Reader } from './reader.js';
@@ -9,7 +11,6 @@ import { digest } from './record.js';
 import { Standing } from './standing.js';
 import type { Store } from './store.js';
 import { type Upcasts, upcast } from './upcast.js';
-import { snapshot, weighed } from './value.js';
 import type { Folds } from './view.js';
 import type { Writer } from './writer.js';
 

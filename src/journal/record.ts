@@ -4,8 +4,8 @@
  * record taken out, swapped or moved to another session no longer fits.
  */
 import { hash } from 'node:crypto';
+import { Fault } from '../base/errors.js';
 import type { Entry } from '../protocol/entry.js';
-import { Fault } from './errors.js';
 import type { Batch } from './store.js';
 
 export interface SealedRecord {

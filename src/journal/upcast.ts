@@ -1,6 +1,7 @@
 /** Entries are versioned one by one. An old entry is brought up to date when it is read; the stored one never changes. */
+
+import { Fault } from '../base/errors.js';
 import type { Entry } from '../protocol/entry.js';
-import { Fault } from './errors.js';
 
 /** For each entry type that ever changed: its present version, and one step up from each older one. */
 export interface Upcasts {

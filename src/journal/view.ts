@@ -2,9 +2,10 @@
  * Views and invariants: pure functions over entries. A view folds entries into a state and is the only way to
  * read a session; an invariant looks at a view's state and a draft and may refuse the draft before it is written.
  */
+
+import { LoopError } from '../base/errors.js';
 import type { Draft, Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { LoopError } from './errors.js';
 
 /** A fold over entries. `name` and `version` tell whether a snapshot still fits; the state must be JSON to be kept in one. */
 export interface View<S> {

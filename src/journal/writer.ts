@@ -3,17 +3,18 @@
  * far is durable. A failed append is final: the writer takes nothing more, and whoever waits stays waiting while the
  * session is told. Entries leave memory with their append; a slow store holds the run back instead of growing a queue.
  */
+
+import { Fault, faultOf } from '../base/errors.js';
 import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
+import { snapshot, weighed } from '../json/value.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { Clock } from './clock.js';
-import { Fault, faultOf } from './errors.js';
 import type { Fresh } from './fresh.js';
 import { textsOf } from './parts.js';
 import { digest } from './record.js';
 import type { Batch, Claim, Store } from './store.js';
 import { Timestamps } from './timestamps.js';
 import type { Upcasts } from './upcast.js';
-import { snapshot, weighed } from './value.js';
 import type { Folds } from './view.js';
 
 /** Values over this size go to the blobs. */

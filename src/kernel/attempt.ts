@@ -4,7 +4,7 @@
  * An ended attempt never moves again: its bodies stay where they are, as if the process had died there.
  */
 
-import { type Fault, LoopError } from '../journal/errors.js';
+import { type Fault, LoopError } from '../base/errors.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Lifetime } from './lifetime.js';

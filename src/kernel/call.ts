@@ -3,10 +3,10 @@
  * happens then ends in exactly one `call.completed` or `call.errored`. A recorded end is returned, never computed again.
  */
 
-import { LoopError, outcomeOf } from '../journal/errors.js';
+import { LoopError, outcomeOf } from '../base/errors.js';
 import { CompletedEntry, StartedEntry } from '../journal/fresh.js';
 import type { Trodden } from '../journal/past.js';
-import { copy, snapshot, weighed } from '../journal/value.js';
+import { copy, snapshot, weighed } from '../json/value.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { type Run, type Site, tooDeep } from './run.js';

@@ -2,14 +2,14 @@
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
-import { Fault } from '../journal/errors.js';
+import { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
+import { Fault } from '../base/errors.js';
 import type { Store } from '../journal/store.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { type CrashPoint, crashingStore } from '../testing/crashing-journal.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { answerOf, loopOf, randomProgram, type Step } from '../testing/programs.js';
-import { seededIds, seededRandom } from '../testing/seeded-ids.js';
 import type { Outcome } from './attempt.js';
 import type { Layer } from './layer.js';
 import { Session } from './session.js';

@@ -4,10 +4,10 @@
  * then is decided by the safety that was declared with the intent, never by the code that runs now.
  */
 
-import { Fault, LoopError, outcomeOf } from '../journal/errors.js';
+import { Fault, LoopError, outcomeOf } from '../base/errors.js';
 import { effectEntry, type Fresh, returnedEntry } from '../journal/fresh.js';
 import type { Trodden } from '../journal/past.js';
-import { copy, snapshot } from '../journal/value.js';
+import { copy, snapshot } from '../json/value.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { abortSignal, type Following, type Lifetime } from './lifetime.js';

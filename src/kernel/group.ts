@@ -3,9 +3,9 @@
  * branch and reports by place; `race` records who ended first, so a replay takes the same winner and never runs the rest.
  */
 
-import { LoopError, outcomeOf } from '../journal/errors.js';
+import { LoopError, outcomeOf } from '../base/errors.js';
 import type { Fresh } from '../journal/fresh.js';
-import { copy } from '../journal/value.js';
+import { copy } from '../json/value.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Lifetime } from './lifetime.js';

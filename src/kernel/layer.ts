@@ -3,9 +3,9 @@
  * themselves. With layers an effect has two levels: what was asked and how it was settled, and under it the attempts.
  */
 
-import { LoopError, outcomeOf } from '../journal/errors.js';
+import { LoopError, outcomeOf } from '../base/errors.js';
 import { effectEntry } from '../journal/fresh.js';
-import { same, snapshot } from '../journal/value.js';
+import { same, snapshot } from '../json/value.js';
 import type { Json } from '../protocol/json.js';
 import { attemptEffect, type Effect } from './effect.js';
 import type { Run, Site } from './run.js';

@@ -1,5 +1,5 @@
 /** A lifetime: the part of a run that is cancelled as one. Cheap to make, because every effect listens to one. */
-import type { LoopError } from '../journal/errors.js';
+import type { LoopError } from '../base/errors.js';
 
 type Listener = (reason: LoopError) => void;
 

@@ -3,16 +3,16 @@
  * was recorded. It compares what the code asks for with what the journal holds, and stops the attempt when they differ.
  */
 
+import { Fault, faultOf, LoopError } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
 import { type Asked, described } from '../journal/describe.js';
-import { Fault, faultOf, LoopError } from '../journal/errors.js';
 import { fetchValue } from '../journal/fetch.js';
 import type { Fresh } from '../journal/fresh.js';
 import type { Trodden } from '../journal/past.js';
 import type { Standing } from '../journal/standing.js';
 import type { Blobs } from '../journal/store.js';
-import { copy, same, snapshot } from '../journal/value.js';
 import type { Writer } from '../journal/writer.js';
+import { copy, same, snapshot } from '../json/value.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { type Attempt, type Pending, stall } from './attempt.js';

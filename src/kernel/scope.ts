@@ -4,10 +4,10 @@
  * step at a time; what runs side by side gets a scope of its own, through `all` or `race`.
  */
 
-import { LoopError, outcomeOf } from '../journal/errors.js';
+import { LoopError, outcomeOf } from '../base/errors.js';
 import type { Fresh } from '../journal/fresh.js';
 import type { Trodden } from '../journal/past.js';
-import { copy } from '../journal/value.js';
+import { copy } from '../json/value.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { type Loop, runCall } from './call.js';

@@ -2,13 +2,13 @@
 import { expect, test } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
-import { LoopError } from '../journal/errors.js';
+import { seededIds } from '../adapters/system/seeded-ids.js';
+import { LoopError } from '../base/errors.js';
 import type { Store } from '../journal/store.js';
 import type { View } from '../journal/view.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import { seededIds } from '../testing/seeded-ids.js';
 import type { Outcome } from './attempt.js';
 import type { Effect } from './effect.js';
 import type { Layer } from './layer.js';

@@ -4,17 +4,17 @@
  * the journal, whether the process died, the run paused or the body was changed.
  */
 
+import { Fault, LoopError } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { Fault, LoopError } from '../journal/errors.js';
 import { Past, type Trodden } from '../journal/past.js';
 import { Reader } from '../journal/reader.js';
 import { Recollection } from '../journal/recollection.js';
 import { type Root, Standing } from '../journal/standing.js';
 import type { Claim, Store } from '../journal/store.js';
 import type { Upcasts } from '../journal/upcast.js';
-import { same, snapshot } from '../journal/value.js';
 import { Folds, type Invariant, type View } from '../journal/view.js';
 import { Writer } from '../journal/writer.js';
+import { same, snapshot } from '../json/value.js';
 import type { Decision, Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Attempt, type Outcome, type Timers } from './attempt.js';

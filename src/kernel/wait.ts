@@ -1,6 +1,6 @@
 /** Steps that wait for something outside the run: a time, or a signal. What is waited for is recorded before the waiting. */
 
-import { faultOf, LoopError } from '../journal/errors.js';
+import { faultOf, LoopError } from '../base/errors.js';
 import { Period } from '../journal/period.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';

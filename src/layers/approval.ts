@@ -4,13 +4,13 @@
  * before anything runs.
  */
 
+import { LoopError } from '../base/errors.js';
 import { shown } from '../base/shown.js';
 import { coversTarget, targetDifference } from '../base/target.js';
-import { canonical } from '../journal/canonical.js';
 import type { Clock } from '../journal/clock.js';
-import { LoopError } from '../journal/errors.js';
 import { digest } from '../journal/record.js';
-import { copy } from '../journal/value.js';
+import { canonical } from '../json/canonical.js';
+import { copy } from '../json/value.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import type { Scope } from '../kernel/scope.js';

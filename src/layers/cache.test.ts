@@ -1,7 +1,8 @@
 import { expect } from 'vitest';
 import { codeOf, type Kit, kit, run, tick } from '../../spec/probes/kit.js';
 import { verifies } from '../../spec/verifies.js';
-import { LoopError } from '../journal/errors.js';
+import { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
+import { LoopError } from '../base/errors.js';
 import type { Outcome } from '../kernel/attempt.js';
 import type { Layer } from '../kernel/layer.js';
 import type { Scope } from '../kernel/scope.js';
@@ -9,7 +10,6 @@ import { Session } from '../kernel/session.js';
 import type { Safety } from '../protocol/entry.js';
 import type { BackendRef, CacheSpec } from '../protocol/loop.js';
 import { crashingStore } from '../testing/crashing-journal.js';
-import { seededIds, seededRandom } from '../testing/seeded-ids.js';
 import { type AnswerCache, cacheLayer } from './cache.js';
 import { memoryCache } from './memory-cache.js';
 

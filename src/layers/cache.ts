@@ -3,15 +3,15 @@
  * the same way though the cache is empty by then. What is kept is what came back before any filter touched it.
  */
 
-import { canonical } from '../journal/canonical.js';
+import { ownProperty } from '../base/own-property.js';
 import type { Clock } from '../journal/clock.js';
 import { digest } from '../journal/record.js';
-import { snapshot } from '../journal/value.js';
+import { canonical } from '../json/canonical.js';
+import { snapshot } from '../json/value.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import type { Json } from '../protocol/json.js';
 import type { CacheSpec, PolicySpec } from '../protocol/loop.js';
-import { fieldOf } from './field.js';
 import { setting } from './setting.js';
 
 /** An answer and when it was asked for, by the monotonic clock of the process. */
@@ -78,7 +78,7 @@ function keyOf({ kind, name, input, definition }: Asked, fallback: PolicySpec['f
 }
 
 function isWhole({ kind }: Effect, value: Json): boolean {
-  return kind !== 'model' || WHOLE.has(fieldOf(value, 'finish'));
+  return kind !== 'model' || WHOLE.has(ownProperty(value, 'finish'));
 }
 
 /** A cache that fails is one that holds nothing: it never fails a run. */

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { codeOf, type Kit, kit, run, tick } from '../../spec/probes/kit.js';
 import { verifies } from '../../spec/verifies.js';
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
 import type { Outcome } from '../kernel/attempt.js';
 import type { Scope } from '../kernel/scope.js';
 import type { Json } from '../protocol/json.js';

@@ -1,9 +1,10 @@
 /** Asks other backends, in order, when one did not answer. What was asked instead, and why, is a fact of the journal. */
-import { LoopError } from '../journal/errors.js';
+
+import { LoopError } from '../base/errors.js';
+import { isObject, type JsonFields } from '../base/own-property.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import type { BackendRef } from '../protocol/loop.js';
-import { fieldsOf } from './field.js';
 
 /** What another backend may do better. A refusal, a cancel or a useless answer is no reason to ask somebody else. */
 const PASSING_ON: ReadonlySet<string> = new Set(['BACKEND_FAILED', 'TIMEOUT']);
@@ -21,7 +22,8 @@ export function fallbackLayer(refs: readonly BackendRef[]): Layer {
         const { code, message, data } = thrown;
         attempts.push({ backend: current.name, code });
         const ref = refs[place];
-        if (ref === undefined) throw new LoopError(code, message, { ...fieldsOf(data), attempts }, thrown);
+        if (ref === undefined)
+          throw new LoopError(code, message, { ...(isObject(data) ? data : {}), attempts }, thrown);
         const from = current.name;
         await scope.record('rondo.backend.fallback', () => ({ from, to: ref.id, code }));
         current = towards(effect, ref);
@@ -36,7 +38,7 @@ function towards(effect: Effect, { id, model, options }: BackendRef): Effect {
     throw new LoopError('DEFINITION_INVALID', `The fallback "${id}" names no model; name one in the definition.`, {
       id,
     });
-  const { options: _, ...rest } = fieldsOf(effect.input) ?? {};
+  const { options: _, ...rest } = (isObject(effect.input) ? effect.input : {}) as JsonFields;
   const request = { ...rest, backendId: id, model };
   return { ...effect, name: id, input: options === undefined ? request : { ...request, options } };
 }

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import { deferred, kit, run, ticks } from '../../spec/probes/kit.js';
 import { verifies } from '../../spec/verifies.js';
+import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
-import { LoopError } from '../journal/errors.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Json } from '../protocol/json.js';
 import type { FilterSpec } from '../protocol/loop.js';

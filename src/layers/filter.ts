@@ -3,15 +3,16 @@
  * retries, so they see what goes out once, and whatever comes back: kept or fresh, answer or error.
  * They guard the way out and the way in, not the journal, which holds what was asked for and what came back.
  */
+
 import type { RE2JS } from 're2js';
+import { LoopError, outcomeOf } from '../base/errors.js';
+import { isObject, ownProperty } from '../base/own-property.js';
 import type { Clock } from '../journal/clock.js';
-import { LoopError, outcomeOf } from '../journal/errors.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { FilterSpec, PolicySpec } from '../protocol/loop.js';
-import { fieldOf, fieldsOf } from './field.js';
 import { compilePattern } from './pattern.js';
 import { type Kept, rewriteTexts } from './rewrite.js';
 
@@ -68,9 +69,9 @@ export function filterLayer({ before = [], after = [] }: NonNullable<PolicySpec[
 function withInput(effect: Effect, sieve: Sieve): Effect {
   if (effect.input === undefined) return effect;
   const input = rewriteTexts(effect.input as Json, sieve.pass, effect.kind === 'model' ? STEERING : {});
-  const promptLength = fieldOf(input, 'promptLength');
+  const promptLength = ownProperty(input, 'promptLength');
   if (effect.kind !== 'model' || typeof promptLength !== 'number') return { ...effect, input };
-  return { ...effect, input: { ...fieldsOf(input), promptLength: promptLength + sieve.growth } };
+  return { ...effect, input: { ...(isObject(input) ? input : {}), promptLength: promptLength + sieve.growth } };
 }
 
 function withoutContent(error: LoopError, sieve: Sieve): LoopError {

@@ -1,7 +1,7 @@
 /** Patterns of filters: RE2 syntax, so that no text can make one match in more than linear time. */
 import { createRequire } from 'node:module';
 import type { RE2JS } from 're2js';
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
 
 const LONGEST = 1000;
 /** Loaded with the first filter: most programs have none. */

@@ -3,8 +3,9 @@
  * Each caller gets a place in time in the order of asking, and sleeps until then; the delay is recorded, so a replay
  * takes no second place. The windows live in memory: a new process starts with empty ones.
  */
+
+import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
-import { LoopError } from '../journal/errors.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import type { RateLimitSpec } from '../protocol/loop.js';

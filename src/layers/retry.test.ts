@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { type Kit, kit, run, ticks } from '../../spec/probes/kit.js';
 import { verifies } from '../../spec/verifies.js';
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
 import type { Outcome } from '../kernel/attempt.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';

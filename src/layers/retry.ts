@@ -2,11 +2,12 @@
  * Repeats what failed in a way that may pass. Everything that decides is recorded: how an attempt failed, the number
  * that was drawn, the delay; so a replay repeats nothing that was done and waits for nothing that has passed.
  */
-import { LoopError } from '../journal/errors.js';
+
+import { LoopError } from '../base/errors.js';
+import { ownProperty } from '../base/own-property.js';
 import type { Layer } from '../kernel/layer.js';
 import type { Scope } from '../kernel/scope.js';
 import type { RetrySpec } from '../protocol/loop.js';
-import { fieldOf } from './field.js';
 import { setting } from './setting.js';
 
 const BACKOFF = 200;
@@ -33,12 +34,12 @@ export function retryLayer(spec: RetrySpec): Layer {
 }
 
 function mayPass(thrown: unknown): thrown is LoopError {
-  return thrown instanceof LoopError && (thrown.code === 'TIMEOUT' || fieldOf(thrown.data, 'retryable') === true);
+  return thrown instanceof LoopError && (thrown.code === 'TIMEOUT' || ownProperty(thrown.data, 'retryable') === true);
 }
 
 async function backOff(scope: Scope, spec: RetrySpec, attempt: number, { code, data }: LoopError): Promise<void> {
   const chance = spec.jitter === 0 ? 0 : await scope.random();
-  const delayMs = delayAfter(spec, attempt, chance, fieldOf(data, 'retryAfterMs'));
+  const delayMs = delayAfter(spec, attempt, chance, ownProperty(data, 'retryAfterMs'));
   await scope.record('rondo.retry', () => ({ attempt, code, delayMs }));
   if (delayMs > 0) await scope.sleep(delayMs);
 }

@@ -1,6 +1,6 @@
 /** Passing every text of a JSON value through a function. */
+import { isObject } from '../base/own-property.js';
 import type { Json } from '../protocol/json.js';
-import { fieldsOf } from './field.js';
 
 /** Members that are left as they are, or members inside of them; what a list holds counts as the list itself. */
 export interface Kept {
@@ -11,9 +11,8 @@ export interface Kept {
 export function rewriteTexts(value: Json, rewrite: (text: string) => string, kept: Kept = {}): Json {
   if (typeof value === 'string') return rewrite(value);
   if (Array.isArray(value)) return value.map((item: Json) => rewriteTexts(item, rewrite, kept));
-  const fields = fieldsOf(value);
-  if (fields === undefined) return value;
-  const members = Object.entries(fields).map(([name, member]): [string, Json] => {
+  if (!isObject(value)) return value;
+  const members = Object.entries(value).map(([name, member]): [string, Json] => {
     const inside = Object.hasOwn(kept, name) ? kept[name] : undefined;
     return [name, inside === true ? member : rewriteTexts(member, rewrite, inside)];
   });

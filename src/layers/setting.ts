@@ -1,5 +1,5 @@
 /** Numbers of a policy, checked where they are used: a definition comes from a file, and a slip must not undo a guard. */
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
 
 export interface Range {
   readonly least: number;

@@ -2,8 +2,9 @@
  * Bounds one attempt in time. It wraps what is performed, not the step around it: a late attempt is recorded as failed,
  * like any other failure, and a replay finds it so without waiting again.
  */
+
+import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
-import { LoopError } from '../journal/errors.js';
 import type { Effect, Performance } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import type { Json } from '../protocol/json.js';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
 import type { Model, ModelCallOptions, ModelStreamPart } from '../protocol/model.js';
 import { type AskOptions, ask, type ModelDelta } from './ask.js';
 import type { ModelReply, ModelRequest } from './model.js';

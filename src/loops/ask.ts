@@ -4,14 +4,15 @@
  * together again unseen. Both ways the same parts make the answer. What a provider throws or sends is not trusted: it
  * is read field by field, bounded, and told without anything that was sent to it.
  */
+
+import { listenersOf } from '../base/abort-listeners.js';
+import { lazy } from '../base/lazy.js';
+import { nonNegativeInteger, ownProperty } from '../base/own-property.js';
 import type { Clock } from '../journal/clock.js';
 import type { Model, ModelCallOptions } from '../protocol/model.js';
 import { userMessage } from '../views/messages.js';
-import { listenersOf } from './ask/abort.js';
 import { Answer, type ModelDelta } from './ask/answer.js';
 import { failed, failureOf, type Sent } from './ask/failure.js';
-import { count, field } from './ask/field.js';
-import { lazy } from './lazy.js';
 import type { ConversationParts, ModelReply, ModelRequest } from './model.js';
 
 export type { ModelDelta } from './ask/answer.js';
@@ -96,16 +97,16 @@ function generated(model: Model, sent: Sent, options: AskOptions): Promise<Model
 }
 
 function wholeOf(result: unknown, sent: Sent, options: AskOptions): ModelReply | Promise<ModelReply> {
-  const content = field(result, 'content');
-  const length = count(field(content, 'length'));
+  const content = ownProperty(result, 'content');
+  const length = nonNegativeInteger(ownProperty(content, 'length'));
   if (length === undefined || !Array.isArray(content))
     throw failed(sent, 'failed: what it gave has no list of content', { retryable: false });
   const answer = new Answer(sent, options);
-  const response = field(result, 'response');
+  const response = ownProperty(result, 'response');
   if (response !== undefined) answer.takeAbout(response);
   answer.finish = result;
   if (length > BREATH) return readSlowly(content, length, answer, options.signal);
-  for (let nth = 0; nth < length; nth++) answer.takeWhole(field(content, nth));
+  for (let nth = 0; nth < length; nth++) answer.takeWhole(ownProperty(content, nth));
   return answer.reply();
 }
 
@@ -116,7 +117,7 @@ async function readSlowly(
   signal: AbortSignal,
 ): Promise<ModelReply> {
   for (let nth = 0; nth < length; nth++) {
-    answer.takeWhole(field(content, nth));
+    answer.takeWhole(ownProperty(content, nth));
     if ((nth + 1) % BREATH > 0) continue;
     await breath();
     signal.throwIfAborted();
@@ -158,8 +159,9 @@ async function streamed(model: Model, sent: Sent, options: AskOptions, held: { r
 function partIn(read: unknown, sent: Sent): unknown {
   if (typeof read !== 'object' || read === null)
     throw failed(sent, 'failed: what its stream gave is no part of one', { retryable: false });
-  if (field(read, 'done') === true) throw failed(sent, 'stopped in the middle of its answer', { retryable: true });
-  return field(read, 'value');
+  if (ownProperty(read, 'done') === true)
+    throw failed(sent, 'stopped in the middle of its answer', { retryable: true });
+  return ownProperty(read, 'value');
 }
 
 /** Whether a stream that nobody wants any more ends well is nobody's business. */

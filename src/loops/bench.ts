@@ -1,6 +1,7 @@
 /** What bodies work with beside their scope: the backends and the tools of the host that runs them, and the turn's occasion. */
+
+import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
-import { LoopError } from '../journal/errors.js';
 import type { Scope } from '../kernel/scope.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { BackendRef } from '../protocol/loop.js';

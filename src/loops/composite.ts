@@ -2,7 +2,7 @@
  * The body of a composite: its steps, one after another, each made of what is known by then. A step that fails ends the
  * composite; its error says which step of which call it was, however deep.
  */
-import { LoopError, outcomeOf } from '../journal/errors.js';
+import { LoopError, outcomeOf } from '../base/errors.js';
 import type { Loop } from '../kernel/call.js';
 import type { Scope } from '../kernel/scope.js';
 import type { Json } from '../protocol/json.js';

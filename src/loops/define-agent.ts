@@ -2,7 +2,7 @@
  * Agents in code: `defineAgent` makes the composite that a JSON definition would be, and is linked and run like one. What
  * code adds is types for both ends, tools as objects, and a model as an object.
  */
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
 import type { Json } from '../protocol/json.js';
 import type { AgentSpec, ApprovalPolicy, BackendRef, LoopDef, PolicySpec, StopSpec } from '../protocol/loop.js';
 import type { Model } from '../protocol/model.js';

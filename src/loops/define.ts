@@ -3,8 +3,10 @@
  * runs and the registry knows, the same thing as a JSON definition. Exactly one of `body`, `tool` and `prompt` says what
  * it does; a body is straight-line code over its scope.
  */
-import { canonical } from '../journal/canonical.js';
-import { LoopError } from '../journal/errors.js';
+
+import { LoopError } from '../base/errors.js';
+import { canonical } from '../json/canonical.js';
+import type { Validator } from '../json/schema.js';
 import type { Loop } from '../kernel/call.js';
 import type { Scope } from '../kernel/scope.js';
 import type { Safety } from '../protocol/entry.js';
@@ -17,7 +19,6 @@ import { parseDefinition } from './definition/definition.js';
 import type { ToolCall } from './implementation.js';
 import type { Origin } from './origin.js';
 import { promptBody } from './prompt.js';
-import type { Validator } from './schema.js';
 import { endOf, type InputOf, type OutputOf, type Schema } from './standard.js';
 import { toolBody } from './tool.js';
 

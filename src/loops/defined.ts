@@ -1,8 +1,9 @@
 /** What a loop made in code is to the rest: the registry and the host know it by this, and need not know how it is made. */
+
+import type { Validator } from '../json/schema.js';
 import type { Loop } from '../kernel/call.js';
 import type { LoopDef } from '../protocol/loop.js';
 import type { Model } from '../protocol/model.js';
-import type { Validator } from './schema.js';
 
 /** A loop made in code: what the kernel runs, its definition, and its two ends. */
 export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {

@@ -2,6 +2,8 @@
  * Linking: of a definition and everything it calls, loops that the kernel can run. What was linked does not change when
  * the registry does, so a turn goes on with the definitions it began with; its digest covers all of them.
  */
+
+import { checked } from '../json/schema.js';
 import type { Loop } from '../kernel/call.js';
 import type { Json } from '../protocol/json.js';
 import type { AgentSpec, LoopDef, StepsSpec } from '../protocol/loop.js';
@@ -12,7 +14,6 @@ import { boundedBody } from './bounded.js';
 import { compileSteps, compositeBody } from './composite.js';
 import { promptBody } from './prompt.js';
 import type { Registered, Registry } from './registry.js';
-import { checked } from './schema.js';
 import { implementedTool, toolBody } from './tool.js';
 
 type Find = (id: string, version?: string) => Registered | undefined;

@@ -3,11 +3,11 @@
  * RFC 9535 path, `literal:` and a text, or `optional:` and a path that may find nothing. A path that names one place gives
  * its value, any other gives the list of what it found.
  */
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
+import { follow } from '../json/path/query.js';
+import { compilePath, type Path } from '../json/path.js';
 import type { Json } from '../protocol/json.js';
 import type { CompositeStep } from '../protocol/loop.js';
-import { follow } from './path/query.js';
-import { compilePath, type Path } from './path.js';
 
 /** What a composite knows while it runs: the input, the results of its steps, and those that have a name. */
 export type Known = { [name: string]: Json };

@@ -2,7 +2,10 @@
  * The body of a prompt loop: render the template, ask the model, read the reply against the output schema. A reply that
  * does not fit is told to the model once, with what is wrong with it; what it answers then is final.
  */
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
+import { compilePath } from '../json/path.js';
+import type { Validator } from '../json/schema.js';
+import { compileTemplate } from '../json/template.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Scope } from '../kernel/scope.js';
 import type { Json } from '../protocol/json.js';
@@ -11,10 +14,7 @@ import { modelEffect, resolved } from './ask/effect.js';
 import { benchOf, type NamedModel } from './bench.js';
 import type { ModelReply, ModelRequest } from './model.js';
 import type { Origin } from './origin.js';
-import { compilePath } from './path.js';
 import { readReply } from './reply.js';
-import type { Validator } from './schema.js';
-import { compileTemplate } from './template.js';
 
 /** What a prompt body is made of. */
 export interface PromptParts {

@@ -2,9 +2,12 @@
  * The registry: definitions by id and version. A version is registered once: the same content again is no news, other
  * content under the same version is refused. Everything that can be known to be wrong without running is found here.
  */
-import { canonical } from '../journal/canonical.js';
-import { LoopError } from '../journal/errors.js';
+
+import { LoopError } from '../base/errors.js';
 import { digest } from '../journal/record.js';
+import { canonical } from '../json/canonical.js';
+import { compileSchema, type Validator } from '../json/schema.js';
+import { compileTemplate } from '../json/template.js';
 import type { Json } from '../protocol/json.js';
 import type { CompositeSpec, CompositeStep, LoopDef } from '../protocol/loop.js';
 import { compileSteps } from './composite.js';
@@ -12,9 +15,7 @@ import { type DefinedLoop, isDefinedLoop } from './defined.js';
 import { parseDefinition, type Warning, warningsOf } from './definition/definition.js';
 import { type Implementation, splitImplementation } from './implementation.js';
 import type { Origin } from './origin.js';
-import { compileSchema, type Validator } from './schema.js';
 import { compareVersions, isPrerelease } from './semver.js';
-import { compileTemplate } from './template.js';
 
 /** A definition that was checked and can be linked. */
 export interface Registered {

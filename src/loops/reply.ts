@@ -2,8 +2,9 @@
  * What a model's text means for a loop. JSON is read from the whole text or from a fenced block in it; a loop that
  * returns text gets the text; anything else is `{text}`. The first reading that fits the output schema is the answer.
  */
+
+import type { Validator } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
-import type { Validator } from './schema.js';
 
 export interface Reading {
   readonly value: Json;

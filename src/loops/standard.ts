@@ -2,10 +2,10 @@
  * The two ends of a loop in code. An end is a JSON Schema, or any schema that speaks Standard Schema (zod, valibot,
  * arktype, …), from which the types are inferred; where that can tell its JSON Schema, the definition shows it.
  */
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
+import { checked, compileSchema, type Flaw, type Validator } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
 import type { JsonSchema } from '../protocol/loop.js';
-import { checked, compileSchema, type Flaw, type Validator } from './schema.js';
 
 interface Issue {
   readonly message: string;

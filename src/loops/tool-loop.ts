@@ -1,13 +1,13 @@
 /** A protocol tool as a loop: the same object that the AI SDK runs, here with journal, gate and all. */
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
+import { lazy } from '../base/lazy.js';
+import { compileSchema } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
 import type { ApprovalPolicy, LoopDef } from '../protocol/loop.js';
 import { type LoopsTool, type LoopsToolOptions, loopsTool, type ToolSchema } from '../protocol/tool.js';
 import type { DefinedLoop } from './defined.js';
 import { parseDefinition } from './definition/definition.js';
 import type { Describe, ResolveTarget, ToolCall } from './implementation.js';
-import { lazy } from './lazy.js';
-import { compileSchema } from './schema.js';
 import { type End, endOf } from './standard.js';
 import { isThenable, type ToolParts, toolBody } from './tool.js';
 

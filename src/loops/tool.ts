@@ -2,8 +2,10 @@
  * The body of a tool loop: one effect, whose safety was declared with the tool. What the tool says while it works (log
  * lines, facts of its own types) is recorded with its result.
  */
+
+import { LoopError, outcomeOf } from '../base/errors.js';
+import { lazy } from '../base/lazy.js';
 import { targetDifference, targetIn } from '../base/target.js';
-import { LoopError, outcomeOf } from '../journal/errors.js';
 import type { Effect, Performance } from '../kernel/effect.js';
 import type { Scope } from '../kernel/scope.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
@@ -20,7 +22,6 @@ import {
   type ToolCall,
   type ToolFunction,
 } from './implementation.js';
-import { lazy } from './lazy.js';
 import type { Origin } from './origin.js';
 
 export interface ToolParts {

@@ -5,8 +5,8 @@
 import { realpathSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { LoopError } from '../base/errors.js';
 import { hostFlaw, type PermitLists, variableFlaw } from '../base/permits.js';
-import { LoopError } from '../journal/errors.js';
 import {
   type Asked,
   type Authority,

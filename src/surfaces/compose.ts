@@ -7,9 +7,9 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { BadFile, Config, CustomBackend, Found } from '../adapters/files/index.js';
 import type { Maintenance } from '../adapters/sqlite/index.js';
+import { LoopError } from '../base/errors.js';
 import { type Permits, permitsOf, sendRefusal } from '../base/permits.js';
 import type { Host, HostOptions } from '../host/host.js';
-import { LoopError } from '../journal/errors.js';
 import type { Implementation } from '../loops/implementation.js';
 import type { Backend } from '../loops/model.js';
 import type { Registered, Registry } from '../loops/registry.js';
@@ -329,7 +329,7 @@ async function clockOf({ now }: Settings): Promise<HostOptions['clock']> {
 /** Ids of a seed take in what the store holds: a second invocation with the same seed must not repeat the first's. */
 async function idsOf({ seed }: Settings, store: HostOptions['store']): Promise<HostOptions['ids']> {
   if (seed === undefined) return (await import('../adapters/system/index.js')).systemIds;
-  const { seededRandom } = await import('../testing/seeded-ids.js');
+  const { seededRandom } = await import('../adapters/system/seeded-ids.js');
   const sessions = await store.journal.list();
   const entries = sessions.reduce((sum, { next }) => sum + next, 0);
   const mixed = fold(`${seed}:${sessions.length}:${entries}`);

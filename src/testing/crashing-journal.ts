@@ -2,7 +2,7 @@
  * A store that dies at one append, before or after that append became durable, and answers nothing afterwards.
  * The store inside stays as a crash would leave it: open it again, go on, and compare.
  */
-import { Fault } from '../journal/errors.js';
+import { Fault } from '../base/errors.js';
 import type { Batch, Store } from '../journal/store.js';
 
 export interface CrashPoint {

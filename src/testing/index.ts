@@ -1,3 +1,4 @@
+export { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
 export type {
   CodeBody,
   CodeScope,
@@ -8,14 +9,13 @@ export type {
   PromptPiece,
   ToolBody,
   ToolVoice,
-} from './conformance/driver.js';
-export { type JudgeOptions, judge } from './conformance/judge.js';
-export { renderConformance } from './conformance/render.js';
-export type { CheckResult, ConformanceReport, PointResult } from './conformance/report.js';
-export { type RondoParts, rondoDriver } from './conformance/rondo.js';
+} from '../conformance/driver.js';
+export { type JudgeOptions, judge } from '../conformance/judge.js';
+export { renderConformance } from '../conformance/render.js';
+export type { CheckResult, ConformanceReport, PointResult } from '../conformance/report.js';
+export { type RondoParts, rondoDriver } from '../conformance/rondo.js';
 export { type CrashingStore, type CrashPoint, crashingStore } from './crashing-journal.js';
 export { type JournalCase, journalCases, type StoreUnderTest } from './journal-cases.js';
 export { ManualClock } from './manual-clock.js';
 export { answerOf, loopOf, type Outside, randomProgram, type Step } from './programs.js';
-export { seededIds, seededRandom } from './seeded-ids.js';
 export { reportTo, type Sighting, type Sink, seenBy, startSink } from './sink.js';

@@ -3,7 +3,7 @@
  * Each case opens a store of its own, empty, through `open`, and closes it. A failed case throws and says what was seen.
  */
 import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert';
-import { Fault } from '../journal/errors.js';
+import { Fault } from '../base/errors.js';
 import { digest } from '../journal/record.js';
 import type { Batch, Claim, Store } from '../journal/store.js';
 import type { Entry } from '../protocol/entry.js';

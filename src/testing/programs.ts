@@ -4,7 +4,7 @@
  * decided by distinct timers, signals have names of their own, effects answer by their key.
  */
 
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
 import type { Loop } from '../kernel/call.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Scope } from '../kernel/scope.js';

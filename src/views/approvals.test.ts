@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
 import { Session } from '../kernel/session.js';
 import type { Entry } from '../protocol/entry.js';
 import { Approvals } from './approvals.js';

@@ -2,13 +2,13 @@
  * The approvals of a session: what waits for an answer, what was answered, and what is over without one. While a turn
  * goes on everything is known of its approvals; of those of turns that ended, only how they ended, and not for ever.
  */
+import { ownProperty, ownText } from '../base/own-property.js';
 import { targetIn } from '../base/target.js';
 import type { Approval, ApprovalTarget } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Calls, type OpenCall } from './conversation/calls.js';
 import { type Answered, Gate } from './conversation/gate.js';
-import { memberOf, textOf } from './conversation/member.js';
 
 export type { Answered } from './conversation/gate.js';
 
@@ -116,20 +116,20 @@ export class Approvals {
   /** Only a note from outside counts: what a body records lies under its call, and nobody grants anything to himself. */
   private grant({ key, value, at }: Entry): void {
     if (!key.startsWith('#')) return;
-    const schema = memberOf(value, 'schema');
-    const given = memberOf(value, 'at');
-    const tool = textOf(value, 'tool');
-    const limits = memberOf(value, 'limits');
+    const schema = ownProperty(value, 'schema');
+    const given = ownProperty(value, 'at');
+    const tool = ownText(value, 'tool');
+    const limits = ownProperty(value, 'limits');
     if (tool === '' || schema === undefined) return;
     this.given.push({
       tool,
-      definition: textOf(value, 'definition'),
+      definition: ownText(value, 'definition'),
       schema,
       limits: Array.isArray(limits) ? limits.map(String) : undefined,
-      target: targetIn(memberOf(value, 'target')),
-      by: textOf(value, 'by'),
-      principal: textOf(value, 'principal') || undefined,
-      approval: textOf(value, 'approval'),
+      target: targetIn(ownProperty(value, 'target')),
+      by: ownText(value, 'by'),
+      principal: ownText(value, 'principal') || undefined,
+      approval: ownText(value, 'approval'),
       at: typeof given === 'number' ? given : at,
     });
   }

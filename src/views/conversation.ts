@@ -3,6 +3,7 @@
  * round is an agent, and its key the generation. An envelope's id is the place of the entry that it was made of; one
  * that comes again under its id replaces the earlier. Nothing is remembered of calls that ended.
  */
+import { ownProperty, ownText } from '../base/own-property.js';
 import type { Approval } from '../protocol/approval.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { EventContents, EventEnvelope, EventEnvelopeOf, EventType, ToolCallContent } from '../protocol/events.js';
@@ -21,7 +22,6 @@ import { above, Calls } from './conversation/calls.js';
 import { beginning, messageOf, summaryOf, toolCallsOf, triggerOf } from './conversation/content.js';
 import { returnedEffect, settledEffect, type Told, watchEffect } from './conversation/effects.js';
 import { Gate } from './conversation/gate.js';
-import { memberOf, textOf } from './conversation/member.js';
 import { REFUSED, ROUND } from './history.js';
 import { isRejection, promptOf } from './messages.js';
 import { iso } from './time.js';
@@ -158,7 +158,7 @@ export class Conversation {
     }
     const trigger = triggerOf(call.input);
     if (trigger !== undefined) this.say(entry, call.key, 'trigger', trigger);
-    if (trigger === undefined || typeof memberOf(call.input, 'prompt') === 'string')
+    if (trigger === undefined || typeof ownProperty(call.input, 'prompt') === 'string')
       this.say(entry, call.key, 'user-message', { text: promptOf(call.input) });
   }
 
@@ -176,14 +176,14 @@ export class Conversation {
   private tell(told: Told | undefined, entry: Entry): void {
     if (told === undefined) return;
     const { call, value } = told;
-    if (call.agent === undefined) call.said = textOf(value, 'said');
+    if (call.agent === undefined) call.said = ownText(value, 'said');
     else this.reply(call, call.agent, entry, value);
   }
 
   private reply({ key, name, parent }: Call, agent: Agent, entry: Entry, reply: Json | undefined): void {
-    const reasoning = textOf(reply, 'reasoning');
-    const durationMs = memberOf(reply, 'reasoningMs');
-    const text = textOf(reply, 'text');
+    const reasoning = ownText(reply, 'reasoning');
+    const durationMs = ownProperty(reply, 'reasoningMs');
+    const text = ownText(reply, 'text');
     const timed = typeof durationMs === 'number' ? { text: reasoning, durationMs } : { text: reasoning };
     if (reasoning !== '') this.say(entry, key, 'reasoning', timed);
     if (text !== '') agent.said = beginning(text);
@@ -200,12 +200,12 @@ export class Conversation {
     const { key, value } = entry;
     const call = this.calls.around(key);
     if (call?.agent === undefined) return;
-    const code = textOf(value, 'code');
+    const code = ownText(value, 'code');
     const args = toolAt(call, key)?.envelope.content.args;
     const content = {
-      toolCallId: textOf(value, 'id'),
-      toolName: textOf(value, 'name'),
-      error: textOf(value, 'message'),
+      toolCallId: ownText(value, 'id'),
+      toolName: ownText(value, 'name'),
+      error: ownText(value, 'message'),
     };
     this.say(entry, call.key, 'tool-error', content, args === undefined ? { code } : { code, args });
   }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
-import { canonical } from '../journal/canonical.js';
+import { canonical } from '../json/canonical.js';
 import type { Json } from '../protocol/json.js';
 import type { TraceEvent } from '../protocol/trace.js';
 import { diffTurns, type OutputDiff } from './diff.js';

@@ -3,6 +3,7 @@
  * below its parent's counterpart; if another loop is there, the next unmatched call of the same loop is taken, so one
  * step put in between does not make everything after it look new. Pure, linear, and safe for traces from anywhere.
  */
+import { ownProperty } from '../base/own-property.js';
 import type { Json } from '../protocol/json.js';
 import type { ResultError, TraceEvent } from '../protocol/trace.js';
 import { type CallNode, totalsOf, treeOf } from './tree.js';
@@ -178,7 +179,7 @@ function outputDiff(a: Json | undefined, b: Json | undefined): { differs: Output
     }
     for (const name of names.reverse()) {
       const path = `${next.path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-      rest.push({ path, a: memberOf(next.a, name), b: memberOf(next.b, name) });
+      rest.push({ path, a: ownProperty(next.a, name), b: ownProperty(next.b, name) });
     }
   }
   return { differs, more: false };
@@ -189,11 +190,6 @@ function membersOf(a: Json | undefined, b: Json | undefined): string[] | undefin
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return undefined;
   if (Array.isArray(a) !== Array.isArray(b)) return undefined;
   return [...new Set([...Object.keys(a), ...Object.keys(b)])];
-}
-
-function memberOf(value: Json | undefined, name: string): Json | undefined {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
-  return (value as { readonly [name: string]: Json })[name];
 }
 
 /** Both values in short. Long texts are shown from where they part, or they would look the same. */

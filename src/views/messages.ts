@@ -2,7 +2,7 @@
  * The messages that a model is shown, made of what was journaled. Live and for a later turn the same facts make the same
  * messages, so nothing of a conversation is stored twice. Thinking is left out: providers take it back only as they signed it.
  */
-import { snapshot } from '../journal/value.js';
+import { snapshot } from '../json/value.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { ModelMessage, PromptToolResult, ProviderJson } from '../protocol/model.js';

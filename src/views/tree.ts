@@ -3,6 +3,7 @@
  * a time. Each event costs the same, however large the tree is. Events may come from anywhere: what makes no sense is
  * left out, a trace may begin or end in the middle, and nothing is thrown.
  */
+import { ownProperty } from '../base/own-property.js';
 import type { LoopKind } from '../protocol/loop.js';
 import type { TraceEvent } from '../protocol/trace.js';
 
@@ -145,21 +146,22 @@ export class TraceTree {
   }
 
   apply(event: TraceEvent): void {
-    const callId = own(event, 'callId');
-    const type = own(event, 'type');
+    const callId = ownProperty(event, 'callId');
+    const type = ownProperty(event, 'type');
     if (typeof callId !== 'string' || typeof type !== 'string') return;
-    const at = text(own(event, 'ts'));
-    const payload = own(event, 'payload');
-    const call = this.calls.get(callId) ?? this.begin(callId, this.calls.get(text(own(payload, 'parentCallId'))), at);
+    const at = text(ownProperty(event, 'ts'));
+    const payload = ownProperty(event, 'payload');
+    const call =
+      this.calls.get(callId) ?? this.begin(callId, this.calls.get(text(ownProperty(payload, 'parentCallId'))), at);
     if (type === 'call.started') started(call, payload, at);
     if (call.status !== 'running') return;
-    if (type === 'call.completed') this.end(call, 'ok', at, own(payload, 'totalDurationMs'));
+    if (type === 'call.completed') this.end(call, 'ok', at, ownProperty(payload, 'totalDurationMs'));
     else if (type === 'call.errored') this.failed(call, payload, at);
     else if (type === 'child.started') this.announced(call, payload, at);
     else if (type === 'child.completed') this.childEnded(call, payload, at);
     else if (type === 'call.backend.requested' || type === 'rondo.backend.requested') requested(call, payload);
     else if (type === 'call.backend.responded' || type === 'rondo.backend.responded') this.responded(call, payload);
-    else if (type === 'call.tool.invoked') call.tool = text(own(payload, 'toolName'));
+    else if (type === 'call.tool.invoked') call.tool = text(ownProperty(payload, 'toolName'));
     else if (!type.startsWith('call.') && !type.startsWith('child.')) noted(call, type, payload);
     if (type === 'rondo.effect.requested') call.acted = true;
   }
@@ -175,11 +177,11 @@ export class TraceTree {
   }
 
   private announced(parent: Call, payload: unknown, at: string): Call | undefined {
-    const id = own(payload, 'childCallId');
+    const id = ownProperty(payload, 'childCallId');
     if (typeof id !== 'string') return undefined;
     const child = this.calls.get(id) ?? this.begin(id, parent, at);
-    if (child.loopId === '') child.loopId = text(own(payload, 'loopId'));
-    const index = own(payload, 'stepIndex');
+    if (child.loopId === '') child.loopId = text(ownProperty(payload, 'loopId'));
+    const index = ownProperty(payload, 'stepIndex');
     if (typeof index === 'number') child.stepIndex ??= index;
     return child;
   }
@@ -187,11 +189,11 @@ export class TraceTree {
   /** A call that ended tells it itself; its parent's word counts where that part of the trace is missing. */
   private childEnded(parent: Call, payload: unknown, at: string): void {
     const child = this.announced(parent, payload, at);
-    if (child?.status === 'running') this.end(child, own(payload, 'status') === 'ok' ? 'ok' : 'error', at);
+    if (child?.status === 'running') this.end(child, ownProperty(payload, 'status') === 'ok' ? 'ok' : 'error', at);
   }
 
   private failed(call: Call, payload: unknown, at: string): void {
-    call.error = { code: text(own(payload, 'code')), message: text(own(payload, 'message')) };
+    call.error = { code: text(ownProperty(payload, 'code')), message: text(ownProperty(payload, 'message')) };
     this.end(call, 'error', at);
   }
 
@@ -204,8 +206,8 @@ export class TraceTree {
 
   private responded(call: Call, payload: unknown): void {
     const use = requested(call);
-    const inputTokens = amount(own(payload, 'inputTokens')) ?? 0;
-    const outputTokens = amount(own(payload, 'outputTokens')) ?? 0;
+    const inputTokens = amount(ownProperty(payload, 'inputTokens')) ?? 0;
+    const outputTokens = amount(ownProperty(payload, 'outputTokens')) ?? 0;
     const cost = this.price?.(use.backendId, use.model, inputTokens, outputTokens);
     const unpricedTokens = cost === undefined ? inputTokens + outputTokens : 0;
     const used: Usage = { inputTokens, outputTokens, costMicros: cost ?? 0, unpricedTokens };
@@ -235,9 +237,9 @@ export function totalsOf(node: CallNode): Totals {
 
 function started(call: Call, payload: unknown, at: string): void {
   if (call.loopVersion !== undefined) return;
-  const loopId = text(own(payload, 'loopId'));
+  const loopId = text(ownProperty(payload, 'loopId'));
   if (loopId !== '') call.loopId = loopId;
-  call.loopVersion = text(own(payload, 'loopVersion'));
+  call.loopVersion = text(ownProperty(payload, 'loopVersion'));
   call.startedAt = at;
 }
 
@@ -245,24 +247,24 @@ function started(call: Call, payload: unknown, at: string): void {
 function requested(call: Call, payload?: unknown): Mutable<BackendUse> {
   call.backend ??= { backendId: '', model: '', attempts: 0, ...noUsage };
   if (payload === undefined) return call.backend;
-  call.backend.backendId = text(own(payload, 'backendId'));
-  call.backend.model = text(own(payload, 'model'));
+  call.backend.backendId = text(ownProperty(payload, 'backendId'));
+  call.backend.model = text(ownProperty(payload, 'model'));
   call.backend.attempts += 1;
   return call.backend;
 }
 
 function noted(call: Call, type: string, payload: unknown): void {
-  const delayMs = amount(own(payload, 'delayMs')) ?? 0;
+  const delayMs = amount(ownProperty(payload, 'delayMs')) ?? 0;
   if (type === 'log') {
-    const message = text(own(payload, 'message')).slice(0, TEXT);
-    call.note({ kind: 'log', level: text(own(payload, 'level')).slice(0, TEXT), message });
+    const message = text(ownProperty(payload, 'message')).slice(0, TEXT);
+    call.note({ kind: 'log', level: text(ownProperty(payload, 'level')).slice(0, TEXT), message });
   } else if (type === 'rondo.retry') {
-    const attempt = amount(own(payload, 'attempt')) ?? 0;
-    call.note({ kind: 'retry', attempt, delayMs, code: text(own(payload, 'code')) });
+    const attempt = amount(ownProperty(payload, 'attempt')) ?? 0;
+    call.note({ kind: 'retry', attempt, delayMs, code: text(ownProperty(payload, 'code')) });
   } else if (type === 'rondo.backend.fallback') {
-    call.note({ kind: 'fallback', to: text(own(payload, 'to')) });
+    call.note({ kind: 'fallback', to: text(ownProperty(payload, 'to')) });
   } else if (type === 'rondo.cache.read') {
-    if (own(payload, 'hit') === true) call.note({ kind: 'cached' });
+    if (ownProperty(payload, 'hit') === true) call.note({ kind: 'cached' });
   } else if (type === 'rondo.rate.waited') {
     if (delayMs > 0) call.note({ kind: 'held', delayMs });
   } else {
@@ -276,7 +278,7 @@ function factsOf(payload: unknown): string {
   if (typeof payload !== 'object' || payload === null) return '';
   const facts: string[] = [];
   for (const name of Object.keys(payload)) {
-    const value = own(payload, name);
+    const value = ownProperty(payload, name);
     if (isSimple(value)) facts.push(`${name.slice(0, 40)}=${String(value).slice(0, 60)}`);
     if (facts.length === 6) break;
   }
@@ -307,10 +309,4 @@ function amount(value: unknown): number | undefined {
 
 function text(value: unknown): string {
   return typeof value === 'string' ? value : '';
-}
-
-/** A member of a value of unknown shape, by own property only. */
-function own(value: unknown, name: string): unknown {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
-  return (value as { readonly [name: string]: unknown })[name];
 }

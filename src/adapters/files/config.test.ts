@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import type { LoopError } from '../../journal/errors.js';
+import type { LoopError } from '../../base/errors.js';
 import { type Config, loadConfig, type PathKey } from './config.js';
 
 const made: string[] = [];

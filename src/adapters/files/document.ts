@@ -1,5 +1,5 @@
 /** Definitions that are documents: from text to a definition, or to what is wrong with it and in which line. */
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import type { LoopDef } from '../../protocol/loop.js';
 import { placeInJson, readJson } from './json.js';
 import { placeInToml, readToml } from './toml.js';

@@ -5,8 +5,8 @@
 import { constants, lstatSync, mkdirSync, realpathSync, renameSync, rmSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
+import { LoopError } from '../../base/errors.js';
 import { hostFlaw, type PermitLists, variableFlaw } from '../../base/permits.js';
-import { LoopError } from '../../journal/errors.js';
 import { Flaw, readTable, type Table, table } from './table.js';
 
 export interface OperatorFile extends PermitLists {

@@ -1,5 +1,5 @@
 /** Settings in TOML: tables with known keys, and where in the file something is wrong. */
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import { readText } from './read.js';
 import { placeInToml, readToml } from './toml.js';
 import { type Place, reasonOf, Unreadable } from './unreadable.js';

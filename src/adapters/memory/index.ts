@@ -1,5 +1,5 @@
 /** A store in memory: the same promises as any other while the process lives, and nothing after it. */
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { soloLeases } from '../../journal/leases.js';
 import { stored } from '../../journal/record.js';
 import type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from '../../journal/store.js';

@@ -1,6 +1,6 @@
 /** A model made of a function that answers: what the mock and the scripted backend share. No network is involved. */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { LoopError } from '../../journal/errors.js';
+import type { LoopError } from '../../base/errors.js';
 import type {
   Model,
   ModelCallOptions,

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
+import type { LoopError } from '../../base/errors.js';
 import { permitsOf } from '../../base/permits.js';
-import type { LoopError } from '../../journal/errors.js';
 import type { Backend } from '../../loops/model.js';
 import type { Json } from '../../protocol/json.js';
 import type { Model, ModelCallOptions } from '../../protocol/model.js';

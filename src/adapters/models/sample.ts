@@ -2,9 +2,10 @@
  * A value that fits a JSON Schema, made of the words of a prompt: the same schema and prompt give the same value.
  * Recursive schemas end: deep down only what is required is made, and a value has a bounded number of parts.
  */
+import { isObject, ownProperty } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import { formatted, numberOr, numberWithin, textWithin, Words } from './material.js';
-import { type Fields, isFields, listOf, own, SchemaReader, typeOf } from './schema.js';
+import { type Fields, listOf, SchemaReader, typeOf } from './schema.js';
 
 /** Down to here everything is made that a schema offers. */
 const SHALLOW = 4;
@@ -68,8 +69,8 @@ class Sampler {
   }
 
   #object(schema: Fields, { depth, nth }: Place): Json {
-    const properties = own(schema, 'properties');
-    const declared = isFields(properties) ? Object.keys(properties) : [];
+    const properties = ownProperty(schema, 'properties');
+    const declared = isObject(properties) ? Object.keys(properties) : [];
     const required = listOf(schema.required).filter((name) => typeof name === 'string');
     const least = Math.min(numberOr(schema.minProperties, 0), MAX_NAMES);
     const most = Math.max(required.length, numberOr(schema.maxProperties, Number.POSITIVE_INFINITY));
@@ -82,7 +83,7 @@ class Sampler {
       ...names.filter((name) => !declared.includes(name)),
     ];
     const entries = order.map((name): [string, Json] => {
-      const member = own(properties, name) ?? schema.additionalProperties;
+      const member = ownProperty(properties, name) ?? schema.additionalProperties;
       return [name, this.value(member, { label: name, nth, depth: depth + 1 })];
     });
     return Object.fromEntries(entries);

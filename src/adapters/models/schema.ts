@@ -3,6 +3,7 @@
  * `anyOf` and `oneOf`, so that what is left has keywords only. A schema is somebody's document: own fields only, and
  * a reader that has taken too many steps sees empty schemas from then on.
  */
+import { isObject, ownProperty } from '../../base/own-property.js';
 export type Fields = { readonly [key: string]: unknown };
 
 const MAX_HOPS = 32;
@@ -10,15 +11,6 @@ const MAX_STEPS = 10_000;
 const LEAVES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'null']);
 const LOWER = ['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties'];
 const UPPER = ['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxProperties'];
-
-export function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** An own field, or undefined. */
-export function own(value: unknown, key: string): unknown {
-  return isFields(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-}
 
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
@@ -35,7 +27,7 @@ export class SchemaReader {
 
   /** The schema without references and combinations; `deep` prefers branches that end. */
   settle(schema: unknown, deep: boolean, hops = 0): Fields {
-    if (!isFields(schema) || hops > MAX_HOPS || ++this.#steps > MAX_STEPS) return {};
+    if (!isObject(schema) || hops > MAX_HOPS || ++this.#steps > MAX_STEPS) return {};
     const { $ref, allOf, anyOf, oneOf, ...rest } = { ...schema };
     const parts: unknown[] = [];
     if (typeof $ref === 'string') parts.push(this.#target($ref));
@@ -50,7 +42,7 @@ export class SchemaReader {
     let at = this.#root;
     for (const step of ref.split('/').slice(1)) {
       const key = unescaped(step);
-      at = Array.isArray(at) ? at[Number(key)] : own(at, key);
+      at = Array.isArray(at) ? at[Number(key)] : ownProperty(at, key);
     }
     return at;
   }
@@ -80,16 +72,16 @@ function merged(a: Fields, b: Fields): Fields {
     [UPPER, Math.min],
   ] as const) {
     for (const name of names) {
-      const [left, right] = [own(a, name), own(b, name)];
+      const [left, right] = [ownProperty(a, name), ownProperty(b, name)];
       if (typeof left === 'number' && typeof right === 'number') whole[name] = pick(left, right);
     }
   }
   if (Object.hasOwn(a, 'required'))
-    whole.required = [...new Set([...listOf(a.required), ...listOf(own(b, 'required'))])];
-  if (isFields(own(a, 'properties')) && isFields(own(b, 'properties')))
+    whole.required = [...new Set([...listOf(a.required), ...listOf(ownProperty(b, 'required'))])];
+  if (isObject(ownProperty(a, 'properties')) && isObject(ownProperty(b, 'properties')))
     whole.properties = joined(a.properties, b.properties);
   if (Object.hasOwn(a, 'type') && Object.hasOwn(b, 'type')) whole.type = common(a.type, b.type);
-  if (Array.isArray(own(a, 'enum')) && Array.isArray(own(b, 'enum'))) {
+  if (Array.isArray(ownProperty(a, 'enum')) && Array.isArray(ownProperty(b, 'enum'))) {
     const kept = new Set(listOf(b.enum).map((value) => JSON.stringify(value)));
     whole.enum = listOf(a.enum).filter((value) => kept.has(JSON.stringify(value)));
   }
@@ -100,7 +92,7 @@ function merged(a: Fields, b: Fields): Fields {
 function joined(a: unknown, b: unknown): Fields {
   const both = { ...(a as Fields), ...(b as Fields) };
   const entries = Object.keys(both).map((key): [string, unknown] => {
-    const [left, right] = [own(a, key), own(b, key)];
+    const [left, right] = [ownProperty(a, key), ownProperty(b, key)];
     return [key, left !== undefined && right !== undefined ? { allOf: [left, right] } : both[key]];
   });
   return Object.fromEntries(entries);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import type { LoopError } from '../../journal/errors.js';
+import type { LoopError } from '../../base/errors.js';
 import { ask, type ModelDelta } from '../../loops/ask.js';
 import type { ModelReply } from '../../loops/model.js';
 import { type ScriptedBackend, scriptedBackend } from './scripted.js';

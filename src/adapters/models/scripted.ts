@@ -3,7 +3,7 @@
  * that its journal has, then counts in this process. Failures are not answers: a turn that goes on in a new process
  * meets the steps again that have failed it in the old one.
  */
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import type { Backend } from '../../loops/model.js';
 import type { ModelCallOptions } from '../../protocol/model.js';
 import { type Answer, answering, wordsOf } from './answering.js';

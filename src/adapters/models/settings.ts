@@ -1,5 +1,5 @@
 /** What a definition may tell a backend: only options that the backend knows, and never a secret. */
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 import type { BackendRef } from '../../protocol/loop.js';
 

@@ -8,7 +8,7 @@ import { lstatSync, realpathSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { type Announced, Announcement, announcements, isTrusted } from '../../base/announcement.js';
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { faultOf } from './failure.js';
 import { assertPathLength, locate, type SqliteOptions } from './open.js';
 

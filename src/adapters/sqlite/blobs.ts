@@ -1,5 +1,5 @@
 /** The large values as rows, by session and digest; none is handed out whose text does not fit its digest. */
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { partsIn } from '../../journal/parts.js';
 import { digest } from '../../journal/record.js';
 import { type Driver, type Statement, text, textOf } from './driver.js';

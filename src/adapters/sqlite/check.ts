@@ -4,7 +4,7 @@
  * Invariants: a session that lost something is refused until somebody accepts the loss, because going on from an
  * earlier entry could repeat effects; what the anchor knew of a refused session stays anchored.
  */
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { type Anchored, type Fold, shortHash } from './anchor.js';
 import { type Driver, whole, wholeOf } from './driver.js';
 import { readFault } from './failure.js';

@@ -4,7 +4,7 @@
  * and stay staged until a commit took them; after a failure that leaves the disk in doubt nothing is accepted any
  * more and nothing is tried again.
  */
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import type { Anchor } from './anchor.js';
 import type { Driver, Statement } from './driver.js';
 import { faultOf } from './failure.js';

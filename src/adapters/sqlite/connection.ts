@@ -3,7 +3,7 @@
  * then made exclusive: transactions cost no locks, and yet a process that lost ownership sees the new owner's commits, and with
  * them the new epoch.
  */
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { type Driver, text } from './driver.js';
 import { faultOf, resultCode } from './failure.js';
 

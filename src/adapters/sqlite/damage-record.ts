@@ -2,7 +2,7 @@
  * Puts what the opening of a store found on record, and adds what was on record before: damage that this opening could not see any
  * more, because the anchor was written anew or only the heads were checked, is reported and refused until somebody accepts it.
  */
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { type Findings, isRefused, refusalOf } from './check.js';
 import type { Driver } from './driver.js';
 import { readFault } from './failure.js';

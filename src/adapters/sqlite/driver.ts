@@ -5,7 +5,7 @@
  * and node:sqlite throws on integers over 2^53, and a damaged file can hold both.
  */
 import { createRequire } from 'node:module';
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 
 export type Cell = number | bigint | string | Uint8Array | ArrayBuffer | null;
 export type Row = Readonly<Record<string, Cell>>;

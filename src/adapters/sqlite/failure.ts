@@ -2,7 +2,7 @@
  * What a failure of SQLite or of a file beside it means: one place maps result codes and errnos to Faults.
  * A full disk passes; an I/O error does not, because after a failed sync nobody knows what is on the disk.
  */
-import { type Code, Fault } from '../../journal/errors.js';
+import { type Code, Fault } from '../../base/errors.js';
 
 const byNumber = new Map<number, Code>([
   [3, 'STORE_READ_ONLY'],

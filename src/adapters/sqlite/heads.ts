@@ -4,7 +4,7 @@
  * cache holds committed heads only and is bounded, since a head can always be read again.
  */
 import { crc32 } from 'node:zlib';
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { genesis } from '../../journal/record.js';
 import { type Driver, type Row, type Statement, text, textOf, whole, wholeOf } from './driver.js';
 import { damagedAt, type Records, type Tail } from './records.js';

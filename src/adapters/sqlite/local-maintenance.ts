@@ -1,6 +1,6 @@
 /** The maintenance of a store in the process that owns it. Damage that is found after the opening is recorded and refused here. */
 import { setImmediate } from 'node:timers/promises';
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { type Findings, isRefused, refusalOf } from './check.js';
 import type { Commits } from './commits.js';
 import { canContinue, isOpen } from './damage-record.js';

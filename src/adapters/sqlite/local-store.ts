@@ -2,7 +2,7 @@
  * The store in the process that owns it: the ports of the kernel over one SQLite file. It only puts together: what is written
  * goes through the group commit, what is read is verified, and a session with damage is refused before either.
  */
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { type Draft, digest, draftOf } from '../../journal/record.js';
 import type { Blobs, Journal, Listed, Snapshots } from '../../journal/store.js';
 import type { Anchor } from './anchor.js';

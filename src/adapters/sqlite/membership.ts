@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate, setTimeout } from 'node:timers/promises';
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import type { Report } from './check.js';
 import { faultOf } from './failure.js';
 import type { LocalStore } from './local-store.js';

@@ -4,7 +4,7 @@
  */
 import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { Anchor, readAnchor } from './anchor.js';
 import { type Check, type Findings, inspect } from './check.js';
 import { assertWal, connectTo, type Durability, disconnect } from './connection.js';

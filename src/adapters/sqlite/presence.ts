@@ -4,7 +4,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { identityAt } from './files.js';
 
 /** The files that stay the same for as long as a process owns the store. */

@@ -4,7 +4,7 @@
  * entries only once the chain has met the head.
  */
 import { setImmediate } from 'node:timers/promises';
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import type { Entry } from '../../protocol/entry.js';
 import { Chain } from './chain.js';
 import { readFault } from './failure.js';

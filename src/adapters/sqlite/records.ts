@@ -2,7 +2,7 @@
  * The rows of the record table.
  * A record's id is its session's sid times the span plus its first entry, so one range is one session.
  */
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { flawOf, type SealedRecord } from '../../journal/record.js';
 import { type Driver, type Row, type Statement, text, textOf, whole, wholeOf } from './driver.js';
 

@@ -3,7 +3,7 @@
  * checksum, so a killed upgrade is whole or absent; a file from a newer version, or with another past, is refused.
  * Never edit a migration that was released: add one.
  */
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { digest } from '../../journal/record.js';
 import { type Driver, text, textOf, whole, wholeOf } from './driver.js';
 

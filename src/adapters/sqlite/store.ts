@@ -3,7 +3,7 @@
  * owner goes, one of them takes over. Which of the two this process is may change at any time, and no caller notices: an operation
  * whose answer was lost with a connection is asked for again, because every operation may be repeated.
  */
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { draftOf } from '../../journal/record.js';
 import type { Claim, Journal, Leases, Listed, Snapshot, Store } from '../../journal/store.js';
 import { protectStore } from '../../journal/store-files.js';

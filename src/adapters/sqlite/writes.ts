@@ -4,7 +4,7 @@
  * An operation that throws a Fault has left no trace, so the others of its transaction can go on; anything else
  * that is thrown ends the transaction.
  */
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 import { type Draft, type SealedRecord, sealRecord } from '../../journal/record.js';
 import type { Claim, Snapshot } from '../../journal/store.js';
 import { type Driver, type Statement, whole, wholeOf } from './driver.js';

@@ -4,7 +4,7 @@
  */
 import type { Stats } from 'node:fs';
 import { join } from 'node:path';
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
 import { diffOf } from './diff.js';
 import { contentsOf } from './read.js';

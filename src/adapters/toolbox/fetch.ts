@@ -1,5 +1,5 @@
 /** `fetch_url`: a public page as text. Every redirect is judged like the first address, and no cookie or credential is sent. */
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import { type Answer, actingTool, type BoxTool } from './box.js';
 import { admitted, hop, type Page } from './hop.js';
 import { type Fitting, inputOf } from './input.js';

@@ -5,8 +5,8 @@
  */
 import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { LoopError } from '../../base/errors.js';
 import { trustAdvice } from '../../base/permits.js';
-import { LoopError } from '../../journal/errors.js';
 import type { Implementation, ToolFunction } from '../../loops/implementation.js';
 import type { Origin } from '../../loops/origin.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';

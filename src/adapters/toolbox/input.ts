@@ -2,7 +2,7 @@
  * What a tool takes, described once: from the named members come the type, the check (as a Standard Schema, so that the
  * AI SDK and our loops both judge with it) and the JSON Schema that a model is shown.
  */
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 
 interface Kinds {

@@ -1,5 +1,7 @@
 /** What a toolbox is told, and what is wrong with it. The same rules hold for options in code and in a definition. */
+
 import type { Socket } from 'node:net';
+import { isObject } from '../../base/own-property.js';
 
 /** How commands run. */
 export interface CommandOptions {
@@ -97,13 +99,13 @@ const toolboxRules: Rules<ToolboxOptions> = {
     'a list of directories with at least one in it',
     (value) => Array.isArray(value) && value.length > 0 && value.length <= 100 && value.every(isText),
   ],
-  commands: ['an object', isRecord],
-  fetch: ['an object', isRecord],
+  commands: ['an object', isObject],
+  fetch: ['an object', isObject],
 };
 
 /** What is wrong with the options, or undefined; `where` is how they are called. */
 export function optionsFlaw(options: unknown, where: string): string | undefined {
-  if (!isRecord(options)) return `${where} must be an object.`;
+  if (!isObject(options)) return `${where} must be an object.`;
   return (
     flawIn(options, toolboxRules, where) ??
     flawIn(options.commands ?? {}, commandRules, `${where}.commands`) ??
@@ -122,13 +124,9 @@ function flawIn<T>(given: unknown, rules: Rules<T>, where: string): string | und
   return undefined;
 }
 
-function isRecord(value: unknown): value is { readonly [name: string]: unknown } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function isEnvironment(value: unknown): boolean {
   const named = /^[A-Za-z_][A-Za-z0-9_]{0,255}$/;
-  if (!isRecord(value)) return false;
+  if (!isObject(value)) return false;
   return Object.entries(value).every(
     ([name, text]) => named.test(name) && typeof text === 'string' && !text.includes('\0'),
   );

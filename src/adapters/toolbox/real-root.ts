@@ -5,7 +5,7 @@
  */
 import { accessSync, constants, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve, sep } from 'node:path';
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import { evidenceOf, hasStorePath } from './store-files.js';
 
 /** As many links as the system follows in one path. */

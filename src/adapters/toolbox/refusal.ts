@@ -1,5 +1,5 @@
 /** How the tools of the toolbox say no: what is wrong, where, and what to do. */
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 import { cut } from './text.js';
 

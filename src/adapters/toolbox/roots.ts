@@ -7,7 +7,7 @@
 import { type BigIntStats, constants, fstatSync, lstatSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import { isStoreFile } from '../../journal/store-files.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
 import { OtherNames } from './other-names.js';

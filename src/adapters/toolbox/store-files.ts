@@ -6,7 +6,7 @@
  */
 import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { LoopError } from '../../journal/errors.js';
+import type { LoopError } from '../../base/errors.js';
 import {
   DATA_MARKER,
   databaseOf,

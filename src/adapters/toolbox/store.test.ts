@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, expect, vi } from 'vitest';
 import { digests, isLocked, lockedStore } from '../../../spec/support/locked-store.js';
 import { verifies } from '../../../spec/verifies.js';
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import { editFile } from './edit.js';
 import { cleanUp, failure, SECRET, stage, use } from './fixtures/stage.mjs';
 import { listFiles } from './list.js';

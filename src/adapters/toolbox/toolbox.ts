@@ -1,5 +1,5 @@
 /** The tools that a coding agent needs, over the directories that it is given. */
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import { runCommand } from './command.js';
 import { editFile } from './edit.js';
 import { fetchUrl } from './fetch.js';

@@ -5,7 +5,7 @@
  */
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import { isStoreFile, storeNames } from '../../journal/store-files.js';
 import type { Opened, Roots } from './roots.js';
 import { isDatabase, isDataDirectory } from './store-files.js';

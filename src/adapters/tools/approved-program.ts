@@ -1,5 +1,5 @@
 /** Runs programs that were approved: what runs is the approved file, or the call fails. */
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
 import { type Command, type Ending, runCommand } from './command.js';
 import { assertProgram, assertUnchanged, settledProgram } from './program.js';

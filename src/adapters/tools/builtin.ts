@@ -1,21 +1,23 @@
 /** The tools that come with Rondo: to try a definition or a policy without writing any code. */
-import { LoopError } from '../../journal/errors.js';
+
+import { LoopError } from '../../base/errors.js';
+import { isObject } from '../../base/own-property.js';
 import type { Implementation, ToolFunction } from '../../loops/implementation.js';
 import type { Json } from '../../protocol/json.js';
 import { abortable } from './abortable.js';
-import { isRecord, readConfig, refuse } from './config.js';
+import { readConfig, refuse } from './config.js';
 
 /** Ten minutes. */
 const LONGEST = 600_000;
 
 function fail(input: Json): never {
-  const { message, retryable } = isRecord(input) ? input : {};
+  const { message, retryable } = isObject(input) ? input : {};
   const text = typeof message === 'string' && message !== '' ? message : 'It was asked to fail.';
   throw new LoopError('TOOL_FAILED', text, { retryable: retryable === true });
 }
 
 const wait: ToolFunction = async (input, { signal }) => {
-  const { ms } = isRecord(input) ? input : {};
+  const { ms } = isObject(input) ? input : {};
   if (typeof ms !== 'number' || !(ms >= 0 && ms <= LONGEST)) {
     throw new LoopError('TOOL_FAILED', `builtin:wait needs input.ms, a number from 0 to ${LONGEST}.`);
   }

@@ -1,5 +1,5 @@
 /** Reading the `config` of a tool: each key is known and of its kind, or the definition is refused. */
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 
 export type Config = { readonly [name: string]: Json };
@@ -34,10 +34,6 @@ export function readConfig<T>(
     settings[name] = value;
   }
   return { settings, flaw: undefined };
-}
-
-export function isRecord(value: Json | undefined): value is { readonly [key: string]: Json } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 export function whole(least: number, most: number): Kind<number> {

@@ -1,9 +1,9 @@
 /** `exec:PATH`: an executable beside the definition. One JSON document goes in on stdin, one comes out on stdout. */
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
+import { LoopError } from '../../base/errors.js';
 import { type Redactor, redactorOf } from '../../base/redact.js';
 import { isSecretVariable } from '../../base/secret-parts.js';
-import { LoopError } from '../../journal/errors.js';
 import type { Implementation, ToolCall } from '../../loops/implementation.js';
 import type { Origin } from '../../loops/origin.js';
 import type { Json } from '../../protocol/json.js';

@@ -1,7 +1,9 @@
 /** The headers that a definition may set: what they may be called and hold, and where their secrets come from. */
-import { LoopError } from '../../journal/errors.js';
+
+import { LoopError } from '../../base/errors.js';
+import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
-import { isRecord, isVariable, type Kind } from './config.js';
+import { isVariable, type Kind } from './config.js';
 
 export type Texts = { readonly [name: string]: string };
 
@@ -37,7 +39,7 @@ function isHeaderValue(value: Json): boolean {
 export const literalHeaders: Kind<Texts> = {
   says: `an object of header names and texts. For secrets (${secret.join(', ')}) use config.headersFromEnv; ${ours}`,
   is: (value): value is Texts =>
-    isRecord(value) &&
+    isObject(value) &&
     Object.entries(value).every(
       ([name, text]) => isHeader(name) && !secret.includes(name.toLowerCase()) && isHeaderValue(text),
     ),
@@ -46,7 +48,7 @@ export const literalHeaders: Kind<Texts> = {
 export const variableHeaders: Kind<Texts> = {
   says: `an object of header names and names of variables, like {"Authorization": "MY_TOKEN"}; ${ours}`,
   is: (value): value is Texts =>
-    isRecord(value) && Object.entries(value).every(([name, variable]) => isHeader(name) && isVariable(variable)),
+    isObject(value) && Object.entries(value).every(([name, variable]) => isHeader(name) && isVariable(variable)),
 };
 
 /** The headers with what the environment holds for them. Errors never show a value. */

@@ -3,10 +3,10 @@
  * not trusted reaches public addresses and sends variables only as far as the operator permits more.
  */
 import { StringDecoder } from 'node:string_decoder';
+import { LoopError } from '../../base/errors.js';
 import { isKnownPrivate, type Permits, permitsOf, reachRefusal, sendRefusal } from '../../base/permits.js';
 import { NotPublic, type Resolve } from '../../base/public-lookup.js';
 import { type Redactor, redactorOf } from '../../base/redact.js';
-import { LoopError } from '../../journal/errors.js';
 import type { Implementation } from '../../loops/implementation.js';
 import type { Json } from '../../protocol/json.js';
 import { type Kind, outputBytes, type Reading, readConfig, refuse } from './config.js';

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import { extname } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import type { Implementation, ToolFunction } from '../../loops/implementation.js';
 import { abortable } from './abortable.js';
 import { importApproved, isChangedSource } from './approved-source.js';

@@ -5,8 +5,8 @@
  */
 import { realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { LoopError } from '../../base/errors.js';
 import { trustAdvice } from '../../base/permits.js';
-import { LoopError } from '../../journal/errors.js';
 import type { Origin } from '../../loops/origin.js';
 
 export interface Place {

@@ -8,8 +8,8 @@ import { createHash } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
+import { LoopError } from '../../base/errors.js';
 import { targetDifference } from '../../base/target.js';
-import { LoopError } from '../../journal/errors.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
 
 /** A file that changed more recently could change again without another change time. */

@@ -3,8 +3,9 @@
  * it arises (the input, a reply, a tool's result), so a request holds only how many there are and how long; a body that
  * runs again makes the same conversation of the same facts.
  */
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import { Period } from '../../journal/period.js';
+import type { Validator } from '../../json/schema.js';
 import type { Scope } from '../../kernel/scope.js';
 import type { Json } from '../../protocol/json.js';
 import type { AgentSpec, PolicySpec } from '../../protocol/loop.js';
@@ -26,7 +27,6 @@ import { type Bench, benchOf, type Occasion, turnOf } from '../bench.js';
 import { pointer } from '../definition/shape.js';
 import type { ConversationParts, ModelReply, ModelRequest } from '../model.js';
 import type { Origin } from '../origin.js';
-import type { Validator } from '../schema.js';
 import { answerOf, wantsJson } from './answer.js';
 import { Dialogue } from './dialogue.js';
 import { assertGoesOn, Spent } from './stop.js';

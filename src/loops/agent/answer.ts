@@ -1,6 +1,7 @@
 /** What an agent's last words mean for its output: text is `{text}`, anything else is read against the schema. */
+
+import type { Validator } from '../../json/schema.js';
 import { type Reading, readReply } from '../reply.js';
-import type { Validator } from '../schema.js';
 
 /** Whether the output is more than text, so that the model has to be asked for JSON. */
 export function wantsJson({ schema }: Validator): boolean {

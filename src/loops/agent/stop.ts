@@ -1,5 +1,5 @@
 /** Where an agent stops short: a result with a reason, never success and never a failure of anything. */
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import type { StopSpec } from '../../protocol/loop.js';
 import type { ModelReply } from '../model.js';
 

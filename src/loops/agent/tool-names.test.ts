@@ -4,7 +4,7 @@ import { agentDef, told } from '../../../spec/turns/agents.js';
 import { hostOf, tool } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
-import type { LoopError } from '../../journal/errors.js';
+import type { LoopError } from '../../base/errors.js';
 import type { ApprovalPolicy, LoopDef } from '../../protocol/loop.js';
 import type { ModelCallOptions } from '../../protocol/model.js';
 import { loopsTool } from '../../protocol/tool.js';

@@ -1,8 +1,8 @@
 /** An answer in the making: parts as they come, of shapes that nobody has checked, become a reply in bounds. */
+import { nonEmptyText, nonNegativeInteger, ownProperty } from '../../base/own-property.js';
 import type { Clock } from '../../journal/clock.js';
 import type { ModelReply } from '../model.js';
 import { failed, failureOf, MAX_MESSAGE, type Sent } from './failure.js';
-import { count, field, text } from './field.js';
 
 const MAX_BYTES = 8 * 1024 * 1024;
 /** The most calls that one answer may make. */
@@ -58,16 +58,16 @@ export class Answer {
 
   /** Takes one part of a stream, of a shape that nobody has checked; true when it was the last. */
   take(part: unknown): boolean {
-    switch (field(part, 'type')) {
+    switch (ownProperty(part, 'type')) {
       case 'text-delta':
-        return this.#say(field(part, 'delta'));
+        return this.#say(ownProperty(part, 'delta'));
       case 'reasoning-delta':
-        return this.#reason(field(part, 'delta'));
+        return this.#reason(ownProperty(part, 'delta'));
       case 'tool-input-start':
         this.#comes(part);
         return this.#pass('');
       case 'tool-input-delta':
-        return this.#inputComes(part, field(part, 'delta'));
+        return this.#inputComes(part, ownProperty(part, 'delta'));
       case 'tool-call':
         return this.#call(part);
       case 'response-metadata':
@@ -76,19 +76,19 @@ export class Answer {
         this.finish = part;
         return true;
       case 'error':
-        throw failureOf(this.#sent, field(part, 'error'), true);
+        throw failureOf(this.#sent, ownProperty(part, 'error'), true);
       default:
-        return this.#pass(text(field(part, 'delta')) ?? '');
+        return this.#pass(nonEmptyText(ownProperty(part, 'delta')) ?? '');
     }
   }
 
   /** Takes one piece of an answer that came whole, of a shape that nobody has checked. */
   takeWhole(piece: unknown): void {
-    switch (field(piece, 'type')) {
+    switch (ownProperty(piece, 'type')) {
       case 'text':
-        return void this.#say(field(piece, 'text'));
+        return void this.#say(ownProperty(piece, 'text'));
       case 'reasoning':
-        return void this.#reason(field(piece, 'text'));
+        return void this.#reason(ownProperty(piece, 'text'));
       case 'tool-call':
         return void this.#call(piece);
       default:
@@ -98,12 +98,12 @@ export class Answer {
 
   /** Takes what is told of the answer itself. */
   takeAbout(response: unknown): false {
-    this.#model = text(field(response, 'modelId'))?.slice(0, 200) ?? this.#model;
+    this.#model = nonEmptyText(ownProperty(response, 'modelId'))?.slice(0, 200) ?? this.#model;
     return this.#pass('');
   }
 
   reply(): ModelReply {
-    const unified = field(field(this.finish, 'finishReason'), 'unified');
+    const unified = ownProperty(ownProperty(this.finish, 'finishReason'), 'unified');
     const finish = FINISHES.has(unified) ? String(unified) : 'other';
     if (finish === 'error') throw failed(this.#sent, 'says that it failed, and not why', { retryable: true });
     if (this.#text === '' && this.#toolCalls.length === 0) {
@@ -111,9 +111,9 @@ export class Answer {
       const retryable = finish !== 'length' && finish !== 'content-filter';
       throw failed(this.#sent, `answered nothing (finish reason: ${finish})`, { retryable });
     }
-    const usage = field(this.finish, 'usage');
-    const inputTokens = count(field(field(usage, 'inputTokens'), 'total'));
-    const outputTokens = count(field(field(usage, 'outputTokens'), 'total'));
+    const usage = ownProperty(this.finish, 'usage');
+    const inputTokens = nonNegativeInteger(ownProperty(ownProperty(usage, 'inputTokens'), 'total'));
+    const outputTokens = nonNegativeInteger(ownProperty(ownProperty(usage, 'outputTokens'), 'total'));
     const reply: { -readonly [K in keyof ModelReply]: ModelReply[K] } = {
       text: this.#text,
       model: this.#model,
@@ -143,10 +143,10 @@ export class Answer {
   }
 
   #call(part: unknown): false {
-    const id = text(field(part, 'toolCallId'));
-    const name = text(field(part, 'toolName'));
-    const input = field(part, 'input');
-    const ours = field(part, 'providerExecuted') !== true;
+    const id = nonEmptyText(ownProperty(part, 'toolCallId'));
+    const name = nonEmptyText(ownProperty(part, 'toolName'));
+    const input = ownProperty(part, 'input');
+    const ours = ownProperty(part, 'providerExecuted') !== true;
     if (id === undefined || name === undefined || typeof input !== 'string' || !ours) return this.#pass('');
     if (this.#toolCalls.length === MOST_CALLS) {
       const what = `made more than ${MOST_CALLS} calls in one answer; ask for fewer`;
@@ -177,19 +177,19 @@ export class Answer {
   }
 
   #comes(part: unknown): void {
-    const id = text(field(part, 'id'));
-    const name = text(field(part, 'toolName'));
+    const id = nonEmptyText(ownProperty(part, 'id'));
+    const name = nonEmptyText(ownProperty(part, 'toolName'));
     if (id === undefined || name === undefined || this.#onDelta === undefined) return;
     this.#coming ??= new Map();
     if (this.#coming.size < MOST_CALLS) this.#coming.set(id, name.slice(0, MAX_MESSAGE));
   }
 
   #inputComes(part: unknown, delta: unknown): false {
-    const id = text(field(part, 'id'));
+    const id = nonEmptyText(ownProperty(part, 'id'));
     const toolName = id === undefined ? undefined : this.#coming?.get(id);
     if (id !== undefined && toolName !== undefined && typeof delta === 'string')
       this.#onDelta?.({ kind: 'tool-input', text: delta, toolCallId: id, toolName });
-    return this.#pass(text(delta) ?? '');
+    return this.#pass(nonEmptyText(delta) ?? '');
   }
 
   /** Counts what is kept; false for what is not text, or is none. */

@@ -2,10 +2,11 @@
  * What a provider throws or sends instead of an answer, as an outcome that says whether to try again: read field by
  * field, bounded, and told without anything that was sent to it.
  */
-import { LoopError } from '../../journal/errors.js';
+
+import { LoopError } from '../../base/errors.js';
+import { nonEmptyText, ownProperty } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import type { ConversationParts, ModelRequest } from '../model.js';
-import { field, text } from './field.js';
 
 export const MAX_MESSAGE = 500;
 /** A run of this many characters that the request has too is taken for an echo of it. */
@@ -53,10 +54,10 @@ export function openFailureOf(sent: Sent, thrown: unknown): LoopError {
 
 function toldBy(sent: Sent, thrown: unknown, otherwise: boolean): LoopError {
   const status = statusOf(thrown);
-  const told = field(thrown, 'isRetryable');
+  const told = ownProperty(thrown, 'isRetryable');
   const retryable =
     status === undefined ? (typeof told === 'boolean' ? told : otherwise) : status < 400 || worthAnother(status);
-  const retryAfterMs = patienceOf(field(field(thrown, 'responseHeaders'), 'retry-after'));
+  const retryAfterMs = patienceOf(ownProperty(ownProperty(thrown, 'responseHeaders'), 'retry-after'));
   const said = withoutSecrets(withoutEcho(plain(messageOf(thrown)), sent));
   const what = status === undefined ? `failed: ${said}` : `answered with status ${status}${hint(status)}: ${said}`;
   return failed(sent, what, {
@@ -77,7 +78,7 @@ function hint(status: number): string {
 
 /** The HTTP status, where the AI SDK or an error document of a server puts it. */
 function statusOf(thrown: unknown): number | undefined {
-  const known = [field(thrown, 'statusCode'), field(thrown, 'code')].find(
+  const known = [ownProperty(thrown, 'statusCode'), ownProperty(thrown, 'code')].find(
     (value) => Number.isInteger(value) && Number(value) >= 100 && Number(value) < 600,
   );
   return known === undefined ? undefined : Number(known);
@@ -95,7 +96,7 @@ const NETWORK = new Set(
 
 function fromNetwork(thrown: unknown): boolean {
   for (let at = thrown, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
-    const code = field(at, 'code');
+    const code = ownProperty(at, 'code');
     if (typeof code === 'string' && (NETWORK.has(code) || code.startsWith('UND_ERR_'))) return true;
     if (at.name === 'AbortError' || at.name === 'TimeoutError') return true;
     if (at instanceof TypeError && /^(?:fetch failed|terminated)$/.test(at.message)) return true;
@@ -105,8 +106,8 @@ function fromNetwork(thrown: unknown): boolean {
 
 function messageOf(thrown: unknown): string {
   if (typeof thrown === 'string') return thrown;
-  const message: unknown = thrown instanceof Error ? thrown.message : field(thrown, 'message');
-  return text(message) ?? 'it did not say why';
+  const message: unknown = thrown instanceof Error ? thrown.message : ownProperty(thrown, 'message');
+  return nonEmptyText(message) ?? 'it did not say why';
 }
 
 /** One short line. */

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { answering, hostOf, prompt } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { defineAgent } from '../define-agent.js';
 import type { Backend } from '../model.js';

@@ -2,11 +2,11 @@ import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { LoopError } from '../../journal/errors.js';
+import { listenersOf } from '../../base/abort-listeners.js';
+import { LoopError } from '../../base/errors.js';
 import type { Model, ModelCallOptions } from '../../protocol/model.js';
 import { type AskOptions, ask } from '../ask.js';
 import type { ModelReply, ModelRequest } from '../model.js';
-import { listenersOf } from './abort.js';
 
 const request: ModelRequest = { backendId: 'test', model: 'm-1', promptLength: 2 };
 const conversation = {

@@ -1,4 +1,5 @@
 /** The shape of an agent. What it calls (its tools, its backend) is judged by whoever links it. */
+import { isObject } from '../../base/own-property.js';
 import { toolNameOf } from '../../views/tool-name.js';
 import { backend } from './bodies.js';
 import { loopId } from './identity.js';
@@ -7,7 +8,6 @@ import {
   type Check,
   type Flaws,
   fields,
-  isFields,
   listOf,
   numberIn,
   oneOf,
@@ -24,7 +24,7 @@ const policy = oneOf(['always_allow', 'ask', 'blocked']);
 
 /** By the name of a tool; which of them there are is not known here, but a name that none can have is a slip. */
 const approvals: Check = (value, path, flaws) => {
-  if (!isFields(value)) return flaws.add(path, 'must be an object of tool names and policies');
+  if (!isObject(value)) return flaws.add(path, 'must be an object of tool names and policies');
   for (const [tool, said] of Object.entries(value)) {
     const place = pointer(path, tool);
     if (tool !== '*') loopId(tool, place, flaws);
@@ -51,7 +51,7 @@ const shape = fields({
 
 export const agent: Check = (value, path, flaws) => {
   shape(value, path, flaws);
-  if (!isFields(value)) return;
+  if (!isObject(value)) return;
   const { tools = [], handoffs = [] } = value;
   if (Array.isArray(tools) && Array.isArray(handoffs)) checkNames([...tools, ...handoffs], path, flaws);
 };

@@ -1,4 +1,5 @@
 /** The shapes of a prompt, of a tool and of a reference to a backend. */
+import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import {
   anyFields,
@@ -6,7 +7,6 @@ import {
   type Check,
   type Flaws,
   fields,
-  isFields,
   listOf,
   numberIn,
   oneOf,
@@ -66,7 +66,7 @@ const promptShape = fields({
 
 export const prompt: Check = (value, path, flaws) => {
   promptShape(value, path, flaws);
-  if (!isFields(value) || typeof value.template !== 'string') return;
+  if (!isObject(value) || typeof value.template !== 'string') return;
   checkTemplate(value.template, value.variables, pointer(path, 'template'), flaws);
 };
 

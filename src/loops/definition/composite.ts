@@ -2,11 +2,12 @@
  * The shape of a composite, and what each mapping may read: the input, earlier steps and earlier bindings. Only the
  * first segments of a path are looked at, and only where they are plain; whether a path is well-formed is not asked.
  */
+import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import { agent } from './agent.js';
 import { loopId, version } from './identity.js';
 import { nearest } from './nearest.js';
-import { type Check, type Fields, type Flaws, fields, isFields, pointer, quote, suggest } from './shape.js';
+import { type Check, type Fields, type Flaws, fields, pointer, quote, suggest } from './shape.js';
 
 const STEPS = 10_000;
 const BINDING = /^[A-Za-z_][A-Za-z0-9_-]*$/;
@@ -58,7 +59,7 @@ function checkPath(value: Json, path: string, flaws: Flaws, readable: Readable):
 
 function mapping(readable: Readable): Check {
   return (value, path, flaws) => {
-    if (!isFields(value)) return checkPath(value, path, flaws, readable);
+    if (!isObject(value)) return checkPath(value, path, flaws, readable);
     for (const [member, part] of Object.entries(value)) {
       if (!flaws.full) checkPath(part, pointer(path, member), flaws, readable);
     }
@@ -83,7 +84,7 @@ function checkSteps(steps: readonly Json[], path: string, flaws: Flaws): Readonl
       refused: { policy: 'is not for steps; put it on the loop that the step calls, or on the whole composite' },
     });
     check(step, pointer(path, index), flaws);
-    if (isFields(step) && typeof step.outputBinding === 'string') bindings.add(step.outputBinding);
+    if (isObject(step) && typeof step.outputBinding === 'string') bindings.add(step.outputBinding);
   }
   return bindings;
 }
@@ -114,7 +115,7 @@ const agentShape = fields({
 });
 
 export const composite: Check = (value, path, flaws) => {
-  if (isFields(value) && Object.hasOwn(value, 'agent')) return agentShape(value, path, flaws);
+  if (isObject(value) && Object.hasOwn(value, 'agent')) return agentShape(value, path, flaws);
   stepsShape(value, path, flaws);
-  if (isFields(value)) checkParts(value, path, flaws);
+  if (isObject(value)) checkParts(value, path, flaws);
 };

@@ -2,7 +2,7 @@
  * The private copy of a document. It is plain JSON of bounded depth and size, made from own properties only; whoever
  * keeps the original cannot change it. What is not JSON is told with its place.
  */
-import { outcomeOf } from '../../journal/errors.js';
+import { outcomeOf } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 import { type Flaws, pointer } from './shape.js';
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import { parseDefinition, warningsOf } from './definition.js';
 
 const base = { id: 'greet', name: 'Greet', version: '1.0.0', inputSchema: true, outputSchema: { type: 'object' } };

@@ -3,6 +3,7 @@
  * loops) is judged by whoever compiles it. A renamed key must never switch a guard off, so inside the parts every
  * unknown key is refused, and at the top every key that looks like `policy`; other unknown keys are warned of.
  */
+import { isObject } from '../../base/own-property.js';
 import type { LoopDef, LoopKind } from '../../protocol/loop.js';
 import { backend, prompt, tool } from './bodies.js';
 import { composite } from './composite.js';
@@ -11,24 +12,12 @@ import { loopId, version } from './identity.js';
 import { nearest } from './nearest.js';
 import { policy } from './policy.js';
 import { checkPolicyApplies, formOf, type LoopForm } from './policy-table.js';
-import {
-  anyFields,
-  anyText,
-  type Check,
-  type Fields,
-  type Flaw,
-  Flaws,
-  isFields,
-  must,
-  oneOf,
-  pointer,
-  text,
-} from './shape.js';
+import { anyFields, anyText, type Check, type Fields, type Flaw, Flaws, must, oneOf, pointer, text } from './shape.js';
 
 const MEMBERS = 1000;
 const kinds: readonly LoopKind[] = ['prompt', 'composite', 'tool'];
 const bodies: { readonly [kind in LoopKind]: Check } = { prompt, composite, tool };
-const schema = must('a JSON Schema: an object or a boolean', (value) => typeof value === 'boolean' || isFields(value));
+const schema = must('a JSON Schema: an object or a boolean', (value) => typeof value === 'boolean' || isObject(value));
 
 const required: { readonly [name: string]: Check } = {
   id: loopId,
@@ -112,7 +101,7 @@ function checkDocument(document: Fields, form: LoopForm | undefined, flaws: Flaw
 export function parseDefinition(value: unknown, where: string, form?: LoopForm): LoopDef {
   const flaws = new Flaws();
   const document = privateCopy(value, flaws);
-  if (isFields(document)) checkDocument(document, form, flaws);
+  if (isObject(document)) checkDocument(document, form, flaws);
   else if (flaws.count === 0) flaws.add('', 'must be an object: one definition a document');
   if (flaws.count > 0) throw flaws.error(where);
   return document as unknown as LoopDef;

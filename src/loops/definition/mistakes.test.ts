@@ -1,7 +1,7 @@
 /** One mistake at a time: the place and the reason that a person gets to see. */
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import type { LoopError } from '../../journal/errors.js';
+import type { LoopError } from '../../base/errors.js';
 import { parseDefinition } from './definition.js';
 
 const base = { id: 'greet', name: 'Greet', version: '1.0.0', inputSchema: {}, outputSchema: {} };

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { hostOf } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 import type { PolicySpec } from '../../protocol/loop.js';
 import { defineLoop } from '../define.js';

@@ -2,8 +2,9 @@
  * Which keys of a policy take effect on which form of loop. The one home of this: a key that would be ignored is refused
  * when the definition is registered, and the guide to policies shows this very table.
  */
+import { isObject } from '../../base/own-property.js';
 import type { PolicySpec } from '../../protocol/loop.js';
-import { type Fields, type Flaws, isFields, pointer } from './shape.js';
+import { type Fields, type Flaws, pointer } from './shape.js';
 
 /** What a loop is made of. */
 export type LoopForm = 'prompt' | 'tool' | 'agent' | 'steps' | 'code';
@@ -71,14 +72,14 @@ const ONCE =
 export function formOf({ kind, composite }: Fields): LoopForm | undefined {
   if (kind === 'prompt' || kind === 'tool') return kind;
   if (kind !== 'composite') return undefined;
-  return isFields(composite) && Object.hasOwn(composite, 'agent') ? 'agent' : 'steps';
+  return isObject(composite) && Object.hasOwn(composite, 'agent') ? 'agent' : 'steps';
 }
 
 /** Refuses each key of a policy that would be ignored. */
 export function checkPolicyApplies(document: Fields, form: LoopForm | undefined, flaws: Flaws): void {
   const { policy, tool } = document;
-  if (form === undefined || !isFields(policy)) return;
-  const isOnce = form === 'tool' && (!isFields(tool) || (tool.safety ?? 'once') === 'once');
+  if (form === undefined || !isObject(policy)) return;
+  const isOnce = form === 'tool' && (!isObject(tool) || (tool.safety ?? 'once') === 'once');
   for (const [key, { applies, instead }] of Object.entries(policyTable)) {
     if (!Object.hasOwn(policy, key)) continue;
     const place = pointer('/policy', key);

@@ -1,11 +1,11 @@
 /** The shape of a policy. Every bound here keeps a definition from asking for what no run should do. */
+import { isObject } from '../../base/own-property.js';
 import { backend } from './bodies.js';
 import {
   anyFields,
   anyText,
   type Check,
   fields,
-  isFields,
   numberIn,
   oneOf,
   pointer,
@@ -26,7 +26,7 @@ const filterShape = fields({
 /** What is replaced needs no reason, and what is refused no replacement. */
 const filter: Check = (value, path, flaws) => {
   filterShape(value, path, flaws);
-  if (!isFields(value)) return;
+  if (!isObject(value)) return;
   const isRedacting = value.action === 'redact';
   if (isRedacting && value.reason !== undefined)
     flaws.add(pointer(path, 'reason'), 'has no effect on a filter that redacts; it is for the action "refuse"');
@@ -38,13 +38,13 @@ const filtersShape = fields({ optional: { before: someOf(filter, ENTRIES), after
 
 const filters: Check = (value, path, flaws) => {
   filtersShape(value, path, flaws);
-  if (isFields(value) && Object.keys(value).length === 0)
+  if (isObject(value) && Object.keys(value).length === 0)
     flaws.add(path, 'is empty, and has no effect; name filters in "before" or "after", or remove it');
 };
 
 const conditions: Check = (value, path, flaws) => {
   anyFields(value, path, flaws);
-  if (!isFields(value)) return;
+  if (!isObject(value)) return;
   for (const key of Object.keys(value)) {
     if (!key.startsWith('$')) flaws.add(pointer(path, key), `must be a path that starts with $, not ${quote(key)}`);
   }
@@ -64,7 +64,7 @@ const routing: Check = (value, path, flaws) => {
   routes(value, path, flaws);
   if (!Array.isArray(value)) return;
   const always = value.findIndex(
-    (item) => isFields(item) && isFields(item.when) && Object.keys(item.when).length === 0,
+    (item) => isObject(item) && isObject(item.when) && Object.keys(item.when).length === 0,
   );
   if (always === -1 || always === value.length - 1) return;
   flaws.add(pointer(path, always + 1), `is never taken: the route before it, ${pointer(path, always)}, always holds`);

@@ -2,7 +2,9 @@
  * The words in which shapes are told: a check looks at a JSON value and adds what is wrong with it to the flaws, with
  * the place as a JSON pointer. Checks never throw and never change what they look at.
  */
-import { LoopError } from '../../journal/errors.js';
+
+import { LoopError } from '../../base/errors.js';
+import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import { nearest } from './nearest.js';
 
@@ -59,14 +61,10 @@ export function pointer(path: string, member: string | number): string {
   return `${path}/${String(member).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-export function isFields(value: Json | undefined): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** What a value is, in words. */
 function told(value: Json): string {
   if (Array.isArray(value)) return 'a list';
-  if (isFields(value)) return 'an object';
+  if (isObject(value)) return 'an object';
   return typeof value === 'string' ? quote(value) : String(value);
 }
 
@@ -79,7 +77,7 @@ export function must(says: string, holds: (value: Json) => boolean): Check {
 
 export const anyText = must('text', (value) => typeof value === 'string');
 export const text = must('text that is not empty', (value) => typeof value === 'string' && value.trim() !== '');
-export const anyFields = must('an object', isFields);
+export const anyFields = must('an object', isObject);
 
 /** Text that fits a pattern of ours. */
 export function textLike(says: string, pattern: RegExp): Check {
@@ -134,7 +132,7 @@ export function fields({ required = {}, optional = {}, refused = {} }: Members):
   const checks = new Map(Object.entries({ ...required, ...optional }));
   const known = [...checks.keys()];
   return (value, path, flaws) => {
-    if (!isFields(value)) return flaws.add(path, `must be an object, not ${told(value)}`);
+    if (!isObject(value)) return flaws.add(path, `must be an object, not ${told(value)}`);
     for (const [key, member] of Object.entries(value)) {
       const check = checks.get(key);
       const place = pointer(path, key);

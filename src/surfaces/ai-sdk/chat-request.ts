@@ -3,7 +3,7 @@
  * that is last, or the answers to approvals in an assistant message. What else it says of the past is used, at most, to
  * not tell it again what it has.
  */
-import { isJsonObject, member } from './member.js';
+import { isObject, ownProperty } from '../../base/own-property.js';
 import { Problem } from './problem.js';
 
 /** A prompt of the user. */
@@ -63,17 +63,19 @@ export function chatIdOf(value: unknown): string {
 /** Reads the body of a POST. */
 export async function readChatRequest(request: Request, maxBytes: number): Promise<ChatRequest> {
   const body = parsed(await textOf(request, maxBytes));
-  const chatId = chatIdOf(member(body, 'id'));
-  if (member(body, 'abort') === true) return { kind: 'stop', chatId };
-  const messages = member(body, 'messages');
+  const chatId = chatIdOf(ownProperty(body, 'id'));
+  if (ownProperty(body, 'abort') === true) return { kind: 'stop', chatId };
+  const messages = ownProperty(body, 'messages');
   if (!Array.isArray(messages)) throw new Problem(422, INVALID, '"messages" must be a list.');
-  const messageId = member(body, 'messageId');
-  const named = messages.findLast((one) => member(one, 'id') === messageId && member(one, 'role') === 'assistant');
+  const messageId = ownProperty(body, 'messageId');
+  const named = messages.findLast(
+    (one) => ownProperty(one, 'id') === messageId && ownProperty(one, 'role') === 'assistant',
+  );
   const message: unknown = named ?? messages.at(-1);
-  const role = member(message, 'role');
+  const role = ownProperty(message, 'role');
   if (role === 'assistant') return answersOf(chatId, message);
   if (role !== 'user') throw new Problem(422, INVALID, 'The last message must be of the user, or hold answers.');
-  return promptOf(chatId, message, { edited: messageId, trigger: member(body, 'trigger') });
+  return promptOf(chatId, message, { edited: messageId, trigger: ownProperty(body, 'trigger') });
 }
 
 function promptOf(
@@ -87,10 +89,10 @@ function promptOf(
     throw new Problem(409, 'KEY_CONFLICT', 'A message that was sent stays as it was sent; send another one instead.');
   }
   const parts = partsOf(message);
-  if (parts.some((part) => member(part, 'type') === 'file')) {
+  if (parts.some((part) => ownProperty(part, 'type') === 'file')) {
     throw new Problem(415, INVALID, 'Files are not taken here: a message is text.');
   }
-  const text = parts.flatMap((part) => (member(part, 'type') === 'text' ? [member(part, 'text')] : []));
+  const text = parts.flatMap((part) => (ownProperty(part, 'type') === 'text' ? [ownProperty(part, 'text')] : []));
   const whole = text.filter((piece) => typeof piece === 'string').join('\n');
   if (whole.trim() === '') throw new Problem(422, INVALID, 'The message has no text.');
   return { kind: 'prompt', chatId, messageId, text: whole, again };
@@ -110,20 +112,20 @@ function answersOf(chatId: string, message: unknown): Answers {
     chatId,
     messageId,
     answers,
-    steps: parts.filter((part) => member(part, 'type') === 'step-start').length,
-    tools: texts(parts.map((part) => member(part, 'toolCallId'))),
-    approvals: texts(parts.map((part) => member(member(part, 'approval'), 'id'))),
+    steps: parts.filter((part) => ownProperty(part, 'type') === 'step-start').length,
+    tools: texts(parts.map((part) => ownProperty(part, 'toolCallId'))),
+    approvals: texts(parts.map((part) => ownProperty(ownProperty(part, 'approval'), 'id'))),
   };
 }
 
 /** The answer that a part holds, and nothing more than an answer. */
 function answerOf(part: unknown): readonly Answer[] {
-  const type = member(part, 'type');
+  const type = ownProperty(part, 'type');
   const tool = type === 'dynamic-tool' || (typeof type === 'string' && type.startsWith('tool-'));
-  if (!tool || member(part, 'state') !== 'approval-responded') return [];
-  const approval = member(part, 'approval');
-  const [approvalId, approved, reason] = ['id', 'approved', 'reason'].map((name) => member(approval, name));
-  const toolCallId = member(part, 'toolCallId');
+  if (!tool || ownProperty(part, 'state') !== 'approval-responded') return [];
+  const approval = ownProperty(part, 'approval');
+  const [approvalId, approved, reason] = ['id', 'approved', 'reason'].map((name) => ownProperty(approval, name));
+  const toolCallId = ownProperty(part, 'toolCallId');
   if (!isId(approvalId) || typeof approved !== 'boolean' || typeof toolCallId !== 'string') {
     throw new Problem(422, INVALID, 'An answer has the id of its approval and "approved", true or false.');
   }
@@ -132,13 +134,13 @@ function answerOf(part: unknown): readonly Answer[] {
 }
 
 function idOf(message: unknown): string {
-  const id = member(message, 'id');
+  const id = ownProperty(message, 'id');
   if (isId(id)) return id;
   throw new Problem(422, INVALID, `A message has an id of 1 to ${ID_LENGTH} characters.`);
 }
 
 function partsOf(message: unknown): readonly unknown[] {
-  const parts = member(message, 'parts');
+  const parts = ownProperty(message, 'parts');
   if (Array.isArray(parts)) return parts;
   throw new Problem(422, INVALID, 'A message has a list of parts.');
 }
@@ -158,7 +160,7 @@ function parsed(text: string): object {
   } catch {
     throw new Problem(400, INVALID, 'The body is not JSON.');
   }
-  if (isJsonObject(body)) return body;
+  if (isObject(body)) return body;
   throw new Problem(422, INVALID, 'The body must be an object with "id" and "messages".');
 }
 

@@ -5,9 +5,10 @@
  *
  * Mount it behind your own authentication: `principal` names the user, and each user has chats of their own (chat-session.ts).
  */
+
+import { LoopError } from '../../base/errors.js';
 import { compositeId, isWellFormed } from '../../base/identity.js';
 import type { Clock } from '../../journal/clock.js';
-import { LoopError } from '../../journal/errors.js';
 import type { DefinedLoop } from '../../loops/defined.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { TurnResult } from '../../protocol/trace.js';

@@ -5,12 +5,12 @@
  * Providers number calls anew in every conversation (`call_0`), so a call is identified by its principal, conversation, loop and id.
  */
 import { randomUUID } from 'node:crypto';
+import { LoopError } from '../../base/errors.js';
 import { compositeId } from '../../base/identity.js';
 import type { Ids } from '../../journal/clock.js';
-import { LoopError } from '../../journal/errors.js';
+import type { Flaw, Validator } from '../../json/schema.js';
 import type { DefinedLoop } from '../../loops/defined.js';
 import type { Registered } from '../../loops/registry.js';
-import type { Flaw, Validator } from '../../loops/schema.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { Json } from '../../protocol/json.js';
 import { ApprovalRequiredError } from '../../protocol/tool.js';

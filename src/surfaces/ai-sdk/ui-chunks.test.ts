@@ -1,7 +1,7 @@
 import { readUIMessageStream, type UIMessage, type UIMessageChunk, uiMessageChunkSchema } from 'ai';
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { codes } from '../../journal/errors.js';
+import { codes } from '../../base/errors.js';
 import type { EventEnvelope } from '../../protocol/events.js';
 import type { LiveDelta } from '../../protocol/live.js';
 import type { UiChunk } from './chunk.js';

@@ -3,7 +3,7 @@
  * chunks of the AI SDK's UI message stream come out, the same ones for a turn that streams, one that does not, and one
  * that is told long after. It knows nothing of requests. Every envelope may come again; it is told once.
  */
-import { codes } from '../../journal/errors.js';
+import { codes } from '../../base/errors.js';
 import type { ChildGenerationContent, EventEnvelope, EventEnvelopeOf } from '../../protocol/events.js';
 import type { LiveDelta } from '../../protocol/live.js';
 import type { PendingItem, TurnResult } from '../../protocol/trace.js';

@@ -1,7 +1,7 @@
 /** Definitions as verbs name them: `loop`, `loop@1.2.0`, or a file that holds one. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import { isLoopId } from '../../loops/definition/identity.js';
 import { nearest } from '../../loops/definition/nearest.js';
 import type { Registry } from '../../loops/registry.js';

@@ -1,5 +1,5 @@
 /** How a verb that failed is told, and with which code the process ends. */
-import { codes, Fault, LoopError } from '../../journal/errors.js';
+import { codes, Fault, LoopError } from '../../base/errors.js';
 import { UsageError } from '../settings.js';
 import { messageOf } from './paint.js';
 import type { Terminal } from './terminal.js';

@@ -1,7 +1,7 @@
 /** Turns as people name them: by the id, by the session if it has one turn, or by a beginning that only one has. */
 
+import { LoopError } from '../../base/errors.js';
 import type { Host } from '../../host/host.js';
-import { LoopError } from '../../journal/errors.js';
 import type { TurnStatus } from '../../protocol/trace.js';
 import { UsageError } from '../settings.js';
 

@@ -1,43 +1,43 @@
 /** What envelopes are filled with, read from inputs, replies and results that may hold anything. */
+import { ownProperty, ownText } from '../../base/own-property.js';
 import type { ToolCallContent, TriggerContent } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
 import { argumentsOf } from '../messages.js';
-import { memberOf, textOf } from './member.js';
 
 /** How much of what a child said is told to its parent's readers. */
 const SUMMARY = 500;
 
 /** A message of the user: its text, or all of it as JSON. */
 export function messageOf(value: Json | undefined): string {
-  const text = memberOf(value, 'text');
+  const text = ownProperty(value, 'text');
   if (typeof text === 'string') return text;
   return value === undefined ? '' : JSON.stringify(value);
 }
 
 /** What outside the session began a turn; undefined if a person did. */
 export function triggerOf(input: Json | undefined): TriggerContent | undefined {
-  const trigger = memberOf(input, 'trigger');
-  const triggerName = memberOf(trigger, 'name');
+  const trigger = ownProperty(input, 'trigger');
+  const triggerName = ownProperty(trigger, 'name');
   if (typeof triggerName !== 'string') return undefined;
-  const payload = memberOf(trigger, 'payload');
+  const payload = ownProperty(trigger, 'payload');
   return payload === undefined ? { triggerName } : { triggerName, payload };
 }
 
 /** The tools that a reply asks for. */
 export function toolCallsOf(reply: Json | undefined): readonly ToolCallContent[] {
-  const calls = memberOf(reply, 'toolCalls');
+  const calls = ownProperty(reply, 'toolCalls');
   if (!Array.isArray(calls)) return [];
   return (calls as readonly Json[]).map((call) => ({
-    toolCallId: textOf(call, 'id'),
-    toolName: textOf(call, 'name'),
-    args: argumentsOf(textOf(call, 'input')),
-    readOnly: memberOf(call, 'readOnly') === true,
+    toolCallId: ownText(call, 'id'),
+    toolName: ownText(call, 'name'),
+    args: argumentsOf(ownText(call, 'input')),
+    readOnly: ownProperty(call, 'readOnly') === true,
   }));
 }
 
 /** The beginning of what a child answered, or else of what it said last. */
 export function summaryOf(output: Json | undefined, said: string): string {
-  const text = typeof output === 'string' ? output : textOf(output, 'text');
+  const text = typeof output === 'string' ? output : ownText(output, 'text');
   return beginning(text === '' ? said : text);
 }
 

@@ -3,13 +3,13 @@
  * any more. A request counts only directly under an effect that was asked and is not settled: a place that layers
  * alone can write to, so no body can put up an approval of its own.
  */
+import { ownProperty, ownText } from '../../base/own-property.js';
 import { targetIn } from '../../base/target.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { Json } from '../../protocol/json.js';
 import { iso } from '../time.js';
 import { above, byStep, type Calls, isBelow, type OpenCall } from './calls.js';
-import { memberOf, textOf } from './member.js';
 
 /** How an approval was answered; `at` is the clock's milliseconds. */
 export interface Answered {
@@ -92,7 +92,7 @@ export class Gate {
 
   private request(entry: Entry): void {
     const asked = this.effects.get(above(entry.key));
-    if (asked === undefined || asked.approval !== undefined || textOf(entry.value, 'id') === '') return;
+    if (asked === undefined || asked.approval !== undefined || ownText(entry.value, 'id') === '') return;
     asked.approval = approvalOf(this.sessionId, asked.call, asked.value, entry);
     asked.place = entry.key;
     this.waiting += 1;
@@ -180,23 +180,23 @@ function approvalOf(sessionId: string, leaf: OpenCall, given: Json, { at, value 
     path.push(call.name);
     root = call;
   }
-  const principal = memberOf(value, 'principal');
-  const approvers = memberOf(value, 'approvers');
-  const expiresAt = memberOf(value, 'expiresAt');
-  const target = targetIn(memberOf(value, 'target'));
+  const principal = ownProperty(value, 'principal');
+  const approvers = ownProperty(value, 'approvers');
+  const expiresAt = ownProperty(value, 'expiresAt');
+  const target = targetIn(ownProperty(value, 'target'));
   return {
-    id: textOf(value, 'id'),
+    id: ownText(value, 'id'),
     sessionId,
     turnId: root.key,
     callId: leaf.key,
-    tool: textOf(value, 'tool'),
+    tool: ownText(value, 'tool'),
     arguments: given,
-    argumentsDigest: textOf(value, 'argumentsDigest'),
-    definitionDigest: textOf(value, 'definition'),
+    argumentsDigest: ownText(value, 'argumentsDigest'),
+    definitionDigest: ownText(value, 'definition'),
     ...(target !== undefined && { target }),
     ...(typeof principal === 'string' && { principal }),
     ...(Array.isArray(approvers) && { approvers: approvers.filter((one) => typeof one === 'string') }),
-    description: textOf(value, 'description'),
+    description: ownText(value, 'description'),
     requestedAt: iso(at),
     // A time that is none has passed: what cannot be read must not hold for ever.
     expiresAt: iso(typeof expiresAt === 'number' && Math.abs(expiresAt) <= LATEST ? expiresAt : 0),
@@ -205,11 +205,11 @@ function approvalOf(sessionId: string, leaf: OpenCall, given: Json, { at, value 
 }
 
 function answerOf(value: Json | undefined, at: number): Answered {
-  const reason = memberOf(value, 'reason');
-  const when = memberOf(value, 'at');
+  const reason = ownProperty(value, 'reason');
+  const when = ownProperty(value, 'at');
   return {
-    approved: memberOf(value, 'approved') === true,
-    by: textOf(value, 'by'),
+    approved: ownProperty(value, 'approved') === true,
+    by: ownText(value, 'by'),
     ...(typeof reason === 'string' && { reason }),
     at: typeof when === 'number' ? when : at,
   };

@@ -5,7 +5,7 @@
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, isAbsolute, join } from 'node:path';
-import { Fault } from '../../../journal/errors.js';
+import { Fault } from '../../../base/errors.js';
 import { digest } from '../../../journal/record.js';
 import { DATA_MARKER, protectDirectory } from '../../../journal/store-files.js';
 import { directoryOf, ensureFile, isOurs } from '../files.js';

@@ -4,7 +4,7 @@
  * makes a new owner. On Linux a name in the abstract socket namespace is held beside it, which no file operation can drop.
  */
 import { readFileSync, statSync } from 'node:fs';
-import { Fault } from '../../../journal/errors.js';
+import { Fault } from '../../../base/errors.js';
 import { openDriver } from '../driver.js';
 import { faultOf, resultCode } from '../failure.js';
 import { ensureFile } from '../files.js';

@@ -1,5 +1,5 @@
 /** What is said about a process that does not answer: which one, what it does, and what can be done about it. */
-import { Fault } from '../../../journal/errors.js';
+import { Fault } from '../../../base/errors.js';
 import { REPORT_MS } from '../wire/silence.js';
 import { type ProcessId, type ProcessState, stateOf } from './process.js';
 

@@ -3,7 +3,7 @@
  * that this one works on. When it breaks, every request that waits is rejected with ConnectionLost; asking again is the caller's
  * decision, since only it knows that its request may be repeated.
  */
-import { Fault } from '../../../journal/errors.js';
+import { Fault } from '../../../base/errors.js';
 import type { Draft } from '../../../journal/record.js';
 import type { Reply } from '../../../journal/store.js';
 import type { Json } from '../../../protocol/json.js';

@@ -1,5 +1,5 @@
 /** Errors between processes: what one side throws is thrown by the other, as the same class with the same code. */
-import { type Code, codes, Fault, LoopError } from '../../../journal/errors.js';
+import { type Code, codes, Fault, LoopError } from '../../../base/errors.js';
 import type { Json } from '../../../protocol/json.js';
 
 export interface WireError {

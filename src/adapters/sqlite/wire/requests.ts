@@ -2,6 +2,7 @@
  * What comes over the socket, checked at the door: another process may be of another build, or broken, and what it sends must neither
  * reach a commit that others share nor end the process that receives it.
  */
+import { isObject } from '../../../base/own-property.js';
 import type { Draft } from '../../../journal/record.js';
 import type { Json } from '../../../protocol/json.js';
 import type { ProcessId } from '../owner/process.js';
@@ -83,12 +84,8 @@ const shapes = new Map<string, Shape>(
   }),
 );
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function fits(value: unknown, shape: Shape): boolean {
-  if (!isRecord(value)) return false;
+  if (!isObject(value)) return false;
   for (const key in shape) if (shape[key]?.(Object.hasOwn(value, key) ? value[key] : undefined) !== true) return false;
   return true;
 }
@@ -102,7 +99,7 @@ function isShallow(value: unknown, depth: number): boolean {
 
 /** The message as a request; undefined if it is none that a client would send. */
 export function requestOf(message: unknown): Request | undefined {
-  if (!isRecord(message)) return undefined;
+  if (!isObject(message)) return undefined;
   const { i, op } = message;
   const shape = typeof op === 'string' ? shapes.get(op) : undefined;
   if (shape === undefined || (i !== undefined && !isWhole(i)) || !fits(message, shape)) return undefined;
@@ -126,7 +123,7 @@ export function appendOf(message: unknown): AppendRequest | undefined {
 
 /** The message as an answer of a client; undefined if it is none. */
 export function answerOf(message: unknown): AnswerMessage | undefined {
-  if (!isRecord(message) || !isWhole(message.a)) return undefined;
+  if (!isObject(message) || !isWhole(message.a)) return undefined;
   const { error, ...rest } = message;
   if (error !== undefined && !isError(error)) return undefined;
   return isJson(rest) && (error === undefined || isJson(error)) ? (message as unknown as AnswerMessage) : undefined;

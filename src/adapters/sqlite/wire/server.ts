@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
-import { Fault } from '../../../journal/errors.js';
+import { Fault } from '../../../base/errors.js';
 import type { Snapshot } from '../../../journal/store.js';
 import type { Json } from '../../../protocol/json.js';
 import type { Report } from '../check.js';

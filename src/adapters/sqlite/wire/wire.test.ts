@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, expect, onTestFinished } from 'vitest';
 import { verifies } from '../../../../spec/verifies.js';
-import { Fault, LoopError } from '../../../journal/errors.js';
+import { Fault, LoopError } from '../../../base/errors.js';
 import { add, cleanUp, faultOf, freshFile } from '../fixtures/stage.mjs';
 import { openSqlite } from '../index.js';
 import { thisProcess } from '../owner/process.js';

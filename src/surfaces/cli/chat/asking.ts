@@ -3,8 +3,8 @@
  * to the host together with what was shown, so that it holds for nothing else.
  */
 import { setTimeout } from 'node:timers/promises';
+import { LoopError } from '../../../base/errors.js';
 import type { Host } from '../../../host/host.js';
-import { LoopError } from '../../../journal/errors.js';
 import type { Approval } from '../../../protocol/approval.js';
 import { cardOf, isCut, isExpired } from '../card.js';
 import { answersOf } from '../outcome.js';

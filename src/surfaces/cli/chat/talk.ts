@@ -3,8 +3,8 @@
  * meanwhile handed to the turn that runs. Everything is in the journal, so leaving at any moment loses nothing.
  */
 
+import { Fault, LoopError } from '../../../base/errors.js';
 import type { TurnOptions, TurnRequest } from '../../../host/host.js';
-import { Fault, LoopError } from '../../../journal/errors.js';
 import type { EventEnvelope } from '../../../protocol/events.js';
 import type { TurnResult } from '../../../protocol/trace.js';
 import { interruption } from '../drive.js';

@@ -1,9 +1,9 @@
 /** The process that a driver runs in: it loads the driver, judges the runtime and tells each step to the one that watches. */
 import { pathToFileURL } from 'node:url';
-import { catalogue } from '../../../testing/conformance/catalogue.js';
-import type { LsemDriver } from '../../../testing/conformance/driver.js';
-import { judgeBy } from '../../../testing/conformance/judge.js';
-import { driverIn } from '../../../testing/conformance/shape.js';
+import { catalogue } from '../../../conformance/catalogue.js';
+import type { LsemDriver } from '../../../conformance/driver.js';
+import { judgeBy } from '../../../conformance/judge.js';
+import { driverIn } from '../../../conformance/shape.js';
 import { exit } from '../verb.js';
 import { type Assignment, DRIVER_PROCESS, type Progress } from './messages.js';
 

@@ -1,6 +1,6 @@
 /** What the process of a driver and the one that watches it say to each other. */
-import type { JudgeOptions } from '../../../testing/conformance/judge.js';
-import type { CheckResult, ConformanceReport } from '../../../testing/conformance/report.js';
+import type { JudgeOptions } from '../../../conformance/judge.js';
+import type { CheckResult, ConformanceReport } from '../../../conformance/report.js';
 
 /** Set for the process that a driver runs in. */
 export const DRIVER_PROCESS = 'RONDO_DRIVER_PROCESS';

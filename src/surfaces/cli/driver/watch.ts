@@ -3,10 +3,10 @@
  * out of a timer, exit) ends at most the check that it did it in. What is left is judged by a further process.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { catalogue } from '../../../testing/conformance/catalogue.js';
-import { suiteChecks } from '../../../testing/conformance/checks/report.js';
-import type { JudgeOptions } from '../../../testing/conformance/judge.js';
-import { type CheckResult, type ConformanceReport, reportOf, rowOf } from '../../../testing/conformance/report.js';
+import { catalogue } from '../../../conformance/catalogue.js';
+import { suiteChecks } from '../../../conformance/checks/report.js';
+import type { JudgeOptions } from '../../../conformance/judge.js';
+import { type CheckResult, type ConformanceReport, reportOf, rowOf } from '../../../conformance/report.js';
 import { UsageError } from '../../settings.js';
 import { type Assignment, DRIVER_PROCESS, type Progress } from './messages.js';
 

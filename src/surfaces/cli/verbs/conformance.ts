@@ -1,8 +1,8 @@
 /** `conformance`: holds this runtime against LSEM, or with --driver any other. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { JudgeOptions } from '../../../testing/conformance/judge.js';
-import type { ConformanceReport } from '../../../testing/conformance/report.js';
+import type { JudgeOptions } from '../../../conformance/judge.js';
+import type { ConformanceReport } from '../../../conformance/report.js';
 import { suiteParts } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { DRIVER_PROCESS } from '../driver/messages.js';
@@ -18,8 +18,8 @@ export const conformance: Act = async ({ options, terminal, json, asked }) => {
   const report =
     driver === undefined ? await ofRondo(judging) : await ofDriver(resolve(asked.cwd, driver), judging, terminal);
   const [{ renderConformance }, { verdictOf }] = await Promise.all([
-    import('../../../testing/conformance/render.js'),
-    import('../../../testing/conformance/report.js'),
+    import('../../../conformance/render.js'),
+    import('../../../conformance/report.js'),
   ]);
   if (json) await terminal.json(report);
   else await terminal.print(renderConformance(report, terminal.look()));
@@ -41,8 +41,8 @@ function optionsOf(options: Options): JudgeOptions {
 
 async function ofRondo(options: JudgeOptions): Promise<ConformanceReport> {
   const [{ judge }, { rondoDriver }] = await Promise.all([
-    import('../../../testing/conformance/judge.js'),
-    import('../../../testing/conformance/rondo.js'),
+    import('../../../conformance/judge.js'),
+    import('../../../conformance/rondo.js'),
   ]);
   return judge(rondoDriver(await suiteParts()), options).catch((thrown) => {
     throw thrown instanceof TypeError ? new UsageError(thrown.message) : thrown;

@@ -1,7 +1,7 @@
 /** `approve` and `deny`: answer an approval, then go on with its turn. */
 
+import { LoopError } from '../../../base/errors.js';
 import type { Host } from '../../../host/host.js';
-import { LoopError } from '../../../journal/errors.js';
 import type { Approval, ApprovalAnswer } from '../../../protocol/approval.js';
 import type { Json } from '../../../protocol/json.js';
 import type { TurnResult } from '../../../protocol/trace.js';

@@ -1,8 +1,8 @@
 /** `doctor`: looks at everything that a run needs, and says what to do about what is wrong. */
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { Fault } from '../../../base/errors.js';
 import { permitsOf, sendRefusal } from '../../../base/permits.js';
-import { Fault } from '../../../journal/errors.js';
 import {
   type Composed,
   compose,

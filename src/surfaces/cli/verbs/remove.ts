@@ -1,6 +1,6 @@
 /** `remove`: removes a session, damaged or not, and leaves a record of who did. */
 import { createInterface } from 'node:readline/promises';
-import { Fault, LoopError } from '../../../journal/errors.js';
+import { Fault, LoopError } from '../../../base/errors.js';
 import { type Composed, compose, noDefinitions, settingsOf } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { exact, plain } from '../paint.js';

@@ -1,7 +1,7 @@
 /** `resume`: goes on with a turn whose process ended, or with all of them. */
 
+import { Fault, LoopError } from '../../../base/errors.js';
 import type { Host } from '../../../host/host.js';
-import { Fault, LoopError } from '../../../journal/errors.js';
 import type { TurnResult, TurnStatus } from '../../../protocol/trace.js';
 import { settingsOf } from '../../compose.js';
 import { UsageError } from '../../settings.js';

@@ -1,0 +1,46 @@
+/**
+ * Reading objects of unknown shape by own property only. An inherited member is never data: a document may have a member
+ * called `constructor` or `__proto__`, and a library may have added members to `Object.prototype`.
+ */
+import type { Json } from '../protocol/json.js';
+
+/** An object whose members are not known. */
+export type UnknownFields = { readonly [name: string]: unknown };
+
+/** The members of a JSON object. */
+export type JsonFields = { readonly [name: string]: Json };
+
+/** True for an object that is neither null nor an array. */
+export function isObject(value: Json | undefined): value is JsonFields;
+export function isObject(value: unknown): value is UnknownFields;
+export function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The own property of an object or array; undefined if there is none, or if its getter throws. A getter runs once. */
+export function ownProperty(value: Json | undefined, name: string | number): Json | undefined;
+export function ownProperty(value: unknown, name: string | number): unknown;
+export function ownProperty(value: unknown, name: string | number): unknown {
+  if (typeof value !== 'object' || value === null) return undefined;
+  try {
+    return Object.hasOwn(value, name) ? (value as UnknownFields)[name] : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The own property if it is text; otherwise the empty text. */
+export function ownText(value: unknown, name: string): string {
+  const property = ownProperty(value, name);
+  return typeof property === 'string' ? property : '';
+}
+
+/** The value if it is text and not empty. */
+export function nonEmptyText(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** The value if it is an integer of zero or more. */
+export function nonNegativeInteger(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : undefined;
+}

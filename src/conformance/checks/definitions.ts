@@ -1,0 +1,369 @@
+/** Which definitions a registry accepts, and what it keeps of them (sections 3 and 4). */
+import { ownProperty } from '../../base/own-property.js';
+import { type Check, checksOf } from '../check.js';
+import { demand, demandSame, show } from '../failure.js';
+import { jsonCopy, mentions } from '../json.js';
+import type { Recording } from '../recording.js';
+import { composite, type Definition, echo, failing, loop, NOTHING, prompt, step } from '../samples.js';
+import type { Stage } from '../stage.js';
+
+const REQUIRED = ['id', 'name', 'version', 'inputSchema', 'outputSchema', 'kind'] as const;
+
+function without(definition: Definition, ...members: readonly string[]): object {
+  return Object.fromEntries(Object.entries(definition).filter(([name]) => !members.includes(name)));
+}
+
+/** A body for each kind, all of them sound. */
+async function soundBodies(stage: Stage): Promise<{ readonly [kind: string]: unknown }> {
+  await stage.register(echo(stage, 'inner'));
+  const { profile } = stage;
+  return {
+    prompt: profile.prompt(['Say something.']),
+    composite: { steps: [step('inner')] },
+    tool: profile.tool.echo,
+  };
+}
+
+const activity: { readonly [kind: string]: RegExp } = {
+  prompt: /^call\.backend\./,
+  composite: /^child\./,
+  tool: /^call\.tool\./,
+};
+
+/** A call is of one definition: a version that comes while it runs does not judge its output. */
+async function keepsWhatItBegan(stage: Stage): Promise<void> {
+  const tool = stage.custom(async (input) => {
+    await stage.refusal(echo(stage, 'moving', { version: '2.0.0', outputSchema: NOTHING }));
+    return input;
+  });
+  if (tool === undefined) return stage.note('not judged while a call runs: the driver takes no functions as tools');
+  await stage.register(loop('moving', 'tool', { tool }));
+  const run = await stage.succeed('moving', { n: 1 });
+  demandSame(ownProperty(run.payload('call.started'), 'loopVersion'), '1.0.0', 'the version of a call that had begun');
+}
+
+/** Two versions of an id, told apart by which inputs they take. */
+function versionOf(stage: Stage, version: string): Definition {
+  return echo(stage, 'twice', { version, inputSchema: { type: 'object', required: [`v${version.charAt(0)}`] } });
+}
+
+/** A call of an id that has two versions: it tells which one it is, and is that one. */
+function demandVersion(run: Recording, callId: string, input: { readonly [member: string]: unknown }): string {
+  const version = ownProperty(run.payload('call.started', callId), 'loopVersion');
+  demand(version === '1.0.0' || version === '2.0.0', `a call has the version ${show(version)}, of 1.0.0 and 2.0.0`);
+  const fits = Object.hasOwn(input, `v${version.charAt(0)}`);
+  const passed = run.lifecycle(callId).includes('call.completed');
+  demandSame(passed, fits, `whether ${show(input)} passed by the inputSchema of ${version}, which call.started names`);
+  return version;
+}
+
+/** Members that look like others, each with what it would do if it were taken for the one that it looks like. */
+const nearMisses: { readonly [wrong: string]: string } = {
+  ID: 'id',
+  Name: 'name',
+  Version: 'version',
+  inputschema: 'inputSchema',
+  input_schema: 'inputSchema',
+  outputschema: 'outputSchema',
+  outputSchemas: 'outputSchema',
+  Kind: 'kind',
+  Tool: 'tool',
+  tools: 'tool',
+};
+
+const DRAFT = 'https://json-schema.org/draft/2020-12/schema';
+const modern: readonly (readonly [schema: object, fits: unknown, unfit: unknown])[] = [
+  [{ type: 'array', prefixItems: [{ type: 'string' }, { type: 'number' }], items: false }, ['a', 1], [1, 'a']],
+  [{ type: 'object', dependentRequired: { card: ['name'] } }, { card: 1, name: 'n' }, { card: 1 }],
+  [
+    { $defs: { word: { type: 'string', minLength: 2 } }, type: 'object', properties: { w: { $ref: '#/$defs/word' } } },
+    { w: 'ok' },
+    { w: 'x' },
+  ],
+  [
+    { type: 'object', allOf: [{ properties: { a: { type: 'number' } } }], unevaluatedProperties: false },
+    { a: 1 },
+    { a: 1, b: 2 },
+  ],
+];
+
+/** A schema that means nothing is refused, or ends the call; it never takes the runtime by surprise. */
+async function reportsSchema(stage: Stage, definition: Definition): Promise<void> {
+  if ((await stage.refusal(definition)) !== undefined) return;
+  const run = await stage.fail(definition.id, { name: 'n' });
+  demandSame(run.lifecycle().at(-1), 'call.errored', 'the last event of a call whose schema means nothing');
+}
+
+/** Every member that was given is still there; a registry may add members of its own. */
+function demandKept(seen: unknown, given: Definition, what: string): void {
+  for (const [member, value] of Object.entries(given))
+    demandSame(ownProperty(seen, member), value, `${member} of ${what}`);
+}
+
+export const definitionChecks: readonly Check[] = checksOf(1, [
+  {
+    id: 'DEF-01',
+    section: '4',
+    level: 'MUST',
+    title: 'a definition with the required members only is accepted, of each kind',
+    async run(stage) {
+      const bodies = await soundBodies(stage);
+      for (const [kind, body] of Object.entries(bodies)) {
+        await stage.register(loop(`least-${kind}`, kind, { [kind]: body }));
+      }
+    },
+  },
+  {
+    id: 'DEF-02',
+    section: '4',
+    level: 'MUST',
+    title: 'a definition that lacks a required member is refused',
+    async run(stage) {
+      await stage.register(echo(stage, 'whole'));
+      for (const member of REQUIRED) await stage.refused(without(echo(stage, 'part'), member), `without ${member} it`);
+    },
+  },
+  {
+    id: 'DEF-03',
+    section: '4',
+    level: 'MUST',
+    title: 'an id is unique: after a second definition of it, it means one of the two',
+    async run(stage) {
+      await stage.register(echo(stage, 'same'), composite('around', [step('same')]));
+      const refusal = await stage.refusal(failing(stage, 'same'));
+      if (refusal === undefined) stage.note('a second definition of an id and version is not refused');
+      const meanings: boolean[] = [];
+      for (const id of ['same', 'around', 'same']) meanings.push((await stage.run(id, {})).succeeded);
+      const same = meanings.every((works) => works === meanings[0]);
+      demand(same, `one id means two things: an echo where ${show(meanings)} is true, and a failing tool elsewhere`);
+      if (refusal !== undefined)
+        demandSame(meanings[0], true, 'whether the first definition holds once the second was refused');
+    },
+  },
+  {
+    id: 'DEF-04',
+    section: '4',
+    level: 'MUST',
+    title: 'a version is semver, with or without prerelease and build',
+    async run(stage) {
+      for (const version of ['1', '1.0', 'v1.0', 'v1.0.0', 'latest', '', '1.0.0.0', '1.0.0-', '01.0.0']) {
+        await stage.refused(echo(stage, 'loose', { version }), `the version ${show(version)}`);
+      }
+      const exact = ['0.0.0', '10.20.30', '1.0.0-rc.1', '1.0.0+build.5', '1.0.0-alpha-a.b+exp.sha.5'];
+      for (const [index, version] of exact.entries()) await stage.register(echo(stage, `exact-${index}`, { version }));
+    },
+  },
+  {
+    id: 'DEF-05',
+    section: '3',
+    level: 'MUST',
+    title: 'a kind other than the three is refused',
+    async run(stage) {
+      const bodies = await soundBodies(stage);
+      for (const kind of ['agent', 'Tool', '', 'constructor', ['tool'], 3, null]) {
+        await stage.refused(loop('odd', 'tool', { ...bodies, kind }), `the kind ${show(kind)}`);
+      }
+    },
+  },
+  {
+    id: 'DEF-06',
+    section: '3',
+    level: 'MUST',
+    title: 'a body of another kind is refused or left alone',
+    async run(stage) {
+      const bodies = await soundBodies(stage);
+      const backend = stage.profile.backend.answering.ref;
+      for (const kind of Object.keys(bodies)) {
+        const all = loop(`all-${kind}`, kind, { ...bodies, backend });
+        await stage.refused(without(all, kind), `the kind ${kind} with bodies of the others only`);
+        if ((await stage.refusal(all)) !== undefined) continue;
+        const run = await stage.succeed(all.id, {});
+        for (const [other, pattern] of Object.entries(activity)) {
+          const active = run.lifecycle().some((type) => pattern.test(type));
+          demandSame(active, other === kind, `whether a loop of kind ${kind} used its ${other} body`);
+        }
+      }
+    },
+  },
+  {
+    id: 'DEF-07',
+    section: '4',
+    level: 'MUST',
+    title: 'a definition without the body of its kind is refused',
+    async run(stage) {
+      for (const kind of ['prompt', 'composite', 'tool']) {
+        await stage.refused(loop('hollow', kind, {}), `the kind ${kind} without a body`);
+      }
+    },
+  },
+  {
+    id: 'DEF-08',
+    section: '4',
+    level: 'SHOULD',
+    title: 'a schema in Draft 2020-12 is honoured',
+    async run(stage) {
+      for (const [index, [schema, fits, unfit]] of modern.entries()) {
+        for (const side of ['inputSchema', 'outputSchema']) {
+          const id = `modern-${index}-${side}`;
+          await stage.register(echo(stage, id, { [side]: { $schema: DRAFT, ...schema } }));
+          await stage.succeed(id, fits);
+          await stage.fail(id, unfit);
+        }
+      }
+    },
+  },
+  {
+    id: 'DEF-09',
+    section: '4',
+    level: 'MAY',
+    title: 'description, backend, policy and metadata may be left out, and are kept when given',
+    async run(stage) {
+      const full = {
+        description: 'What it is for.',
+        policy: {},
+        metadata: { owner: { team: 'a' }, tags: ['x', 1, null] },
+      };
+      await stage.register(prompt(stage, 'full', full));
+      await stage.register(without(prompt(stage, 'spare'), 'backend'));
+      const kept = await stage.readBack('full');
+      for (const [member, value] of Object.entries(full))
+        demandSame(ownProperty(kept, member), value, `${member}, read back`);
+      demandSame(ownProperty(kept, 'backend'), stage.profile.backend.answering.ref, 'backend, read back');
+    },
+  },
+  {
+    id: 'DEF-10',
+    section: '4',
+    level: 'IMPLIED',
+    title: 'a schema that means nothing is reported, never thrown out of a run',
+    async run(stage) {
+      const absurd = [{ type: 'no-such-type' }, { $ref: '#/$defs/nowhere' }, { properties: { name: { type: 12 } } }];
+      for (const [index, schema] of absurd.entries()) {
+        await reportsSchema(stage, echo(stage, `absurd-input-${index}`, { inputSchema: schema }));
+        await reportsSchema(stage, echo(stage, `absurd-output-${index}`, { outputSchema: schema }));
+      }
+    },
+  },
+  {
+    id: 'DEF-11',
+    section: '9.1',
+    level: 'IMPLIED',
+    title: 'members that LSEM does not know do not make a definition fail',
+    async run(stage) {
+      await stage.register(echo(stage, 'extended', { 'x-owner': 'me', somethingNew: { deep: [1] } }));
+      await stage.succeed('extended', { n: 1 });
+    },
+  },
+  {
+    id: 'DEF-12',
+    section: '4',
+    level: 'IMPLIED',
+    title: 'a definition is JSON: written out and read in again it is the same',
+    async run(stage) {
+      await stage.register(echo(stage, 'inner'));
+      const given = [
+        prompt(stage, 'p', { metadata: { a: 1 } }),
+        composite('c', [step('inner', { a: stage.profile.path.input }, 'x'), step('inner')]),
+        echo(stage, 't', { inputSchema: { type: ['object', 'null'], default: null } }),
+      ];
+      await stage.register(...given);
+      const copies: unknown[] = [];
+      for (const definition of given) {
+        const copy = jsonCopy(await stage.readBack(definition.id));
+        demandKept(copy, definition, 'a definition, read back');
+        copies.push(copy);
+      }
+      await stage.fresh();
+      await stage.register(echo(stage, 'inner'), ...copies);
+      for (const definition of given) {
+        demandKept(await stage.readBack(definition.id), definition, 'a definition after a second registry');
+      }
+    },
+  },
+  {
+    id: 'DEF-13',
+    section: '4',
+    level: 'IMPLIED',
+    title: 'a member of the wrong type is refused, and so is what is not an object',
+    async run(stage) {
+      const wrong = { id: 7, name: 5, version: 1, inputSchema: 'object', outputSchema: 3 };
+      for (const [member, value] of Object.entries(wrong)) {
+        await stage.refused(echo(stage, 'typed', { [member]: value }), `${member} as ${show(value)}`);
+      }
+      await stage.refused(loop('typed', 'composite', { composite: { steps: 'inner' } }), 'steps that are no list');
+      for (const value of [null, 'a loop', 7, []]) await stage.refused(value, 'what is not an object');
+    },
+  },
+  {
+    id: 'DEF-14',
+    section: '7',
+    level: 'IMPLIED',
+    title: 'a step without its required members is refused or fails in good order',
+    async run(stage) {
+      await stage.register(echo(stage, 'inner'));
+      const steps = [{ inputMapping: {} }, { loopId: 7, inputMapping: {} }, { loopId: 'inner' }, 'inner', null];
+      for (const [index, flawed] of steps.entries()) {
+        const definition = composite(`flawed-${index}`, [flawed]);
+        if ((await stage.refusal(definition)) !== undefined) continue;
+        const run = await stage.fail(definition.id, {});
+        const opened = run.payloads('child.started').length;
+        demand(opened === run.payloads('child.completed').length, `the step ${show(flawed)} opened a frame for ever`);
+      }
+    },
+  },
+  {
+    id: 'DEF-15',
+    section: '4, 6',
+    level: 'IMPLIED',
+    title: 'of two versions of an id, a call is of the one that its call.started names, from beginning to end',
+    async run(stage) {
+      const refusals: boolean[] = [];
+      for (const order of [
+        ['1.0.0', '2.0.0'],
+        ['2.0.0', '1.0.0'],
+      ]) {
+        await stage.fresh();
+        for (const version of order) refusals.push((await stage.refusal(versionOf(stage, version))) !== undefined);
+        const { input } = stage.profile.path;
+        await stage.register(composite('around', [step('twice', { v1: input })]));
+        const seen = new Set<string>();
+        for (const members of [{ v1: 1 }, { v2: 2 }, { v1: 1, v2: 2 }]) {
+          const run = await stage.run('twice', members);
+          seen.add(demandVersion(run, run.root, members));
+        }
+        const nested = await stage.run('around', 1);
+        seen.add(demandVersion(nested, nested.callOf('twice'), { v1: 1 }));
+        demand(
+          seen.size === 1,
+          `calls of one id are of the versions ${[...seen].join(' and ')}, with nothing to choose by`,
+        );
+        stage.note(`registered as ${order.join(', then ')}, the id means ${[...seen].join()}`);
+      }
+      if (refusals.includes(true)) stage.note('a second version of an id is refused');
+      await stage.fresh();
+      await keepsWhatItBegan(stage);
+    },
+  },
+  {
+    id: 'DEF-16',
+    section: '4',
+    level: 'IMPLIED',
+    title: 'a member whose name is almost that of a known one is never taken for it',
+    async run(stage) {
+      for (const [wrong, right] of Object.entries(nearMisses)) {
+        const { [right]: value, ...rest } = echo(stage, 'near') as { readonly [member: string]: unknown };
+        await stage.refused({ ...rest, [wrong]: value }, `${wrong} in place of ${right}`);
+      }
+      const stray = { Backend: stage.profile.backend.failing, backends: stage.profile.backend.failing };
+      const beside = prompt(stage, 'beside', { ...stray, InputSchema: NOTHING, output_schema: NOTHING });
+      if ((await stage.refusal(beside)) === undefined) await stage.succeed('beside', {});
+      await stage.register(echo(stage, 'inner'));
+      const bound = { loopId: 'inner', inputMapping: { mark: stage.profile.path.input }, outputbinding: 'first' };
+      const steps = [bound, step('inner', { seen: stage.profile.path.binding('first') })];
+      if ((await stage.refusal(composite('bound', steps))) !== undefined) return;
+      const run = await stage.run('bound', 'mark-1');
+      const read = run.succeeded && mentions(run.result.output, 'mark-1');
+      demand(!read, 'outputbinding was taken for outputBinding: a later step read what it names');
+    },
+  },
+]);

@@ -1,0 +1,95 @@
+/** Rondo behind the driver of the conformance suite: a host on a store in memory, with the backends and tools it is given. */
+import { memoryStore } from '../adapters/memory/index.js';
+import { LoopError } from '../base/errors.js';
+import { Host, type HostOptions } from '../host/host.js';
+import type { Implementation } from '../loops/implementation.js';
+import type { Backend } from '../loops/model.js';
+import { Registry } from '../loops/registry.js';
+import type { Json } from '../protocol/json.js';
+import type { LsemDriver, LsemRuntime, Profile, PromptPiece, ToolBody } from './driver.js';
+import { CALLER, caller, codeLoop, SuiteCode } from './rondo-bodies.js';
+
+/** What the suite's Rondo is made of: the mock backend must be among the backends, `builtin:` among the tools. */
+export type RondoParts = Pick<HostOptions, 'clock' | 'ids'> & {
+  readonly backends: readonly Backend[];
+  readonly implementations: readonly Implementation[];
+};
+
+export function rondoDriver(parts: RondoParts): LsemDriver {
+  const bodies = new Map<string, ToolBody>();
+  const implementations = new Map([...parts.implementations, suiteTools(bodies)].map((item) => [item.scheme, item]));
+  const backends = new Map([...parts.backends, mute, caller].map((backend) => [backend.id, backend]));
+  const { clock, ids } = parts;
+  const open = (): LsemRuntime => {
+    const registry = new Registry(implementations);
+    const host = new Host({ store: memoryStore(), clock, ids, registry, backends, implementations });
+    return {
+      register: (given) => void registry.add(given instanceof SuiteCode ? codeLoop(given, registry) : given),
+      definition: (id) => registry.find(id)?.definition,
+      run: (loop, input, onEvent) => host.run({ loop, input }, onEvent === undefined ? {} : { onEvent }),
+    };
+  };
+  return { name: 'Rondo', open, profile: profileOf(bodies), knownFailures };
+}
+
+const knownFailures = {
+  'LIF-13': 'an agent asks its model within its own call, until model calls are child calls.',
+} as const;
+
+const templateOf = (pieces: readonly PromptPiece[]): string =>
+  pieces.map((piece) => (typeof piece === 'string' ? piece : `{{${piece.variable}}}`)).join('');
+
+function profileOf(bodies: Map<string, ToolBody>): Profile {
+  return {
+    prompt: (pieces) => ({ template: templateOf(pieces) }),
+    systemPrompt: (pieces, systemPrompt) => ({ template: templateOf(pieces), systemPrompt }),
+    code: (id, body) => new SuiteCode(id, body),
+    agent: (id, tools) => ({
+      ...{ id, name: id, version: '1.0.0', kind: 'composite', inputSchema: true, outputSchema: true },
+      composite: { agent: { backend: { id: CALLER }, tools } },
+    }),
+    backend: {
+      answering: { ref: { id: 'mock' }, id: 'mock', model: 'mock-1' },
+      failing: { id: 'mute' },
+      unknown: { id: 'nobody' },
+    },
+    tool: {
+      echo: { implementation: 'builtin:echo' },
+      failing: { implementation: 'builtin:fail' },
+      unknown: { implementation: 'builtin:nothing' },
+      custom(name, body) {
+        bodies.set(name, body);
+        return { implementation: `suite:${name}` };
+      },
+    },
+    path: { input: '$.input', binding: (name) => `$.${name}` },
+  };
+}
+
+/** Tools whose bodies are functions of the suite. */
+function suiteTools(bodies: ReadonlyMap<string, ToolBody>): Implementation {
+  return {
+    scheme: 'suite',
+    question: () => undefined,
+    resolve: () => undefined,
+    flaw: (name) => (bodies.has(name) ? undefined : `the suite has no tool "${name}"`),
+    open: async (name) => {
+      const body = bodies.get(name);
+      if (body === undefined) throw new LoopError('TOOL_FAILED', `The suite has no tool "${name}".`);
+      return (input, call) =>
+        body(input, {
+          log: (level, message) => call.log(level as 'info', message),
+          emit: (type, payload) => call.emit(type, payload as Json),
+        });
+    },
+  };
+}
+
+/** A backend that is known and never answers. */
+const mute: Backend = {
+  id: 'mute',
+  defaultModel: 'mute-1',
+  open: async () => {
+    throw new LoopError('BACKEND_FAILED', 'This backend never answers.', { retryable: false });
+  },
+};

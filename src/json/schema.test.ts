@@ -1,0 +1,357 @@
+import { expect } from 'vitest';
+import { verifies } from '../../spec/verifies.js';
+import { LoopError } from '../base/errors.js';
+import type { Json } from '../protocol/json.js';
+import { checked, compileSchema, type Validator } from './schema.js';
+
+function refusal(schema: unknown): { code: string; path: string; reason: string; message: string } {
+  try {
+    compileSchema(schema, '/inputSchema');
+  } catch (error) {
+    if (!(error instanceof LoopError)) throw error;
+    return { code: error.code, message: error.message, ...(error.data as { path: string; reason: string }) };
+  }
+  return { code: 'nothing', path: '', reason: '', message: '' };
+}
+
+const paths = (validator: Validator, value: Json) =>
+  validator.flaws(value).map(({ path, message }) => `${path} ${message}`);
+
+verifies('schema.registration', 'a mistyped schema accepts everything', () => {
+  const wrong: [schema: unknown, path: string][] = [
+    [{ type: 'strng' }, '/type'],
+    [{ type: ['string', 'string'] }, '/type'],
+    [{ properties: { a: { minLength: -1 } } }, '/properties/a/minLength'],
+    [{ properties: { a: { minLength: 1.5 } } }, '/properties/a/minLength'],
+    [{ properties: [] }, '/properties'],
+    [{ properties: { a: 'string' } }, '/properties/a'],
+    [{ required: 'a' }, '/required'],
+    [{ required: ['a', 'a'] }, '/required'],
+    [{ required: [1] }, '/required/0'],
+    [{ enum: 'a' }, '/enum'],
+    [{ multipleOf: 0 }, '/multipleOf'],
+    [{ minimum: '1' }, '/minimum'],
+    [{ allOf: [] }, '/allOf'],
+    [{ anyOf: {} }, '/anyOf'],
+    [{ additionalProperties: null }, '/additionalProperties'],
+    [{ $defs: { a: { uniqueItems: 'yes' } } }, '/$defs/a/uniqueItems'],
+    [{ $id: 'a#b' }, '/$id'],
+    [{ $anchor: '1a' }, '/$anchor'],
+    [{ not: { items: { title: 1 } } }, '/not/items/title'],
+  ];
+  for (const [schema, path] of wrong) {
+    expect(refusal(schema), JSON.stringify(schema)).toMatchObject({
+      code: 'DEFINITION_INVALID',
+      path: `/inputSchema${path}`,
+    });
+  }
+  expect(refusal({ type: 'strng' }).message).toContain('must be one of "array", "boolean"');
+});
+
+verifies('schema.registration', 'something that is no schema is taken for one', () => {
+  const cyclic: { self?: unknown } = {};
+  cyclic.self = cyclic;
+  for (const schema of [undefined, null, 1, 'object', [], [{}], () => true, new Map(), cyclic, { default: 1n }]) {
+    expect(refusal(schema).code).toBe('DEFINITION_INVALID');
+  }
+  expect(refusal(JSON.parse('{"properties": {"__proto__": {}}}')).reason).toContain('__proto__');
+  expect(refusal(JSON.parse('{"default": {"a": [{"__proto__": 1}]}}')).reason).toContain('__proto__');
+  expect(() => compileSchema({}, '', { known: {}, strict: true } as object)).toThrow('no option "strict"');
+});
+
+verifies('schema.registration', 'a reference leads nowhere and the schema silently says no', () => {
+  const dangling: [schema: Json, path: string][] = [
+    [{ $ref: '#/$defs/missing' }, '/$ref'],
+    [{ properties: { a: { $ref: '#nowhere' } } }, '/properties/a/$ref'],
+    [{ $dynamicRef: '#nowhere' }, '/$dynamicRef'],
+    [{ $ref: 'other.json' }, '/$ref'],
+    [{ $ref: 'https://example.com/schema' }, '/$ref'],
+    [{ $ref: '#/$defs/a/b', $defs: { a: { title: 'b' } } }, '/$ref'],
+    [{ $ref: '#/required/0', required: ['a'] }, '/$ref'],
+    [{ $ref: '#/$defs/toString', $defs: {} }, '/$ref'],
+    [{ $ref: '#/%zz' }, '/$ref'],
+    [{ $ref: 'http://[' }, '/$ref'],
+    [{ $defs: { unused: { $ref: '#gone' } } }, '/$defs/unused/$ref'],
+  ];
+  for (const [schema, path] of dangling) {
+    expect(refusal(schema), JSON.stringify(schema)).toMatchObject({
+      code: 'DEFINITION_INVALID',
+      path: `/inputSchema${path}`,
+    });
+  }
+  expect(refusal({ $ref: 'https://example.com/schema' }).reason).toContain('nothing is fetched');
+  expect(refusal({ $defs: { a: { $id: 'x' }, b: { $id: 'x' } } }).reason).toContain('two schemas');
+  expect(refusal({ $defs: { a: { $anchor: 'x' }, b: { $anchor: 'x' } } }).reason).toContain('two schemas');
+});
+
+verifies('schema.registration', 'references that lead back to themselves hang the first check', () => {
+  const loops: Json[] = [
+    { $ref: '#' },
+    { $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } }, $ref: '#/$defs/a' },
+    { allOf: [{ anyOf: [{ $ref: '#' }] }] },
+    { not: { $ref: '#' } },
+    JSON.parse('{ "if": true, "then": { "$ref": "#" } }'),
+    { dependentSchemas: { a: { $ref: '#' } } },
+    { $dynamicAnchor: 'a', $dynamicRef: '#a' },
+    { type: 'string', $defs: { unused: { oneOf: [{ $ref: '#/$defs/unused' }] } } },
+  ];
+  for (const schema of loops) expect(refusal(schema).reason, JSON.stringify(schema)).toContain('back to themselves');
+  const tree = { properties: { child: { $ref: '#' } }, items: { $ref: '#' }, additionalProperties: false };
+  expect(compileSchema(tree, '').check({ child: { child: {} } })).toBe(true);
+  expect(compileSchema(tree, '').check({ child: { child: { x: 1 } } })).toBe(false);
+});
+
+verifies('schema.registration', 'a schema as large as memory, or deeper than the stack, ends the process', () => {
+  let deep: Json = {};
+  for (let i = 0; i < 201; i++) deep = { not: deep };
+  expect(refusal(deep).reason).toContain('deeper');
+  let bottomless: Json = {};
+  for (let i = 0; i < 100_000; i++) bottomless = { not: bottomless };
+  expect(refusal(bottomless).code).toBe('DEFINITION_INVALID');
+  expect(refusal({ enum: Array.from({ length: 150_000 }, (_, i) => `v${i}`) }).reason).toContain('larger');
+  const chain: { [name: string]: Json } = { d0: { type: 'string' } };
+  for (let i = 1; i < 5_000; i++) chain[`d${i}`] = { $ref: `#/$defs/d${i - 1}` };
+  expect(compileSchema({ $defs: chain, $ref: '#/$defs/d9' }, '').check('text')).toBe(true);
+  expect(typeof compileSchema({ $defs: chain, $ref: '#/$defs/d4999' }, '').check('text')).toBe('boolean');
+});
+
+verifies('schema.registration', 'an older draft is read in another way than it was written', () => {
+  const draft7 = 'http://json-schema.org/draft-07/schema#';
+  const same = {
+    $schema: draft7,
+    definitions: { name: { type: 'string', minLength: 1 } },
+    properties: { name: { $ref: '#/definitions/name' }, both: { dependencies: { a: ['b'], c: { required: ['d'] } } } },
+  };
+  const validator = compileSchema(same, '');
+  expect(validator.check({ name: '' })).toBe(false);
+  expect([{ a: 1 }, { a: 1, b: 1 }, { c: 1 }, { c: 1, d: 1 }].map((both) => validator.check({ both }))).toEqual([
+    false,
+    true,
+    false,
+    true,
+  ]);
+  const different: Json[] = [
+    { $schema: draft7, items: [{ type: 'string' }] },
+    { $schema: draft7, $ref: '#/definitions/a', minLength: 1, definitions: { a: {} } },
+    { $schema: draft7, properties: { a: { unevaluatedProperties: false } } },
+    { $schema: draft7, minContains: 2, contains: {} },
+    { $schema: 'https://json-schema.org/draft/2019-09/schema', $recursiveRef: '#' },
+    { $schema: 'http://json-schema.org/draft-04/schema#' },
+    { $schema: 'https://example.com/mine' },
+    { items: [{ type: 'string' }] },
+  ];
+  for (const schema of different) expect(refusal(schema).code, JSON.stringify(schema)).toBe('DEFINITION_INVALID');
+  expect(refusal({ items: [{}] }).reason).toContain('prefixItems');
+  expect(refusal({ $schema: 'https://json-schema.org/draft/2020-12/schema#' }).code).toBe('nothing');
+});
+
+verifies('schema.registration', 'a definition waits for its schema to be compiled again and again', () => {
+  const schema = () => ({ type: 'object', properties: { n: { type: 'number' } }, required: ['n'] });
+  expect(compileSchema(schema(), '/a')).toBe(compileSchema(schema(), '/b'));
+  const begun = process.cpuUsage();
+  for (let i = 0; i < 1_000; i++) {
+    compileSchema({ type: 'object', properties: { n: { type: 'number', minimum: i } }, required: ['n'] }, '/in');
+    compileSchema({ type: 'object', properties: { text: { type: 'string', minLength: i } } }, '/out');
+  }
+  expect(process.cpuUsage(begun).user / 1e6).toBeLessThan(1);
+});
+
+verifies('schema.linear', 'a schema holds the process with a catastrophic pattern', () => {
+  const evil = `${'a'.repeat(50_000)}!`;
+  const validator = compileSchema(
+    { properties: { text: { pattern: '^(a+)+$' } }, patternProperties: { '^(b|b)*c$': false } },
+    '',
+  );
+  const begun = process.cpuUsage();
+  expect(validator.check({ text: evil })).toBe(false);
+  expect(validator.check({ ['b'.repeat(50_000)]: 1 })).toBe(true);
+  expect(process.cpuUsage(begun).user / 1e3).toBeLessThan(100);
+  expect(refusal({ properties: { a: { pattern: '(?=a)' } } })).toMatchObject({
+    code: 'DEFINITION_INVALID',
+    path: '/inputSchema/properties/a',
+  });
+  expect(refusal({ patternProperties: { '(a)\\1': {} } }).reason).toContain('backreference');
+  expect(refusal({ pattern: '(' }).code).toBe('DEFINITION_INVALID');
+});
+
+verifies('schema.linear', 'a small value takes for ever because its schema doubles at every level', () => {
+  const bomb: { [name: string]: Json } = { d0: { type: 'string' } };
+  for (let i = 1; i < 60; i++)
+    bomb[`d${i}`] = { allOf: [{ $ref: `#/$defs/d${i - 1}` }, { $ref: `#/$defs/d${i - 1}` }] };
+  const validator = compileSchema({ $defs: bomb, $ref: '#/$defs/d59' }, '');
+  const begun = performance.now();
+  expect(validator.check('text')).toBe(false);
+  expect(validator.flaws('text')).toEqual([{ path: '', message: 'takes too long to check with this schema' }]);
+  expect(performance.now() - begun).toBeLessThan(10_000);
+  const many = Array.from({ length: 30_000 }, (_, id) => ({ id: `item ${id}` }));
+  expect(compileSchema({ uniqueItems: true }, '').check(many)).toBe(true);
+  expect(compileSchema({ uniqueItems: true }, '').check([...many, { id: 'item 7' }])).toBe(false);
+});
+
+verifies('schema.valid', 'a value nested deeper than the stack ends the process', () => {
+  let deep: Json = {};
+  for (let i = 0; i < 100_000; i++) deep = { child: deep, list: [deep] };
+  for (const schema of [
+    { properties: { child: { $ref: '#' }, list: { items: { $ref: '#' } } } },
+    { uniqueItems: true },
+    { $ref: 'https://json-schema.org/draft/2020-12/schema' },
+  ]) {
+    const validator = compileSchema(schema, '');
+    expect(validator.check([deep, deep])).toBe(false);
+    expect(validator.flaws([deep])).toEqual([{ path: '', message: 'is nested deeper than 256' }]);
+  }
+  for (const schema of [
+    true,
+    { type: 'object', properties: { child: { type: 'object' } } },
+    { const: { child: {} } },
+  ]) {
+    expect(typeof compileSchema(schema, '').check(deep)).toBe('boolean');
+    expect(compileSchema(schema, '').flaws(deep).length).toBeLessThan(21);
+  }
+});
+
+verifies('schema.valid', 'what every object inherits counts as its own', () => {
+  const names = ['toString', 'constructor', '__proto__', 'hasOwnProperty'];
+  const validator = compileSchema({ required: names }, '');
+  expect(validator.check({})).toBe(false);
+  expect(validator.flaws({})).toHaveLength(4);
+  expect(validator.check(JSON.parse('{"toString":1,"constructor":2,"__proto__":3,"hasOwnProperty":4}'))).toBe(true);
+  expect(validator.check(Object.create({ toString: 1, constructor: 2, hasOwnProperty: 3 }))).toBe(false);
+  const typed = compileSchema({ properties: { toString: { type: 'number' } }, additionalProperties: false }, '');
+  expect(typed.check({})).toBe(true);
+  expect(typed.check({ toString: 'x' })).toBe(false);
+  expect(typed.check(Object.create({ other: 1 }))).toBe(true);
+  expect(typed.check(JSON.parse('{"__proto__": 1}'))).toBe(false);
+  expect(compileSchema({ properties: { a: false }, additionalProperties: false }, '').check({})).toBe(true);
+});
+
+verifies('schema.valid', 'a member that will not be in the JSON is counted as there', () => {
+  const validator = compileSchema(
+    { properties: { a: { type: 'string' } }, required: ['a'], additionalProperties: false },
+    '',
+  );
+  const value = (fields: object) => fields as Json;
+  expect(validator.check(value({ a: undefined }))).toBe(false);
+  expect(validator.check(value({ a: 'x', b: undefined }))).toBe(true);
+  expect(compileSchema({ minProperties: 1 }, '').check(value({ a: undefined }))).toBe(false);
+  for (const type of ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null']) {
+    expect(compileSchema({ type }, '').check(undefined)).toBe(false);
+    expect(compileSchema({ type }, '').check(Number.NaN)).toBe(false);
+  }
+  expect([0.3, 1e22, 0.35].map((n) => compileSchema({ multipleOf: 0.1 }, '').check(n))).toEqual([true, true, false]);
+});
+
+verifies('schema.valid', 'a person is told that something is wrong, but not where or what', () => {
+  const validator = compileSchema(
+    {
+      type: 'object',
+      properties: {
+        question: { type: 'string' },
+        k: { type: 'integer', minimum: 1 },
+        'a/b~': { items: { enum: ['x', null] } },
+        home: {
+          anyOf: [{ type: 'null' }, { type: 'object', properties: { zip: { type: 'string' } }, required: ['zip'] }],
+        },
+        either: { oneOf: [{ type: 'string' }, { type: 'boolean' }] },
+        shape: {
+          anyOf: [
+            { properties: { kind: { const: 'circle' }, r: { type: 'number' } } },
+            { properties: { kind: { const: 'square' }, side: { type: 'number' } } },
+          ],
+        },
+      },
+      required: ['question', 'answer'],
+      additionalProperties: false,
+      if: { properties: { k: { const: 3 } }, required: ['k'] },
+      else: true,
+      ...JSON.parse('{ "then": { "required": ["three"] } }'),
+    },
+    '',
+  );
+  const value = {
+    question: 1,
+    k: 0.5,
+    'a/b~': ['x', 'y'],
+    home: { zip: 5 },
+    either: 1,
+    shape: { kind: 'square', side: 'x' },
+    extra: true,
+  };
+  expect(paths(validator, value)).toEqual([
+    '/question must be string',
+    '/k must be integer',
+    '/k must be >= 1',
+    '/a~1b~0/1 must be one of "x", null',
+    '/home/zip must be string',
+    '/either must fit one of the 2 schemas of oneOf',
+    '/shape/side must be number',
+    ' must have the property "answer"',
+    '/extra is not allowed',
+  ]);
+  expect(paths(validator, { question: 'q', answer: 1, k: 3 } as Json)).toEqual([
+    '/answer is not allowed',
+    ' must have the property "three"',
+  ]);
+  expect(
+    paths(compileSchema({ unevaluatedProperties: false, allOf: [{ properties: { a: {} } }] }, ''), { a: 1, b: 2 }),
+  ).toEqual(['/b is not allowed']);
+  const list = compileSchema({ items: { type: 'string' } }, '');
+  expect(list.flaws(Array.from({ length: 1_000 }, (_, i) => i))).toHaveLength(20);
+  expect(list.flaws(['a'])).toEqual([]);
+});
+
+verifies('schema.valid', 'a refused input reaches the caller without its reasons', () => {
+  const validator = compileSchema(
+    { type: 'object', properties: { question: { type: 'string' }, k: { minimum: 1 } }, required: ['question'] },
+    '',
+  );
+  const input = checked(validator, 'INPUT_VALIDATION_FAILED', 'rag');
+  const value = { question: 'why', k: 1 };
+  expect(input(value)).toBe(value);
+  expect(() => input({ question: 1, k: 0 })).toThrow(
+    'The input of "rag" does not fit its schema: /question must be string; /k must be >= 1.',
+  );
+  try {
+    checked(validator, 'OUTPUT_VALIDATION_FAILED', 'rag')(3);
+    expect.unreachable();
+  } catch (error) {
+    expect(error).toMatchObject({
+      code: 'OUTPUT_VALIDATION_FAILED',
+      message: 'The output of "rag" does not fit its schema: it must be object.',
+      data: { errors: [{ path: '', message: 'must be object', keyword: 'type' }] },
+    });
+  }
+});
+
+verifies('schema.pure', 'a check changes the value, or a change of the schema changes the check', () => {
+  const schema = { type: 'object', properties: { a: { default: 1, type: 'number' }, n: { type: 'number' } } };
+  const validator = compileSchema(schema, '');
+  schema.properties.n.type = 'string';
+  const value = Object.freeze({ n: 1 });
+  expect(validator.check(value)).toBe(true);
+  expect(value).toEqual({ n: 1 });
+  expect(validator.schema).toEqual({
+    type: 'object',
+    properties: { a: { default: 1, type: 'number' }, n: { type: 'number' } },
+  });
+  expect([{ n: 1 }, { n: 'x' }].map(validator.check)).toEqual([true, false]);
+});
+
+verifies('schema.valid', 'a schema cannot use the documents that were handed in with it, or uses others', () => {
+  const known = { 'https://example.com/id': { $anchor: 'short', type: 'string', maxLength: 3 } };
+  const schema = { properties: { id: { $ref: 'https://example.com/id#short' } } };
+  expect(compileSchema(schema, '', { known }).check({ id: 'long' })).toBe(false);
+  expect(compileSchema(schema, '', { known }).check({ id: 'abc' })).toBe(true);
+  expect(refusal(schema).reason).toContain('nothing is fetched');
+  const broken = { 'https://example.com/id': { type: 'strng' } };
+  expect(() => compileSchema({ $ref: 'https://example.com/id' }, '', { known: broken })).toThrow(
+    'https://example.com/id#/type',
+  );
+  const meta = compileSchema({ $ref: 'https://json-schema.org/draft/2020-12/schema' }, '');
+  expect([{ type: 'string' }, true, { type: 'strng' }, 3].map((value) => meta.check(value as Json))).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
+});

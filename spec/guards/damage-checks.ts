@@ -10,7 +10,7 @@ import type { Library } from './library.js';
 export type Display = typeof import('../../src/surfaces/cli/terminal.js') &
   typeof import('../../src/surfaces/cli/card.js') &
   typeof import('../../src/surfaces/cli/paint.js') &
-  typeof import('../../src/base/shown.js');
+  typeof import('../../src/base/excerpt.js');
 
 /** A stream that takes nothing. */
 function failing(code: string): Writable {

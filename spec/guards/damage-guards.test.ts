@@ -11,7 +11,7 @@ afterAll(cleanUp);
 
 const display: Shelf = {
   rings: /^(?:base|protocol|journal|surfaces[/]cli)[/][^/]*$|^surfaces[/]settings\.ts$/,
-  parts: ['surfaces/cli/terminal.js', 'surfaces/cli/card.js', 'surfaces/cli/paint.js', 'base/shown.js'],
+  parts: ['surfaces/cli/terminal.js', 'surfaces/cli/card.js', 'surfaces/cli/paint.js', 'base/excerpt.js'],
 };
 
 function shows(

@@ -12,12 +12,12 @@ import type { Shelf } from './library.js';
 
 export const writing: Shelf = {
   rings: /^(?:base|protocol|journal|surfaces[/]cli)[/][^/]*$|^surfaces[/]settings\.ts$/,
-  parts: ['surfaces/cli/terminal.js', 'surfaces/cli/output.js', 'base/shown.js'],
+  parts: ['surfaces/cli/terminal.js', 'surfaces/cli/output.js', 'base/excerpt.js'],
 };
 
 export type Writing = typeof import('../../src/surfaces/cli/terminal.js') &
   typeof import('../../src/surfaces/cli/output.js') &
-  typeof import('../../src/base/shown.js') & { readonly folder: string };
+  typeof import('../../src/base/excerpt.js') & { readonly folder: string };
 
 type Terminal = InstanceType<Writing['Terminal']>;
 

@@ -1,6 +1,6 @@
 /** Targets of approvals: whether what a call would act on now is what was approved. */
 import type { ApprovalTarget } from '../protocol/approval.js';
-import { shown } from './shown.js';
+import { shown } from './excerpt.js';
 
 const MAX_PATH_CHARS = 1000;
 

@@ -1,4 +1,5 @@
 /** What is said of a runtime in the end: every check with its status, the five points, and the sum of it. */
+import { singleLine, truncate } from '../base/hidden-characters.js';
 import type { Check, Level, Point } from './check.js';
 
 /** `known-failure`: it failed, and the driver says that it is known to, and why. */
@@ -135,6 +136,5 @@ const LONGEST = 600;
 
 /** Text that a runtime may have written: one line, no control characters, not endless. */
 function plain(text: string): string {
-  const line = text.replace(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim();
-  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
+  return truncate(singleLine(text).trim(), LONGEST);
 }

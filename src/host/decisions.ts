@@ -4,7 +4,7 @@
  */
 
 import { LoopError } from '../base/errors.js';
-import { UNSEEN_CHARACTER } from '../base/shown.js';
+import { HIDDEN_CHARACTER } from '../base/hidden-characters.js';
 import type { Ids } from '../journal/clock.js';
 import type { Session, Signal } from '../kernel/session.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
@@ -132,7 +132,7 @@ function spelt(name: string): string {
   return name.replace(BLANK, '').normalize('NFKC').replace(BLANK, '').toLowerCase();
 }
 
-const BLANK = new RegExp(`${UNSEEN_CHARACTER}|[\\p{Z}\\s]`, 'gu');
+const BLANK = new RegExp(`${HIDDEN_CHARACTER}|[\\p{Z}\\s]`, 'gu');
 
 /** A grant must limit the value or range of an argument, and hold for the call that it is given with. */
 function predicateFlaw({ approved, standing = null }: ApprovalAnswer, approval: Approval): string | undefined {

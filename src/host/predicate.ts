@@ -3,8 +3,9 @@
  * of at least one argument. That is proved twice: by keywords that can limit a value (`const`, `enum`, a numeric bound,
  * `pattern`, and what nests them), and by other values of the same type that the schema must not accept.
  */
+
+import { shown } from '../base/excerpt.js';
 import { isObject } from '../base/own-property.js';
-import { shown } from '../base/shown.js';
 import { compileSchema, type Validator } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
 import type { JsonSchema } from '../protocol/loop.js';

@@ -50,6 +50,11 @@ export function pathPattern(source: string, whole: boolean): LinearPattern {
   return patterns.of(`${whole ? '=' : '~'}/${source}`, () => compile(source, PATH_DOT, '', whole));
 }
 
+/** A pattern in RE2's own syntax. Throws RE2's error if it cannot be parsed. */
+export function re2Pattern(source: string): RE2JS {
+  return engineOf().compile(source);
+}
+
 /** Loaded with the first pattern: many programs have none. */
 function engineOf(): typeof RE2JS {
   loaded ??= (load('re2js') as typeof import('re2js')).RE2JS;

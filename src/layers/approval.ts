@@ -5,7 +5,7 @@
  */
 
 import { LoopError } from '../base/errors.js';
-import { shown } from '../base/shown.js';
+import { shown } from '../base/excerpt.js';
 import { coversTarget, targetDifference } from '../base/target.js';
 import type { Clock } from '../journal/clock.js';
 import { digest } from '../journal/record.js';

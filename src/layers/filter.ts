@@ -8,12 +8,12 @@ import type { RE2JS } from 're2js';
 import { LoopError, outcomeOf } from '../base/errors.js';
 import { isObject, ownProperty } from '../base/own-property.js';
 import type { Clock } from '../journal/clock.js';
+import { re2Pattern } from '../json/pattern.js';
 import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { FilterSpec, PolicySpec } from '../protocol/loop.js';
-import { compilePattern } from './pattern.js';
 import { type Kept, rewriteTexts } from './rewrite.js';
 
 type Stage = 'before' | 'after';
@@ -153,4 +153,29 @@ function filtersOf(specs: readonly FilterSpec[], stage: Stage): readonly Filter[
   });
   compiled.set(specs, filters);
   return filters;
+}
+
+const MAX_PATTERN_CHARS = 1000;
+
+/** Compiles a filter's pattern, in RE2 syntax. DEFINITION_INVALID if it cannot be parsed, is too long, or matches every text. */
+function compilePattern(pattern: unknown, place: string): RE2JS {
+  if (typeof pattern !== 'string') throw invalidPattern(place, 'it is not text');
+  if (pattern.length > MAX_PATTERN_CHARS)
+    throw invalidPattern(place, `it is longer than ${MAX_PATTERN_CHARS} characters`);
+  const compiled = parsePattern(pattern, place);
+  if (compiled.test('')) throw invalidPattern(place, 'it matches the empty text, and so every text');
+  return compiled;
+}
+
+function parsePattern(pattern: string, place: string): RE2JS {
+  try {
+    return re2Pattern(pattern);
+  } catch (thrown) {
+    throw invalidPattern(place, thrown instanceof Error ? thrown.message : 'it cannot be read');
+  }
+}
+
+function invalidPattern(place: string, why: string): LoopError {
+  const message = `The pattern of ${place} cannot be used: ${why}. Write it in RE2 syntax.`;
+  return new LoopError('DEFINITION_INVALID', message, { place });
 }

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { Group } from './group.js';
+import { ProcessGroup } from '../../base/process-group.js';
 import { withoutInherited } from './inherited.js';
 import type { Limits } from './limits.js';
 import { Output } from './output.js';
@@ -66,7 +66,7 @@ export async function run(program: Program, abort: AbortSignal | undefined): Pro
   );
   if (child.pid === undefined) throw (await once(child, 'error'))[0];
   const stdout = child.stdout as Readable;
-  const group = new Group(child.pid);
+  const group = new ProcessGroup(child.pid);
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve(group.end())));
   let stopped: Ending['stopped'];
   let stop = (): void => undefined;
@@ -127,7 +127,7 @@ function listen(stdout: Readable, { maxOutputBytes, heard }: Program, flood: () 
 }
 
 /** A program is asked to end, then ended. */
-async function endOf(group: Group, exited: Promise<void>): Promise<void> {
+async function endOf(group: ProcessGroup, exited: Promise<void>): Promise<void> {
   group.signal('SIGTERM');
   await Promise.race([exited, sleep(GRACE, undefined, { ref: false })]);
   group.signal('SIGKILL');

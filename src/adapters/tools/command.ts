@@ -6,8 +6,8 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setImmediate, setTimeout } from 'node:timers/promises';
+import { ProcessGroup } from '../../base/process-group.js';
 import { Bytes } from './bytes.js';
-import { endGroup, keepGroup, signalGroup } from './group.js';
 
 export interface Command {
   readonly file: string;
@@ -78,13 +78,13 @@ export async function runCommand(command: Command, abort: AbortSignal): Promise<
   const child = spawn(file, args, { cwd: directory, env, detached: true, stdio: 'pipe' });
   const { pid } = child;
   if (pid === undefined) throw (await once(child, 'error'))[0];
-  keepGroup(pid);
-  const said = new Said(child, command.maxOutputBytes, () => signalGroup(pid, 'SIGKILL'));
+  const group = new ProcessGroup(pid);
+  const said = new Said(child, command.maxOutputBytes, () => group.signal('SIGKILL'));
   const closed = new Promise((resolve) => child.once('close', resolve));
-  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve(endGroup(pid))));
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve(group.end())));
   let stop = (): void => undefined;
   const stopped = new Promise<void>((resolve) => {
-    stop = () => resolve(stopGroup(pid, exited, command.killGraceMs));
+    stop = () => resolve(stopGroup(group, exited, command.killGraceMs));
   });
   abort.addEventListener('abort', stop, { once: true });
   try {
@@ -107,10 +107,10 @@ function feed(child: ChildProcessWithoutNullStreams, input: string): void {
   child.stdin.end(input);
 }
 
-async function stopGroup(leader: number, exited: Promise<void>, killGraceMs: number): Promise<void> {
+async function stopGroup(group: ProcessGroup, exited: Promise<void>, killGraceMs: number): Promise<void> {
   // The timers hold nothing up: as long as the process lives, it keeps the event loop going itself.
-  signalGroup(leader, 'SIGTERM');
+  group.signal('SIGTERM');
   await Promise.race([exited, setTimeout(killGraceMs, undefined, { ref: false })]);
-  signalGroup(leader, 'SIGKILL');
+  group.signal('SIGKILL');
   await Promise.race([exited, setTimeout(PATIENCE, undefined, { ref: false })]);
 }

@@ -4,6 +4,7 @@
  */
 
 import { LoopError } from '../../base/errors.js';
+import { singleLine, truncate } from '../../base/hidden-characters.js';
 import { nonEmptyText, ownProperty } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import type { ConversationParts, ModelRequest } from '../model.js';
@@ -112,21 +113,17 @@ function messageOf(thrown: unknown): string {
 
 /** One short line. */
 function plain(said: string): string {
-  return oneLine(said.slice(0, MAX_MESSAGE)).trim();
-}
-
-function oneLine(lines: string): string {
-  return lines.replace(/[\p{Cc}\s]+/gu, ' ');
+  return singleLine(said.slice(0, MAX_MESSAGE)).trim();
 }
 
 /** Servers like to repeat a request that they refuse; what was sent is not for messages. */
 function withoutEcho(said: string, { request, conversation }: Sent): string {
   const { system = '', prompt = newest(conversation), schema } = request;
   const short = [system, prompt]
-    .map((part) => oneLine(part).trim())
+    .map((part) => singleLine(part).trim())
     .filter(({ length }) => length > 3 && length < ECHO);
   const rest = short.reduce((text, part) => text.replaceAll(part, '[…]'), said);
-  const sent = oneLine(`${system}\n${prompt}\n${JSON.stringify([system, prompt, schema ?? null])}`);
+  const sent = singleLine(`${system}\n${prompt}\n${JSON.stringify([system, prompt, schema ?? null])}`);
   // Every run holds one of these halves whole: without it there is no need to look for the run in a long prompt.
   const half = ECHO / 2;
   const halves = Array.from({ length: Math.ceil(rest.length / half) + 1 }, (_, nth) =>
@@ -169,7 +166,5 @@ function withoutSecrets(said: string): string {
 }
 
 function bounded(message: string): string {
-  const cut = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE - 1)}…` : message;
-  // A pair of surrogates that the cut went through is no text.
-  return cut.replace(/[\ud800-\udbff](?=…$)/, '');
+  return message.length > MAX_MESSAGE ? truncate(message, MAX_MESSAGE - 1) : message;
 }

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { attacks, bare, HARMFUL } from '../../../spec/cli/attacks.js';
 import { verifies } from '../../../spec/verifies.js';
-import { excerptOf, shown } from '../../base/shown.js';
+import { excerptOf, shown } from '../../base/excerpt.js';
 import type { Approval } from '../../protocol/approval.js';
 import { cardOf } from './card.js';
 import { paint, widthOf } from './paint.js';

@@ -3,7 +3,7 @@
  * or a tool had a say in is escaped, bounded and behind a bar, so nothing of it can look like a question of ours. What is left out
  * is left out of the middle, and a line of ours, without a bar, states exactly how much.
  */
-import { type Excerpt, excerptOf, splitAtMark } from '../../base/shown.js';
+import { type Excerpt, excerptOf, splitAtMark } from '../../base/excerpt.js';
 import type { Approval } from '../../protocol/approval.js';
 import { broken, exact, type Paint, type Style } from './paint.js';
 import { block, inLine, isDiff, safe } from './untrusted.js';

@@ -3,7 +3,7 @@
  * model or a tool wrote goes through `plain` first: a terminal obeys what it is sent.
  * Lines are made of spans and cut before they are coloured, so a cut never falls into a colour code.
  */
-import { UNSEEN_CHARACTER } from '../../base/shown.js';
+import { HIDDEN_CHARACTER } from '../../base/hidden-characters.js';
 
 export type Style = 'dim' | 'bold' | 'red' | 'green' | 'yellow' | 'cyan';
 
@@ -55,7 +55,7 @@ export function wantsColor(
  * What a reader would not see, or a terminal would act on: control characters, marks that turn the direction of text,
  * characters without width, and those that nobody has defined. The mark that makes an emoji of a sign may stay.
  */
-const HIDDEN = new RegExp(`\\r\\n|(?!(?<=\\p{Extended_Pictographic})\\ufe0f)${UNSEEN_CHARACTER}`, 'gu');
+const HIDDEN = new RegExp(`\\r\\n|(?!(?<=\\p{Extended_Pictographic})\\ufe0f)${HIDDEN_CHARACTER}`, 'gu');
 const ORDINARY = /^[ -~]*$/;
 const ORDINARY_LINES = /^[\n -~]*$/;
 

@@ -2,7 +2,7 @@
  * The two streams: answers go to stdout, everything for people to stderr. Everything that a verb writes passes here, so that no
  * text can control the terminal and no failed write goes unnoticed.
  */
-import { escapeJson } from '../../base/shown.js';
+import { escapeJson } from '../../base/excerpt.js';
 import type { Environment } from '../settings.js';
 import type { Output } from './output.js';
 import { cut, printable, wantsColor } from './paint.js';

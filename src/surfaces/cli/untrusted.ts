@@ -2,7 +2,7 @@
  * What models and tools wrote, on a terminal: with everything that cannot be seen written out, and behind a bar in rows
  * that never reach the edge. Whatever stands behind a bar is theirs; what does not is ours.
  */
-import { hiddenMark, shown } from '../../base/shown.js';
+import { hiddenMark, shown } from '../../base/excerpt.js';
 import { BAR, broken, drawn, type Paint, plain, type Span, type Style, widthOf } from './paint.js';
 
 /** A text with lines of its own that is safe to print; of more than `most` characters, head and tail with the exact rest. */

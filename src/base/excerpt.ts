@@ -3,15 +3,12 @@
  * hides or pretends to be something else gets through unseen, and it ends somewhere. What is left out is left out of the
  * middle, with its exact amount; the brackets around that amount are escaped in the text, so no text can imitate it.
  */
+import { HIDDEN_CHARACTER } from './hidden-characters.js';
 
-/** A character that is not seen: controls; marks of direction; what has no width; blanks that are none; what is no character. */
-export const UNSEEN_CHARACTER: string =
-  '[\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u00a0\\u115f\\u1160\\u2800\\u3164\\uffa0]';
-
-const UNSEEN = new RegExp(UNSEEN_CHARACTER, 'gu');
+const HIDDEN = new RegExp(HIDDEN_CHARACTER, 'gu');
 
 /** What is escaped in text: line feed and tab may stay. */
-const ESCAPED = new RegExp(`(?![\\n\\t])(?:${UNSEEN_CHARACTER}|[⟪⟫])`, 'gu');
+const ESCAPED = new RegExp(`(?![\\n\\t])(?:${HIDDEN_CHARACTER}|[⟪⟫])`, 'gu');
 const ORDINARY = /^[\n\t -~]*$/;
 
 /** The part of a text that is shown, escaped, and how many characters (code points) are not. */
@@ -61,7 +58,7 @@ export function excerptOf(text: string, most: number): Excerpt {
 /** JSON text with everything that cannot be seen as \u escapes: it stays valid, and its value the same. */
 export function escapeJson(json: string): string {
   if (ORDINARY.test(json)) return json;
-  return json.replace(UNSEEN, (character) => {
+  return json.replace(HIDDEN, (character) => {
     // Line feeds of an indented document stand between its tokens; in a string they are escaped already.
     if (character === '\n') return character;
     return Array.from({ length: character.length }, (_, unit) => `\\u${hex(character.charCodeAt(unit), 4)}`).join('');

@@ -1,0 +1,39 @@
+/** Process groups of child processes: signalled as a whole, and killed when this process exits before they do. */
+
+/** The leaders of all groups that have not ended. */
+const running = new Set<number>();
+
+const killAll = (): void => {
+  for (const leader of running) sendSignal(leader, 'SIGKILL');
+};
+
+function sendSignal(leader: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-leader, signal);
+  } catch {
+    // The group has no members left.
+  }
+}
+
+/** A process group whose leader was spawned with `detached: true`. */
+export class ProcessGroup {
+  private readonly leader: number;
+
+  constructor(leader: number) {
+    this.leader = leader;
+    if (running.size === 0) process.on('exit', killAll);
+    running.add(leader);
+  }
+
+  /** Sends a signal to all members. After `end` nothing is sent: the operating system may have reused the id. */
+  signal(signal: NodeJS.Signals): void {
+    if (running.has(this.leader)) sendSignal(this.leader, signal);
+  }
+
+  /** Kills the remaining members. Call it as soon as the leader has exited. */
+  end(): void {
+    this.signal('SIGKILL');
+    running.delete(this.leader);
+    if (running.size === 0) process.off('exit', killAll);
+  }
+}

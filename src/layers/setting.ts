@@ -1,5 +1,7 @@
 /** Numbers of a policy, checked where they are used: a definition comes from a file, and a slip must not undo a guard. */
+
 import { LoopError } from '../base/errors.js';
+import { numbers } from '../base/number-range.js';
 
 export interface Range {
   readonly least: number;
@@ -11,9 +13,8 @@ export interface Range {
 /** The number, or what its absence means; DEFINITION_INVALID if it is none that can be used. */
 export function setting(name: string, value: unknown, { least, most, otherwise }: Range): number {
   const number = value ?? otherwise;
-  const upper = most ?? Number.MAX_SAFE_INTEGER;
-  if (typeof number === 'number' && number >= least && number <= upper) return number;
-  const range = most === undefined ? `of ${least} or more` : `from ${least} to ${most}`;
-  const message = `The policy's ${name} must be a number ${range}; change it in the definition.`;
+  const { description, includes } = numbers(least, most);
+  if (includes(number)) return number;
+  const message = `The policy's ${name} must be ${description}; change it in the definition.`;
   throw new LoopError('DEFINITION_INVALID', message, { setting: name });
 }

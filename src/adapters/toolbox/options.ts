@@ -1,6 +1,7 @@
 /** What a toolbox is told, and what is wrong with it. The same rules hold for options in code and in a definition. */
 
 import type { Socket } from 'node:net';
+import { wholeNumbers } from '../../base/number-range.js';
 import { isObject } from '../../base/own-property.js';
 
 /** How commands run. */
@@ -59,10 +60,9 @@ const yesOrNo: Rule = ['true or false', (value) => typeof value === 'boolean'];
 const callable: Rule = ['a function', (value) => typeof value === 'function'];
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '' && !value.includes('\0');
 
-function whole(least: number, most: number): Rule {
-  const fits = (value: unknown): boolean =>
-    Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most;
-  return [`a whole number from ${least} to ${most}`, fits];
+function whole(min: number, max: number): Rule {
+  const { description, includes } = wholeNumbers(min, max);
+  return [description, includes];
 }
 
 const commandRules: Rules<CommandOptions> = {

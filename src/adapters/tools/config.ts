@@ -1,5 +1,6 @@
 /** Reading the `config` of a tool: each key is known and of its kind, or the definition is refused. */
 import { LoopError } from '../../base/errors.js';
+import { wholeNumbers } from '../../base/number-range.js';
 import type { Json } from '../../protocol/json.js';
 
 export type Config = { readonly [name: string]: Json };
@@ -37,10 +38,8 @@ export function readConfig<T>(
 }
 
 export function whole(least: number, most: number): Kind<number> {
-  return {
-    says: `a whole number from ${least} to ${most}`,
-    is: (value): value is number => Number.isInteger(value) && Number(value) >= least && Number(value) <= most,
-  };
+  const { description, includes } = wholeNumbers(least, most);
+  return { says: description, is: includes };
 }
 
 /** How much a tool may answer, in bytes. */

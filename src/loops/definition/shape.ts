@@ -4,6 +4,7 @@
  */
 
 import { LoopError } from '../../base/errors.js';
+import { numbers, wholeNumbers } from '../../base/number-range.js';
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import { nearest } from './nearest.js';
@@ -84,15 +85,14 @@ export function textLike(says: string, pattern: RegExp): Check {
   return must(says, (value) => typeof value === 'string' && pattern.test(value));
 }
 
-export function numberIn(least: number, most: number): Check {
-  return must(`a number from ${least} to ${most}`, (v) => typeof v === 'number' && v >= least && v <= most);
+export function numberIn(min: number, max: number): Check {
+  const { description, includes } = numbers(min, max);
+  return must(description, includes);
 }
 
-export function wholeIn(least: number, most: number): Check {
-  const holds = (value: Json): boolean =>
-    Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most;
-  const upTo = most === Number.MAX_SAFE_INTEGER ? `${least} up` : `${least} to ${most}`;
-  return must(`a whole number from ${upTo}`, holds);
+export function wholeIn(min: number, max: number): Check {
+  const { description, includes } = wholeNumbers(min, max);
+  return must(description, includes);
 }
 
 export function oneOf(words: readonly string[]): Check {

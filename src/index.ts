@@ -19,10 +19,7 @@ export type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store }
 export type { Upcasts } from './journal/upcast.js';
 export type { Invariant, View, Violation } from './journal/view.js';
 export type { Outcome, Pending, Timers } from './kernel/attempt.js';
-export type { Check, Loop } from './kernel/call.js';
-export type { Effect, Performance } from './kernel/effect.js';
 export type { Layer } from './kernel/layer.js';
-export type { Branch, Results, Scope } from './kernel/scope.js';
 export { Session, type SessionOptions, type Signal } from './kernel/session.js';
 export { type BodyLoop, defineLoop, type PromptLoop, type ToolLoop } from './loops/define.js';
 export { type AgentDefinition, type AgentInput, type AgentTool, defineAgent } from './loops/define-agent.js';
@@ -32,3 +29,14 @@ export type { Asking, Backend, ModelReply, ModelRequest } from './loops/model.js
 export type { Origin } from './loops/origin.js';
 export { type Dangling, type Registered, Registry } from './loops/registry.js';
 export type { InputOf, OutputOf, Schema, StandardSchema } from './loops/standard.js';
+export type {
+  Branch,
+  BranchResults,
+  Effect,
+  EffectContext,
+  EffectRules,
+  Loop,
+  Scope,
+  TargetBinding,
+  Validate,
+} from './protocol/body.js';

@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
 import { z } from 'zod';
-import type { Scope } from '../../src/kernel/scope.js';
 import { defineLoop } from '../../src/loops/define.js';
 import { defineAgent } from '../../src/loops/define-agent.js';
 import type { DefinedLoop } from '../../src/loops/defined.js';
 import { toolLoop } from '../../src/loops/tool-loop.js';
+import type { Scope } from '../../src/protocol/body.js';
 import type { AgentSpec, ApprovalPolicy } from '../../src/protocol/loop.js';
 import { type LoopsTool, loopsTool } from '../../src/protocol/tool.js';
 import { agentDef, told as telling } from '../turns/agents.js';

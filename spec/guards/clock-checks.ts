@@ -1,8 +1,8 @@
 // Checks of time and of policies: each takes a library and throws when the library does not keep its promise.
 
 import { deepStrictEqual, strictEqual, throws } from 'node:assert/strict';
-import type { Scope } from '../../src/kernel/scope.js';
 import type { Backend } from '../../src/loops/model.js';
+import type { Scope } from '../../src/protocol/body.js';
 import type { Shelf } from './library.js';
 
 export const timing: Shelf = {

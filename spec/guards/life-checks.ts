@@ -207,7 +207,7 @@ export const lifeChecks = {
     const on = stage(library);
     const signals: unknown[] = [];
     const taking = (name: string) =>
-      on.effect(name, 'once', { perform: (_, { lasting }) => signals.push(lasting) && tick() });
+      on.effect(name, 'once', { perform: (_, { sharedSignal }) => signals.push(sharedSignal) && tick() });
     await run(await on.open(), async (scope) => {
       await scope.effect(taking('before'));
       await scope.all([(s) => s.effect(taking('one')), (s) => s.effect(taking('other'))]);
@@ -222,11 +222,11 @@ export const lifeChecks = {
     const on = stage(library);
     const session = await on.open();
     let heard: AbortSignal | undefined;
-    const quick = on.effect('quick', 'once', { perform: (_, { lasting }) => lasting?.aborted });
+    const quick = on.effect('quick', 'once', { perform: (_, { sharedSignal }) => sharedSignal?.aborted });
     const slow = on.effect('slow', 'once', {
-      perform: (_, { lasting }) => {
-        heard = lasting;
-        return new Promise((resolve) => lasting?.addEventListener('abort', resolve));
+      perform: (_, { sharedSignal }) => {
+        heard = sharedSignal;
+        return new Promise((resolve) => sharedSignal?.addEventListener('abort', resolve));
       },
     });
     const running = run(session, async (scope) => {

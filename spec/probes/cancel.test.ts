@@ -1,6 +1,7 @@
 /** Cancels and races: what is stopped, what still starts, what is left behind. */
+
 import { expect } from 'vitest';
-import type { Scope } from '../../src/kernel/scope.js';
+import type { Scope } from '../../src/protocol/body.js';
 import { verifies } from '../verifies.js';
 import { codeOf, deferred, kit, run, tick, ticks, within } from './kit.js';
 

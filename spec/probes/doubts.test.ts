@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { Layer } from '../../src/kernel/layer.js';
-import type { Scope } from '../../src/kernel/scope.js';
+import type { Scope } from '../../src/protocol/body.js';
 import { crashingStore } from '../../src/testing/crashing-journal.js';
 import { verifies } from '../verifies.js';
 import { codeOf, deferred, duplicates, gatedStore, kit, micro, run, tick, ticks, unhandled, within } from './kit.js';

@@ -1,7 +1,8 @@
 /** The moments between a check and what it guards: a cancel or a lost race, one microtask apart. */
+
 import { expect } from 'vitest';
 import type { Layer } from '../../src/kernel/layer.js';
-import type { Scope } from '../../src/kernel/scope.js';
+import type { Scope } from '../../src/protocol/body.js';
 import { crashingStore } from '../../src/testing/crashing-journal.js';
 import { verifies } from '../verifies.js';
 import { codeOf, gatedStore, kit, micro, run, textStore, tick, ticks, unhandled, within } from './kit.js';

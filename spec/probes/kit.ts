@@ -1,11 +1,11 @@
 /** The stage of the probes: what an adversary tried against the kernel. Each asserts what must hold. */
+
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { seededIds } from '../../src/adapters/system/seeded-ids.js';
 import type { Batch, Store } from '../../src/journal/store.js';
 import type { Outcome } from '../../src/kernel/attempt.js';
-import type { Effect } from '../../src/kernel/effect.js';
-import type { Scope } from '../../src/kernel/scope.js';
 import { Session, type SessionOptions } from '../../src/kernel/session.js';
+import type { Effect, Scope } from '../../src/protocol/body.js';
 import type { Entry, Safety } from '../../src/protocol/entry.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 

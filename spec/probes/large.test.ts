@@ -1,6 +1,7 @@
 /** Values of many megabytes: copies must not add up. */
+
 import { expect } from 'vitest';
-import type { Scope } from '../../src/kernel/scope.js';
+import type { Scope } from '../../src/protocol/body.js';
 import { verifies } from '../verifies.js';
 import { duplicates, kit, run } from './kit.js';
 

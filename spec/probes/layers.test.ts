@@ -1,7 +1,6 @@
 import { expect } from 'vitest';
-import type { Effect } from '../../src/kernel/effect.js';
 import type { Layer } from '../../src/kernel/layer.js';
-import type { Scope } from '../../src/kernel/scope.js';
+import type { Effect, Scope } from '../../src/protocol/body.js';
 import { crashingStore } from '../../src/testing/crashing-journal.js';
 import { verifies } from '../verifies.js';
 import { codeOf, deferred, duplicates, kit, run, tick, ticks, unhandled, within } from './kit.js';

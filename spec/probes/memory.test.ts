@@ -1,11 +1,12 @@
 /** Does a session that works for long grow? */
+
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'vitest';
 import { soloLeases } from '../../src/journal/leases.js';
 import type { Store } from '../../src/journal/store.js';
-import type { Scope } from '../../src/kernel/scope.js';
 import type { Session } from '../../src/kernel/session.js';
+import type { Scope } from '../../src/protocol/body.js';
 import { verifies } from '../verifies.js';
 import { deferred, kit, run, tick, ticks } from './kit.js';
 

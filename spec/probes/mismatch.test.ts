@@ -1,7 +1,8 @@
 /** Attempts that ended because the code asked for something else than the journal holds, and what is left of them. */
+
 import { expect } from 'vitest';
-import type { Scope } from '../../src/kernel/scope.js';
 import type { Session, SessionOptions } from '../../src/kernel/session.js';
+import type { Scope } from '../../src/protocol/body.js';
 import { verifies } from '../verifies.js';
 import {
   codeOf,

@@ -1,4 +1,5 @@
 /** Random programs, random delays, random cancels, signals, decisions and crashes; the journal and the auditor are judged. */
+
 import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { seededIds, seededRandom } from '../../src/adapters/system/seeded-ids.js';
@@ -6,8 +7,8 @@ import { Fault, LoopError } from '../../src/base/errors.js';
 import type { Batch, Store } from '../../src/journal/store.js';
 import type { Outcome, Pending } from '../../src/kernel/attempt.js';
 import type { Layer } from '../../src/kernel/layer.js';
-import type { Scope } from '../../src/kernel/scope.js';
 import { Session } from '../../src/kernel/session.js';
+import type { Scope } from '../../src/protocol/body.js';
 import type { Entry, Safety } from '../../src/protocol/entry.js';
 import type { Json } from '../../src/protocol/json.js';
 import { crashingStore } from '../../src/testing/crashing-journal.js';

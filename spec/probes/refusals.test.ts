@@ -1,6 +1,7 @@
 /** What is refused, by a limit, a rule or a clock, and stays refused on replay. */
+
 import { expect } from 'vitest';
-import type { Scope } from '../../src/kernel/scope.js';
+import type { Scope } from '../../src/protocol/body.js';
 import { crashingStore } from '../../src/testing/crashing-journal.js';
 import { verifies } from '../verifies.js';
 import { codeOf, kit, run, tick, ticks, within } from './kit.js';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Scope } from '../../src/kernel/scope.js';
+import type { Scope } from '../../src/protocol/body.js';
 import { verifies } from '../verifies.js';
 import { codeOf, deferred, kit, run, slowBlobs, textStore, tick, ticks, within } from './kit.js';
 

@@ -3,7 +3,7 @@ import { seededIds } from '../../src/adapters/system/seeded-ids.js';
 import { Fault } from '../../src/base/errors.js';
 import type { Batch, Store } from '../../src/journal/store.js';
 import type { View } from '../../src/journal/view.js';
-import type { Scope } from '../../src/kernel/scope.js';
+import type { Scope } from '../../src/protocol/body.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import { verifies } from '../verifies.js';
 import { codeOf, deferred, duplicates, kit, run, textStore, tick, ticks, unhandled, within } from './kit.js';

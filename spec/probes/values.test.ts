@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { LoopError } from '../../src/base/errors.js';
-import type { Scope } from '../../src/kernel/scope.js';
+import type { Scope } from '../../src/protocol/body.js';
 import { crashingStore } from '../../src/testing/crashing-journal.js';
 import { verifies } from '../verifies.js';
 import { codeOf, deferred, kit, run, tick, ticks, unhandled } from './kit.js';

@@ -1,11 +1,12 @@
 /** The wall clock is set forward and back, in one process and across restarts: nothing stalls, and nothing ends early. */
+
 import { expect } from 'vitest';
 import { LoopError } from '../../src/base/errors.js';
-import type { Scope } from '../../src/kernel/scope.js';
 import { cacheLayer } from '../../src/layers/cache.js';
 import { memoryCache } from '../../src/layers/memory-cache.js';
 import { retryLayer } from '../../src/layers/retry.js';
 import { timeoutLayer } from '../../src/layers/timeout.js';
+import type { Scope } from '../../src/protocol/body.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { verifies } from '../verifies.js';
 import { type Kit, kit, run, ticks, within } from './kit.js';

@@ -1,12 +1,12 @@
 /** What the suite's Rondo has beyond definitions: composites whose body is a function, and a model that calls its tools. */
+
 import { LoopError } from '../base/errors.js';
-import type { Loop } from '../kernel/call.js';
-import type { Scope } from '../kernel/scope.js';
 import { defineLoop } from '../loops/define.js';
 import type { DefinedLoop } from '../loops/defined.js';
 import { linkedIn } from '../loops/link.js';
 import type { Backend } from '../loops/model.js';
 import type { Registry } from '../loops/registry.js';
+import type { Loop, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { Model, ModelCallOptions, ModelContent, ModelStreamPart } from '../protocol/model.js';
 import type { CodeBody } from './driver.js';

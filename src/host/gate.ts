@@ -3,11 +3,11 @@
  * grants there are. Every effect of every turn is asked about here, whoever makes it.
  */
 import type { Authority, Gate, Grant, Rule } from '../layers/approval.js';
-import type { GovernedEffect } from '../layers/policy.js';
 import { type Alert, stricter, type Watches } from '../loops/agent/watch.js';
 import { rootOf } from '../loops/bench.js';
 import { type Implementation, splitImplementation } from '../loops/implementation.js';
 import type { Registered } from '../loops/registry.js';
+import type { Effect } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { ApprovalPolicy } from '../protocol/loop.js';
 import type { Attendance } from './attendance.js';
@@ -56,7 +56,7 @@ export class HostGate implements Gate {
     this.held = held;
   }
 
-  rule(effect: GovernedEffect, key: string): Rule | undefined {
+  rule(effect: Effect, key: string): Rule | undefined {
     const { kind, name } = effect;
     const watches = this.held.alert.on ? this.held.turn(rootOf(key))?.watching : undefined;
     const own = ownPolicy(effect, key, watches);
@@ -93,14 +93,14 @@ export class HostGate implements Gate {
 }
 
 /** The policy of the tool itself. One that can say what to ask is asked about, unless the agent that has it allows it. */
-function ownPolicy(effect: GovernedEffect, key: string, watches: Watches | undefined): ApprovalPolicy {
-  const explicit = Object.hasOwn(effect, 'policy') ? effect.policy?.approval : undefined;
+function ownPolicy(effect: Effect, key: string, watches: Watches | undefined): ApprovalPolicy {
+  const explicit = effect.policy?.approval;
   if (explicit !== undefined) return explicit;
   return effect.asksByDefault === true && watches?.allows(key, effect.name) !== true ? 'ask' : 'always_allow';
 }
 
 /** The modes for the tool's own policy: its own mode, or those of all enclosing agents, so that none loosens another. */
-function ownModes({ mode }: GovernedEffect, key: string, watches: Watches): readonly (string | undefined)[] {
+function ownModes({ mode }: Effect, key: string, watches: Watches): readonly (string | undefined)[] {
   if (mode !== undefined) return [mode];
   const modes = watches.modes(key);
   return modes.length === 0 ? [undefined] : modes;

@@ -7,7 +7,6 @@
 import { LoopError } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
 import type { Store } from '../journal/store.js';
-import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
 import { Session } from '../kernel/session.js';
 import { REQUESTED } from '../layers/approval.js';
@@ -21,6 +20,7 @@ import { linkedIn } from '../loops/link.js';
 import type { Backend } from '../loops/model.js';
 import type { Registered, Registry } from '../loops/registry.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
+import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { EventEnvelope } from '../protocol/events.js';
 import type { Json } from '../protocol/json.js';
@@ -351,7 +351,7 @@ export class Host {
       : undefined;
     this.running.set(turnId, attended);
     try {
-      await store.blobs.put(sessionId, loop.digest ?? '', text);
+      await store.blobs.put(sessionId, loop.definitionDigest ?? '', text);
       const principals = principalsOf(request);
       if (principals !== undefined) await session.note(OPENED, turnId, principals);
       if (past.length > 0) await this.expireApprovals(attended, session);

@@ -46,7 +46,7 @@ export function pin(linked: Linked): Pinned {
 
 function pinnedOf(linked: Linked): Pinned {
   const text = JSON.stringify(linked.parts.map(keptOf));
-  return { ...linked, loop: { ...linked.loop, digest: digest(text) }, text };
+  return { ...linked, loop: { ...linked.loop, definitionDigest: digest(text) }, text };
 }
 
 function keptOf({ definition, digest: own, origin: { directory, file }, code }: Registered): Kept {

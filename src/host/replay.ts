@@ -9,8 +9,8 @@ import type { Clock, Ids } from '../journal/clock.js';
 import { soloLeases } from '../journal/leases.js';
 import type { Batch, Store } from '../journal/store.js';
 import { same } from '../json/value.js';
-import type { Loop } from '../kernel/call.js';
 import { Session, type SessionOptions } from '../kernel/session.js';
+import type { Loop } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 

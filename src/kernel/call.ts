@@ -7,28 +7,11 @@ import { LoopError, outcomeOf } from '../base/errors.js';
 import { CompletedEntry, StartedEntry } from '../journal/fresh.js';
 import type { Trodden } from '../journal/past.js';
 import { copy, snapshot, weighed } from '../json/value.js';
+import type { Loop } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
 import { type Run, type Site, tooDeep } from './run.js';
-import type { Scope } from './scope.js';
-
-/** Returns the checked value, or throws a LoopError that says what is wrong with it. */
-export type Check<T> = (value: unknown) => T;
-
-/** What the kernel needs to know of a loop: a name, a body, and what may go in and come out. */
-export interface Loop<I = unknown, O = unknown> {
-  readonly name: string;
-  readonly version?: string | undefined;
-  /** Of the definition, and of all that it calls: recorded with the call, for whoever has to find it again. */
-  readonly digest?: string | undefined;
-  /** What its body is, if that is not one effect of a tool: recorded with the call, so that a view can tell whose an effect is. */
-  readonly form?: 'prompt' | 'agent' | 'code' | undefined;
-  readonly input?: Check<I> | undefined;
-  readonly output?: Check<O> | undefined;
-  /** Both checks return what they are given and take no time worth telling for a few kilobytes: they are not timed. */
-  readonly quick?: boolean | undefined;
-  body(input: I, scope: Scope): Promise<O> | O;
-}
+import type { KernelScope } from './scope.js';
 
 /** A loop without what depends on its input. */
 type Frame = Omit<Loop, 'body'>;
@@ -39,10 +22,10 @@ const BRIEF = 4096;
 /** Runs a call in a scope that was made for it; `caller` is the scope whose step it is, and a root has none. */
 export async function runCall<I, O>(
   run: Run,
-  scope: Scope,
+  scope: KernelScope,
   loop: Loop<I, O>,
   input: I,
-  caller?: Scope,
+  caller?: KernelScope,
 ): Promise<unknown> {
   const { seen } = scope;
   try {
@@ -66,7 +49,7 @@ export async function runCall<I, O>(
 }
 
 /** Holds a call against its record: how that ended if it did, else the input to go on with. */
-async function replay(run: Run, scope: Scope, seen: Trodden, loop: Frame, input: unknown): Promise<unknown> {
+async function replay(run: Run, scope: KernelScope, seen: Trodden, loop: Frame, input: unknown): Promise<unknown> {
   const { name, version } = loop;
   await run.expect(scope.key, seen, { type: 'call.started', name, version, value: input as Json });
   if (seen.close !== undefined) return run.recall(seen.close);
@@ -76,15 +59,15 @@ async function replay(run: Run, scope: Scope, seen: Trodden, loop: Frame, input:
 }
 
 /** Checks the input and writes that the call began; a copy of the input as it is recorded, checked. */
-function start(run: Run, scope: Scope, loop: Frame, input: unknown): unknown {
+function start(run: Run, scope: KernelScope, loop: Frame, input: unknown): unknown {
   const { key, life, depth } = scope;
-  const { name, version, digest, form } = loop;
+  const { name, version, definitionDigest: digest, bodyKind: form } = loop;
   const { clock, maxDepth } = run.parts;
   if (depth > maxDepth) throw tooDeep(key, maxDepth);
   if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw nameless(key);
   const value = snapshot(input, 'call.started', key);
   const weight = weighed();
-  const timed = loop.input !== undefined && (loop.quick !== true || weight > BRIEF);
+  const timed = loop.input !== undefined && (loop.hasFastValidation !== true || weight > BRIEF);
   const since = timed ? clock.now() : 0;
   let own: unknown = copy(value);
   let refusal: { readonly error: unknown } | undefined;
@@ -111,8 +94,8 @@ function start(run: Run, scope: Scope, loop: Frame, input: unknown): unknown {
 function complete(run: Run, { key, life, depth }: Site, loop: Frame, output: unknown): Json | undefined {
   life.check();
   // A quick check changes nothing, so it may look at the very copy that is recorded.
-  const own = loop.quick === true ? snapshot(output, 'call.completed', key) : output;
-  const weight = loop.quick === true ? weighed() : undefined;
+  const own = loop.hasFastValidation === true ? snapshot(output, 'call.completed', key) : output;
+  const weight = loop.hasFastValidation === true ? weighed() : undefined;
   const timed = loop.output !== undefined && (weight === undefined || weight > BRIEF);
   const since = timed ? run.parts.clock.now() : 0;
   const value = (loop.output === undefined ? own : loop.output(own)) as Json;

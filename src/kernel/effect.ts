@@ -8,33 +8,14 @@ import { Fault, LoopError, outcomeOf } from '../base/errors.js';
 import { effectEntry, type Fresh, returnedEntry } from '../journal/fresh.js';
 import type { Trodden } from '../journal/past.js';
 import { copy, snapshot } from '../json/value.js';
-import type { Entry, Safety } from '../protocol/entry.js';
+import type { Effect, EffectContext } from '../protocol/body.js';
+import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { abortSignal, type Following, type Lifetime } from './lifetime.js';
 import type { Run, Site } from './run.js';
 
-/** What an effect is told when it is performed. */
-export interface Performance {
-  /** The same for every attempt at a non-pure effect, in any process: hand it to systems that accept an idempotency key. */
-  readonly idempotencyKey: string;
-  /** Aborted when the run is cancelled or this branch lost a race. */
-  readonly signal: AbortSignal;
-  /** The same, used again for later effects: for who takes off each listener that it puts on. */
-  readonly lasting?: AbortSignal;
-}
-
-/** Something done outside the run. */
-export interface Effect<O = unknown> {
-  readonly kind: string;
-  readonly name: string;
-  readonly input: unknown;
-  readonly safety: Safety;
-  /** Gets the input as it was journaled. */
-  perform(input: Json, performance: Performance): Promise<O> | O;
-}
-
 /** A signal is made for those who ask for it; most effects never do. */
-class Performing implements Performance {
+class Performing implements EffectContext {
   readonly idempotencyKey: string;
   private readonly life: Lifetime;
   private own: Following | undefined;
@@ -50,7 +31,7 @@ class Performing implements Performance {
     return this.own.signal;
   }
 
-  get lasting(): AbortSignal {
+  get sharedSignal(): AbortSignal {
     this.borrowed ??= this.life.idle.pop() ?? abortSignal(this.life);
     return this.borrowed.signal;
   }

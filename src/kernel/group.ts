@@ -6,19 +6,20 @@
 import { LoopError, outcomeOf } from '../base/errors.js';
 import type { Fresh } from '../journal/fresh.js';
 import { copy } from '../json/value.js';
+import type { Branch } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Lifetime } from './lifetime.js';
 import { type Run, type Site, tooDeep } from './run.js';
-import type { Scope } from './scope.js';
+import type { KernelScope } from './scope.js';
 
 /** How many branches start before the ones that are short get a chance to end. */
 const LOT = 32;
 
 /** Branches that are ready to start: each has a body, and a scope of its own within a lifetime. */
 export interface Branches<O> {
-  readonly list: readonly ((scope: Scope) => Promise<O> | O)[];
-  scope(index: number, life: Lifetime): Scope;
+  readonly list: readonly Branch<O>[];
+  scope(index: number, life: Lifetime): KernelScope;
 }
 
 type Settled<O> = (index: number, value: O | undefined, failure: { readonly error: unknown } | undefined) => void;
@@ -45,7 +46,7 @@ function runBranch<O>(branches: Branches<O>, index: number, life: Lifetime, sett
   started(branches, index, scope).then(ended, failed);
 }
 
-function started<O>({ list }: Branches<O>, index: number, scope: Scope): Promise<O> {
+function started<O>({ list }: Branches<O>, index: number, scope: KernelScope): Promise<O> {
   try {
     if (scope.life.lost) scope.life.check();
     return Promise.resolve(list[index]?.(scope) as O);

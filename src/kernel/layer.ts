@@ -6,10 +6,11 @@
 import { LoopError, outcomeOf } from '../base/errors.js';
 import { effectEntry } from '../journal/fresh.js';
 import { same, snapshot } from '../json/value.js';
+import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
-import { attemptEffect, type Effect } from './effect.js';
+import { attemptEffect } from './effect.js';
 import type { Run, Site } from './run.js';
-import { Scope } from './scope.js';
+import { KernelScope } from './scope.js';
 
 /**
  * One layer. `scope` is the effect's own: its timers, waits and records are journaled under the effect, so a layer that
@@ -45,7 +46,7 @@ function assertEffect({ kind, name, safety }: Effect, key: string): void {
 /** Runs the layers and records what they made of the effect; a result they passed on unchanged is not stored again. */
 async function settle(run: Run, site: Site, effect: Effect, layers: readonly Layer[]): Promise<unknown> {
   const { key, life } = site;
-  const scope = new Scope(run, key, life, site.seen, site.depth);
+  const scope = new KernelScope(run, key, life, site.seen, site.depth);
   let last: { readonly key: string; readonly value: Json | undefined } | undefined;
   const innermost = (current: Effect): Promise<unknown> =>
     scope.step(async (inner) => {

@@ -13,10 +13,10 @@ import type { Standing } from '../journal/standing.js';
 import type { Blobs } from '../journal/store.js';
 import type { Writer } from '../journal/writer.js';
 import { copy, same, snapshot } from '../json/value.js';
+import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { type Attempt, type Pending, stall } from './attempt.js';
-import type { Effect } from './effect.js';
 import type { Layer } from './layer.js';
 import type { Lifetime } from './lifetime.js';
 

@@ -8,21 +8,15 @@ import { LoopError, outcomeOf } from '../base/errors.js';
 import type { Fresh } from '../journal/fresh.js';
 import type { Trodden } from '../journal/past.js';
 import { copy } from '../json/value.js';
+import type { Branch, BranchResults, Effect, Loop, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import { stall } from './attempt.js';
-import { type Loop, runCall } from './call.js';
-import type { Effect } from './effect.js';
+import { runCall } from './call.js';
 import { type Branches, joinAll, raceFirst } from './group.js';
 import { runEffect } from './layer.js';
 import type { Lifetime } from './lifetime.js';
 import type { Run, Site } from './run.js';
 import { waitForSignal, waitUntil } from './wait.js';
-
-/** A body without a name: one line of an `all` or a `race`. */
-export type Branch<O> = (scope: Scope) => Promise<O> | O;
-
-/** What the branches of an `all` return, place by place. */
-export type Results<B extends readonly Branch<unknown>[]> = { -readonly [I in keyof B]: Awaited<ReturnType<B[I]>> };
 
 const PATIENCE = 100;
 
@@ -46,7 +40,8 @@ function filled(entry: Fresh, make: () => Json): Fresh {
   return entry;
 }
 
-export class Scope implements Site {
+/** The scope as the kernel sees it: what a body may use, and the state of its steps. */
+export class KernelScope implements Scope, Site {
   /** This scope's path: the key of its call, its branch or its effect. */
   readonly key: string;
   readonly life: Lifetime;
@@ -68,43 +63,36 @@ export class Scope implements Site {
     this.depth = depth;
   }
 
-  /** Invokes a loop; its result is recorded under this step. */
   call<I, O>(loop: Loop<I, O>, input: I): Promise<O> {
     if (this.busy) return this.refused();
     if (this.run.over) return stall();
     if (this.refusals > PATIENCE) return this.run.attempt.giveUp();
     const seen = this.enter();
-    const scope = new Scope(this.run, `${this.key}/${this.next - 1}`, this.life, seen, this.depth + 1);
+    const scope = new KernelScope(this.run, `${this.key}/${this.next - 1}`, this.life, seen, this.depth + 1);
     return runCall(this.run, scope, loop, input, this) as Promise<O>;
   }
 
-  /** Does something outside the run, through the session's layers. */
   effect<O>(effect: Effect<O>): Promise<O> {
     return this.step((site) => runEffect(this.run, site, effect)) as Promise<O>;
   }
 
-  /** Runs branches side by side and waits for all; if some failed, throws what the first of them (by place) threw. */
-  all<const B extends readonly Branch<unknown>[]>(branches: B): Promise<Results<B>> {
-    return this.step((site) => joinAll(this.run, site, this.branches(branches, site))) as Promise<Results<B>>;
+  all<const B extends readonly Branch<unknown>[]>(branches: B): Promise<BranchResults<B>> {
+    return this.step((site) => joinAll(this.run, site, this.branches(branches, site))) as Promise<BranchResults<B>>;
   }
 
-  /** Runs branches side by side until one ends; the others are cancelled. The winner is recorded. */
   race<const B extends readonly Branch<unknown>[]>(branches: B): Promise<Awaited<ReturnType<B[number]>>> {
     type Winner = Awaited<ReturnType<B[number]>>;
     return this.step((site) => raceFirst(this.run, site, this.branches(branches, site))) as Promise<Winner>;
   }
 
-  /** Waits for a length of time, across restarts; never shorter. */
   sleep(ms: number): Promise<void> {
     return this.step((site) => waitUntil(this.run, site, ms));
   }
 
-  /** Waits for a signal from outside and returns its value. Signals that came earlier are kept and taken in order. */
   wait(name: string): Promise<Json | undefined> {
     return this.step((site) => waitForSignal(this.run, site, name));
   }
 
-  /** Records a fact of a type of one's own, made once: a body that runs again gets what was recorded. */
   record<V extends Json>(type: string, make: () => V): Promise<V> {
     return this.step(async ({ key, life, seen }) => {
       assertOwn(type, key);
@@ -120,12 +108,14 @@ export class Scope implements Site {
     });
   }
 
-  /** Writes a line for people into the trace. */
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string): Promise<unknown> {
     return this.record('log.written', () => ({ level, message: String(message) }));
   }
 
-  /** What the session was opened with for its bodies. */
+  get isCancelled(): boolean {
+    return this.life.reason !== undefined;
+  }
+
   get context(): unknown {
     return this.run.parts.context;
   }
@@ -180,8 +170,8 @@ export class Scope implements Site {
   }
 
   private branches<O>(list: readonly Branch<O>[], { key, seen, depth }: Site): Branches<O> {
-    const scope = (index: number, life: Lifetime): Scope =>
-      new Scope(this.run, `${key}/${index}`, life, seen?.take(index), depth + 1);
+    const scope = (index: number, life: Lifetime): KernelScope =>
+      new KernelScope(this.run, `${key}/${index}`, life, seen?.take(index), depth + 1);
     return { list, scope };
   }
 

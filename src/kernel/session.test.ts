@@ -6,13 +6,12 @@ import { seededIds } from '../adapters/system/seeded-ids.js';
 import { LoopError } from '../base/errors.js';
 import type { Store } from '../journal/store.js';
 import type { View } from '../journal/view.js';
+import type { Effect, Scope } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import type { Outcome } from './attempt.js';
-import type { Effect } from './effect.js';
 import type { Layer } from './layer.js';
-import type { Scope } from './scope.js';
 import { Session, type SessionOptions } from './session.js';
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -15,14 +15,14 @@ import type { Upcasts } from '../journal/upcast.js';
 import { Folds, type Invariant, type View } from '../journal/view.js';
 import { Writer } from '../journal/writer.js';
 import { same, snapshot } from '../json/value.js';
+import type { Effect, Loop } from '../protocol/body.js';
 import type { Decision, Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Attempt, type Outcome, type Timers } from './attempt.js';
-import { type Loop, runCall } from './call.js';
-import type { Effect } from './effect.js';
+import { runCall } from './call.js';
 import type { Layer } from './layer.js';
 import { Run, type RunParts } from './run.js';
-import { assertOwn, Scope } from './scope.js';
+import { assertOwn, KernelScope } from './scope.js';
 
 export interface SessionOptions {
   readonly store: Store;
@@ -139,7 +139,7 @@ export class Session {
       attempt.check();
       if (known?.cancelled !== undefined) attempt.life.end(cancelledBecause(root, known.cancelled), false);
       const run = new Run(this.parts, attempt);
-      const scope = new Scope(run, root, attempt.life, seen, 0);
+      const scope = new KernelScope(run, root, attempt.life, seen, 0);
       const outcome = await attempt.outcome(runCall(run, scope, loop, input), (error) => this.failed(root, error));
       await this.writer.durable();
       if (this.recollection.due) await this.recollection.save();

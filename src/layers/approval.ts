@@ -11,33 +11,11 @@ import type { Clock } from '../journal/clock.js';
 import { digest } from '../journal/record.js';
 import { canonical } from '../json/canonical.js';
 import { copy } from '../json/value.js';
-import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
-import type { Scope } from '../kernel/scope.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
+import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { ApprovalPolicy } from '../protocol/loop.js';
-
-/** An effect that can be asked about. */
-export interface AskableEffect extends Effect {
-  /** Tells two definitions of one id apart. */
-  readonly definition?: string;
-  /** What a person is asked, or null when nobody need be. */
-  readonly describe?: ((input: Json, context: { readonly mode?: string }) => unknown) | undefined;
-  /** The mode that `describe` is given for the tool's own policy, whatever the mode of its agent. */
-  readonly mode?: string | undefined;
-  /** Without a policy of its own it is asked about, unless the agent that has it allows it by name. */
-  readonly asksByDefault?: boolean;
-  /** How its approvals are bound to what the call acts on; absent for a tool that resolves nothing. */
-  readonly binding?: (() => TargetBinding | undefined) | undefined;
-}
-
-interface TargetBinding {
-  /** What the call acts on right now. */
-  resolve(input: Json): Promise<ApprovalTarget | undefined>;
-  /** Performs the call only if it still acts on what was approved. */
-  perform(approved: ApprovalTarget | undefined): Effect['perform'];
-}
 
 /** What holds for an effect at its place, of its own definition and of all who watch over it. */
 export interface Rule {
@@ -59,7 +37,7 @@ export interface Authority {
 
 /** What the layer asks of those who hold approvals. */
 export interface Gate {
-  rule(effect: AskableEffect, key: string): Rule | undefined;
+  rule(effect: Effect, key: string): Rule | undefined;
   authority(key: string): Authority;
   /** The standing grants whose predicate holds for a call. */
   granted(tool: string, definition: string, input: Json, key: string): readonly Grant[] | undefined;
@@ -134,7 +112,7 @@ const LONGEST = 8000;
 /** Refuses an effect, or asks before it is performed. */
 export function approvalLayer(rule: Rule, asking: Asking): Layer {
   const { gate } = asking;
-  return async (effect: AskableEffect, scope, next) => {
+  return async (effect: Effect, scope, next) => {
     // Whatever is no policy at all does not let anything pass.
     if (rule.policy !== 'ask') throw blocked(effect.name);
     const judged = await judge(effect, scope, rule, asking);
@@ -151,13 +129,13 @@ export function approvalLayer(rule: Rule, asking: Asking): Layer {
 }
 
 /** The effect, performed only on the target that was approved. What is looked up then is not part of a replay. */
-function boundTo(effect: AskableEffect, target: ApprovalTarget | undefined): AskableEffect {
+function boundTo(effect: Effect, target: ApprovalTarget | undefined): Effect {
   const binding = effect.binding?.();
   return binding === undefined ? effect : { ...effect, perform: binding.perform(target) };
 }
 
 /** Whether a person need be asked, and with which words: found out once and recorded. */
-async function judge(effect: AskableEffect, scope: Scope, rule: Rule, { gate, clock }: Asking): Promise<Verdict> {
+async function judge(effect: Effect, scope: Scope, rule: Rule, { gate, clock }: Asking): Promise<Verdict> {
   const { name } = effect;
   const input = effect.input as Json;
   const words = { clock, name, limitMs: rule.limitMs ?? WORDING };
@@ -172,11 +150,7 @@ async function judge(effect: AskableEffect, scope: Scope, rule: Rule, { gate, cl
 }
 
 /** Asks if any of the rules that ask wants to, each evaluated with its own mode. */
-async function question(
-  effect: AskableEffect,
-  modes: readonly (string | undefined)[],
-  words: Wording,
-): Promise<Verdict> {
+async function question(effect: Effect, modes: readonly (string | undefined)[], words: Wording): Promise<Verdict> {
   const first = await described(effect, modes, words);
   if (first === undefined) return { verdict: 'waived' };
   const target = await resolved(effect, words);
@@ -190,7 +164,7 @@ async function question(
 
 /** What a person reads: the texts for all modes, or undefined if nobody need be asked in any of them. */
 async function described(
-  effect: AskableEffect,
+  effect: Effect,
   modes: readonly (string | undefined)[],
   words: Wording,
 ): Promise<string | undefined> {
@@ -205,7 +179,7 @@ async function described(
   return texts.size === 0 ? undefined : shown([...texts].join('\n'), LONGEST);
 }
 
-async function resolved(effect: AskableEffect, words: Wording): Promise<ApprovalTarget | undefined> {
+async function resolved(effect: Effect, words: Wording): Promise<ApprovalTarget | undefined> {
   const found = effect.binding?.()?.resolve(copy(effect.input as Json) as Json);
   return found === undefined ? undefined : ((await worded(found, words)) as ApprovalTarget | undefined);
 }
@@ -216,7 +190,7 @@ function withTarget(target: ApprovalTarget | undefined): { readonly target?: App
 
 /** The id is made of everything that the approval is bound to: with any of it changed it is another approval. */
 function requestOf(
-  effect: AskableEffect,
+  effect: Effect,
   key: string,
   { description, target }: { readonly description: string; readonly target?: ApprovalTarget },
   gate: Gate,
@@ -240,12 +214,12 @@ function argumentsOf({ input }: Effect): string {
   return digest(canonical(input as Json));
 }
 
-function definitionOf({ definition = '' }: AskableEffect): string {
+function definitionOf({ definition = '' }: Effect): string {
   return digest(definition);
 }
 
 /** The last look before the tool runs: that it was approved, in time, and that it is still what was approved. */
-function assertHolds(effect: AskableEffect, request: Request, answer: Answer): void {
+function assertHolds(effect: Effect, request: Request, answer: Answer): void {
   const { name } = effect;
   const { approved, by, reason, at, expired } = answer ?? {};
   if (approved !== true) {

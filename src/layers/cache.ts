@@ -8,8 +8,8 @@ import type { Clock } from '../journal/clock.js';
 import { digest } from '../journal/record.js';
 import { canonical } from '../json/canonical.js';
 import { snapshot } from '../json/value.js';
-import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
+import type { Effect } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { CacheSpec, PolicySpec } from '../protocol/loop.js';
 import { setting } from './setting.js';
@@ -67,11 +67,8 @@ function askedEarlier(at: number, clock: Clock): number | undefined {
   return age >= 0 ? clock.elapsed() - age : undefined;
 }
 
-/** An effect that tells of which definition it is: two versions of a tool do not share their answers. */
-type Asked = Effect & { readonly definition?: string };
-
-/** The same question has the same key, whatever the order of its members. */
-function keyOf({ kind, name, input, definition }: Asked, fallback: PolicySpec['fallback']): string {
+/** The same effect has the same key, whatever the order of its members. Two versions of a tool do not share results. */
+function keyOf({ kind, name, input, definition }: Effect, fallback: PolicySpec['fallback']): string {
   const asked =
     snapshot([kind, name, definition ?? null, input ?? null, fallback ?? null], 'what is asked for') ?? null;
   return digest(canonical(asked));

@@ -3,7 +3,7 @@ import { codeOf, type Kit, kit, run, tick } from '../../spec/probes/kit.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
 import type { Outcome } from '../kernel/attempt.js';
-import type { Scope } from '../kernel/scope.js';
+import type { Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef } from '../protocol/loop.js';
 import { crashingStore } from '../testing/crashing-journal.js';

@@ -3,7 +3,7 @@ import { deferred, kit, run, ticks } from '../../spec/probes/kit.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
-import type { Effect } from '../kernel/effect.js';
+import type { Effect } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { FilterSpec } from '../protocol/loop.js';
 import { ManualClock } from '../testing/manual-clock.js';

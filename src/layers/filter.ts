@@ -9,8 +9,8 @@ import { LoopError, outcomeOf } from '../base/errors.js';
 import { isObject, ownProperty } from '../base/own-property.js';
 import type { Clock } from '../journal/clock.js';
 import { re2Pattern } from '../json/pattern.js';
-import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
+import type { Effect } from '../protocol/body.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { FilterSpec, PolicySpec } from '../protocol/loop.js';
@@ -60,7 +60,7 @@ export function filterLayer({ before = [], after = [] }: NonNullable<PolicySpec[
       value = (await next(sent)) as Json | undefined;
     } catch (thrown) {
       // How the run itself ended is not what came back.
-      throw scope.life.reason === undefined ? withoutContent(outcomeOf(thrown), sieve()) : thrown;
+      throw !scope.isCancelled ? withoutContent(outcomeOf(thrown), sieve()) : thrown;
     }
     return value === undefined ? undefined : rewriteTexts(value, sieve().pass, kept);
   };

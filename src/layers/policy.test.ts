@@ -3,9 +3,8 @@ import { codeOf, duplicates, type Kit, kit, run, tick, ticks } from '../../spec/
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
 import type { Outcome } from '../kernel/attempt.js';
-import type { Effect } from '../kernel/effect.js';
-import type { Scope } from '../kernel/scope.js';
 import type { SessionOptions } from '../kernel/session.js';
+import type { Effect, Scope } from '../protocol/body.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec } from '../protocol/loop.js';
@@ -13,12 +12,12 @@ import { crashingStore } from '../testing/crashing-journal.js';
 import type { Gate } from './approval.js';
 import type { AnswerCache } from './cache.js';
 import { memoryCache } from './memory-cache.js';
-import { type GovernedEffect, type PolicyParts, policyLayers } from './policy.js';
+import { type PolicyParts, policyLayers } from './policy.js';
 import { RateLimits } from './rate-limit.js';
 
 /** Nobody watches: what holds is what the effect's own policy says. */
 const gate: Gate = {
-  rule: ({ policy }: GovernedEffect) => (policy?.approval === undefined ? undefined : { policy: policy.approval }),
+  rule: ({ policy }: Effect) => (policy?.approval === undefined ? undefined : { policy: policy.approval }),
   authority: () => ({ expiresAt: 1e12 }),
   granted: () => undefined,
 };
@@ -55,7 +54,7 @@ const partsOf = (k: Kit, cache: AnswerCache = memoryCache({ entries: 9, bytes: 9
   limits: new RateLimits(),
 });
 
-function asking(k: Kit, prompt = 'use sk-123', policy: PolicySpec = FULL): GovernedEffect {
+function asking(k: Kit, prompt = 'use sk-123', policy: PolicySpec = FULL): Effect {
   const perform: Effect['perform'] = (got) => backends[(got as { backendId: string }).backendId]?.();
   const input = { backendId: 'busy', model: 'b', promptLength: prompt.length, prompt };
   const effect = k.effect('busy', 'idempotent', perform, input);
@@ -144,7 +143,7 @@ verifies('policy.order', 'a layer stands around an effect that it may not touch'
   const k = kit();
   const layers = policyLayers(() => partsOf(k), gate);
   const count = (kind: string, safety: Safety, policy: PolicySpec): number =>
-    layers({ ...k.effect('x', safety), kind, policy } as GovernedEffect, 't1/0').length;
+    layers({ ...k.effect('x', safety), kind, policy } as Effect, 't1/0').length;
   expect(count('model', 'idempotent', FULL)).toBe(6);
   expect(count('tool', 'idempotent', FULL)).toBe(5);
   expect(count('tool', 'once', FULL)).toBe(3);
@@ -155,7 +154,7 @@ verifies('policy.order', 'a layer stands around an effect that it may not touch'
 verifies('policy.approval', 'a blocked tool runs, or one that must be asked for runs unasked', async () => {
   const told = async (approval: PolicySpec['approval']): Promise<[Outcome, number]> => {
     const k = kit();
-    const effect = { ...k.effect('rm', 'once'), kind: 'tool', policy: { ...FULL, approval } } as GovernedEffect;
+    const effect = { ...k.effect('rm', 'once'), kind: 'tool', policy: { ...FULL, approval } } as Effect;
     return [
       await finish(k, { layers: policyLayers(() => partsOf(k), gate) }, (scope) => scope.effect(effect)),
       k.performed.length,

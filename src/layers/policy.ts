@@ -3,11 +3,12 @@
  * refusal costs nothing, an answer that is kept asks nobody, each backend gets its own retries, each attempt its own
  * place under the limit and its own time, and waiting counts for no timeout.
  */
+
 import type { Clock } from '../journal/clock.js';
-import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
+import type { Effect } from '../protocol/body.js';
 import type { PolicySpec } from '../protocol/loop.js';
-import { type AskableEffect, approvalLayer, type Gate } from './approval.js';
+import { approvalLayer, type Gate } from './approval.js';
 import { type AnswerCache, cacheLayer } from './cache.js';
 import { fallbackLayer } from './fallback.js';
 import { filterLayer } from './filter.js';
@@ -22,22 +23,14 @@ export interface PolicyParts {
   readonly limits: RateLimits;
 }
 
-/** An effect that carries the policy of the loop that makes it; the backends in it name their models. */
-export interface GovernedEffect extends AskableEffect {
-  readonly policy?: PolicySpec | undefined;
-}
-
 const NONE: readonly Layer[] = Object.freeze([]);
 const FREE: PolicySpec = {};
 
 /** Picks the layers for an effect at its place: of its own policy, and of whoever watches over it. With none it pays for none. */
-export function policyLayers(
-  make: () => PolicyParts,
-  gate: Gate,
-): (effect: GovernedEffect, key: string) => readonly Layer[] {
+export function policyLayers(make: () => PolicyParts, gate: Gate): (effect: Effect, key: string) => readonly Layer[] {
   let parts: PolicyParts | undefined;
   return (effect, key) => {
-    const policy = Object.hasOwn(effect, 'policy') ? effect.policy : undefined;
+    const { policy } = effect;
     const rule = gate.rule(effect, key);
     if (policy === undefined && rule === undefined) return NONE;
     parts ??= make();

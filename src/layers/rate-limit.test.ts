@@ -4,8 +4,8 @@ import { codeOf, kit, run, tick, ticks, within } from '../../spec/probes/kit.js'
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds } from '../adapters/system/seeded-ids.js';
-import type { Scope } from '../kernel/scope.js';
 import { Session } from '../kernel/session.js';
+import type { Scope } from '../protocol/body.js';
 import type { RateLimitSpec } from '../protocol/loop.js';
 import { crashingStore } from '../testing/crashing-journal.js';
 import { ManualClock } from '../testing/manual-clock.js';

@@ -6,8 +6,8 @@
 
 import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
-import type { Effect } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
+import type { Effect } from '../protocol/body.js';
 import type { RateLimitSpec } from '../protocol/loop.js';
 import { setting } from './setting.js';
 

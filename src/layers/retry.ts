@@ -6,7 +6,7 @@
 import { LoopError } from '../base/errors.js';
 import { ownProperty } from '../base/own-property.js';
 import type { Layer } from '../kernel/layer.js';
-import type { Scope } from '../kernel/scope.js';
+import type { Scope } from '../protocol/body.js';
 import type { RetrySpec } from '../protocol/loop.js';
 import { setting } from './setting.js';
 

@@ -2,8 +2,8 @@ import { expect } from 'vitest';
 import { deferred, duplicates, type Kit, kit, run, ticks, unhandled, within } from '../../spec/probes/kit.js';
 import { verifies } from '../../spec/verifies.js';
 import type { Outcome } from '../kernel/attempt.js';
-import type { Effect } from '../kernel/effect.js';
 import type { Session } from '../kernel/session.js';
+import type { Effect } from '../protocol/body.js';
 import { timeoutLayer } from './timeout.js';
 
 const MS = 500;

@@ -5,8 +5,8 @@
 
 import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
-import type { Effect, Performance } from '../kernel/effect.js';
 import type { Layer } from '../kernel/layer.js';
+import type { Effect, EffectContext } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import { setting } from './setting.js';
 
@@ -38,7 +38,7 @@ async function performWithin(
   clock: Clock,
   effect: Effect,
   input: Json,
-  { idempotencyKey, signal: outer }: Performance,
+  { idempotencyKey, signal: outer }: EffectContext,
 ): Promise<unknown> {
   const inner = new AbortController();
   const done = new AbortController();

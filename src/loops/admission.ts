@@ -3,8 +3,7 @@
  * model: where an agent above asks about them, they pass the gate before they begin. Steps of definitions need no such
  * thing: all that they do is done by what they call.
  */
-import type { Effect } from '../kernel/effect.js';
-import type { Scope } from '../kernel/scope.js';
+import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import { Bench, turnOf } from './bench.js';
 
@@ -27,7 +26,7 @@ export function admitted<I, O>({ name, definition, named }: Admission, body: Bod
     const watches = bench.occasion(turnOf(scope)).watching;
     const policy = named ? watches?.namedPolicy(scope.key, name) : watches?.policy(scope.key, name);
     if (policy === undefined || policy === 'always_allow') return body(input, scope);
-    const effect = { kind: 'tool', name, input, safety: 'pure' as const, definition, perform };
-    return scope.effect(effect as Effect).then(() => body(input, scope));
+    const effect: Effect = { kind: 'tool', name, input, safety: 'pure', definition, perform };
+    return scope.effect(effect).then(() => body(input, scope));
   };
 }

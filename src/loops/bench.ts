@@ -2,7 +2,7 @@
 
 import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
-import type { Scope } from '../kernel/scope.js';
+import type { Scope } from '../protocol/body.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { BackendRef } from '../protocol/loop.js';
 import type { ModelMessage } from '../protocol/model.js';

@@ -3,7 +3,7 @@ import { tick, ticks, within } from '../../spec/probes/kit.js';
 import { composite, hostOf, tool, typesOf } from '../../spec/turns/stage.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
-import type { Scope } from '../kernel/scope.js';
+import type { Scope } from '../protocol/body.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { defineLoop } from './define.js';
 

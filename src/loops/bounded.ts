@@ -2,8 +2,9 @@
  * Bounds a whole call in time. The body races a recorded timer, so the time counts on across restarts, and everything that
  * the body is at when the time is over is cancelled with it: calls, effects, sleeps and waits for people.
  */
+
 import { LoopError } from '../base/errors.js';
-import type { Scope } from '../kernel/scope.js';
+import type { Scope } from '../protocol/body.js';
 
 type Body<I, O> = (input: I, scope: Scope) => Promise<O> | O;
 

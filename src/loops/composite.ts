@@ -2,9 +2,9 @@
  * The body of a composite: its steps, one after another, each made of what is known by then. A step that fails ends the
  * composite; its error says which step of which call it was, however deep.
  */
+
 import { LoopError, outcomeOf } from '../base/errors.js';
-import type { Loop } from '../kernel/call.js';
-import type { Scope } from '../kernel/scope.js';
+import type { Loop, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { StepsSpec } from '../protocol/loop.js';
 import type { CallTimes } from '../views/call-results.js';

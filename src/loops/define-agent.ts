@@ -94,7 +94,7 @@ export function defineAgent<const I extends Schema = Prompted, const O extends S
     input: input.check as DefinedLoop<InputOf<I>>['input'],
     output: output.check as DefinedLoop<unknown, OutputOf<O>>['output'],
     body: alone(id),
-    quick: input.quick && output.quick,
+    hasFastValidation: input.isFast && output.isFast,
     definition,
     ends,
     source: '',

@@ -7,8 +7,7 @@
 import { LoopError } from '../base/errors.js';
 import { canonical } from '../json/canonical.js';
 import type { Validator } from '../json/schema.js';
-import type { Loop } from '../kernel/call.js';
-import type { Scope } from '../kernel/scope.js';
+import type { Loop, Scope } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, LoopDef, PolicySpec, PromptSpec } from '../protocol/loop.js';
@@ -76,11 +75,11 @@ export function defineLoop<const I extends Schema, const O extends Schema>(
   return {
     name: id,
     version: definition.version,
-    form: spec.body !== undefined ? 'code' : spec.prompt !== undefined ? 'prompt' : undefined,
+    bodyKind: spec.body !== undefined ? 'code' : spec.prompt !== undefined ? 'prompt' : undefined,
     input: input.check as (value: unknown) => InputOf<I>,
     output: output.check as (value: unknown) => OutputOf<O>,
     body: bodyOf(spec, definition, output.validator) as Loop<InputOf<I>, OutputOf<O>>['body'],
-    quick: input.quick && output.quick,
+    hasFastValidation: input.isFast && output.isFast,
     definition,
     ends: { input: input.validator, output: output.validator },
     source: String(spec.body ?? spec.tool ?? ''),

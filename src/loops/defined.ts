@@ -1,7 +1,7 @@
 /** What a loop made in code is to the rest: the registry and the host know it by this, and need not know how it is made. */
 
 import type { Validator } from '../json/schema.js';
-import type { Loop } from '../kernel/call.js';
+import type { Loop } from '../protocol/body.js';
 import type { LoopDef } from '../protocol/loop.js';
 import type { Model } from '../protocol/model.js';
 

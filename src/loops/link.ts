@@ -4,7 +4,7 @@
  */
 
 import { checked } from '../json/schema.js';
-import type { Loop } from '../kernel/call.js';
+import type { Loop } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { AgentSpec, LoopDef, StepsSpec } from '../protocol/loop.js';
 import { admitted } from './admission.js';
@@ -80,10 +80,10 @@ function loopFor(registered: Registered, linking: Linking): Loop<Json, Json> {
   return {
     name: id,
     version,
-    form: prompt !== undefined ? 'prompt' : composite?.agent !== undefined ? 'agent' : undefined,
+    bodyKind: prompt !== undefined ? 'prompt' : composite?.agent !== undefined ? 'agent' : undefined,
     input: code?.input ?? checked(input, 'INPUT_VALIDATION_FAILED', id),
     output: code?.output ?? checked(output, 'OUTPUT_VALIDATION_FAILED', id),
-    quick: code === undefined || code.quick === true,
+    hasFastValidation: code === undefined || code.hasFastValidation === true,
     body: bodyOf(registered, definition, linking),
   } as Loop<Json, Json>;
 }

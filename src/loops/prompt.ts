@@ -2,12 +2,12 @@
  * The body of a prompt loop: render the template, ask the model, read the reply against the output schema. A reply that
  * does not fit is told to the model once, with what is wrong with it; what it answers then is final.
  */
+
 import { LoopError } from '../base/errors.js';
 import { compilePath } from '../json/path.js';
 import type { Validator } from '../json/schema.js';
 import { compileTemplate } from '../json/template.js';
-import type { Effect } from '../kernel/effect.js';
-import type { Scope } from '../kernel/scope.js';
+import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, PolicySpec, PromptSpec, RouteSpec } from '../protocol/loop.js';
 import { modelEffect, resolved } from './ask/effect.js';

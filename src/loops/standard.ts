@@ -38,14 +38,14 @@ export interface End {
   readonly validator: Validator;
   readonly check: (value: unknown) => unknown;
   /** Whether the check returns what it is given and takes no time worth telling: ours does, of others nobody knows. */
-  readonly quick: boolean;
+  readonly isFast: boolean;
 }
 
 export function endOf(schema: Schema, code: Code, id: string): End {
   const side = code === 'INPUT_VALIDATION_FAILED' ? 'input' : 'output';
   if (!isStandard(schema)) {
     const validator = compileSchema(schema, `${id}: ${side}`);
-    return { validator, check: checked(validator, code, id), quick: true };
+    return { validator, check: checked(validator, code, id), isFast: true };
   }
   const { validate } = schema['~standard'];
   const judged = (value: unknown): Validated => {
@@ -70,7 +70,7 @@ export function endOf(schema: Schema, code: Code, id: string): End {
       errors: errors as unknown as Json,
     });
   };
-  return { validator, check, quick: false };
+  return { validator, check, isFast: false };
 }
 
 function isStandard(schema: Schema): schema is StandardSchema {

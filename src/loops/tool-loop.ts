@@ -79,7 +79,7 @@ function loopOf(tool: Tool): DefinedLoop {
     version: definition.version,
     input: input.check,
     output: output.check,
-    quick: input.quick,
+    hasFastValidation: input.isFast,
     body: toolBody({
       id,
       safety,

@@ -6,9 +6,8 @@
 import { LoopError, outcomeOf } from '../base/errors.js';
 import { lazy } from '../base/lazy.js';
 import { targetDifference, targetIn } from '../base/target.js';
-import type { Effect, Performance } from '../kernel/effect.js';
-import type { Scope } from '../kernel/scope.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
+import type { Effect, EffectContext, Scope, TargetBinding } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec, ToolSpec } from '../protocol/loop.js';
@@ -69,7 +68,7 @@ export function toolBody(parts: ToolParts): (input: Json, scope: Scope) => Promi
     const policy = asked === undefined ? parts.policy : asking;
     const describe = asked ?? parts.describe;
     const binding = resolve && (() => bindingOf(parts, scope, resolve(scope)));
-    const effect = {
+    const effect: Effect = {
       kind: 'tool',
       name: id,
       input,
@@ -82,15 +81,8 @@ export function toolBody(parts: ToolParts): (input: Json, scope: Scope) => Promi
       asksByDefault,
       binding,
     };
-    return scope.effect(effect as Effect).then((outcome) => (outcome as ToolOutcome).output);
+    return scope.effect(effect).then((outcome) => (outcome as ToolOutcome).output);
   };
-}
-
-/** How an approval is bound to what a call acts on. */
-interface TargetBinding {
-  readonly resolve: ResolveTarget;
-  /** Performs the call if it still acts on what was approved, which each attempt checks first. */
-  perform(approved: ApprovalTarget | undefined): Effect['perform'];
 }
 
 function bindingOf(parts: ToolParts, scope: Scope, find: ResolveTarget | undefined): TargetBinding | undefined {
@@ -150,7 +142,7 @@ async function performTool(
   parts: ToolParts,
   scope: Scope,
   input: Json,
-  performance: Performance,
+  performance: EffectContext,
   approved?: ApprovalTarget,
 ): Promise<ToolOutcome> {
   const telling = new Telling(parts, scope, performance);
@@ -191,7 +183,7 @@ class Telling implements ToolCall {
   readonly notes: Note[] = [];
   said = '';
   private readonly id: string;
-  private readonly performance: Performance;
+  private readonly performance: EffectContext;
   private readonly occasion: Occasion | undefined;
   /** What an agent sent it for. */
   private readonly errand: Errand | undefined;
@@ -199,7 +191,7 @@ class Telling implements ToolCall {
   private late: LoopError | undefined;
   private stop: AbortController | undefined;
 
-  constructor({ id, config }: ToolParts, scope: Scope, performance: Performance) {
+  constructor({ id, config }: ToolParts, scope: Scope, performance: EffectContext) {
     this.id = id;
     this.callId = scope.key;
     this.idempotencyKey = performance.idempotencyKey;

@@ -5,9 +5,7 @@
  */
 
 import { LoopError } from '../base/errors.js';
-import type { Loop } from '../kernel/call.js';
-import type { Effect } from '../kernel/effect.js';
-import type { Scope } from '../kernel/scope.js';
+import type { Effect, Loop, Scope } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 

@@ -3,10 +3,11 @@
  * it arises (the input, a reply, a tool's result), so a request holds only how many there are and how long; a body that
  * runs again makes the same conversation of the same facts.
  */
+
 import { LoopError } from '../../base/errors.js';
 import { Period } from '../../journal/period.js';
 import type { Validator } from '../../json/schema.js';
-import type { Scope } from '../../kernel/scope.js';
+import type { Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { AgentSpec, PolicySpec } from '../../protocol/loop.js';
 import type { Model } from '../../protocol/model.js';

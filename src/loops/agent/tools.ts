@@ -2,9 +2,9 @@
  * The tools of an agent: loops of any kind, shown to the model and run when it asks. Whatever goes wrong with one (there
  * is none of that name, its arguments do not fit, it throws, somebody says no) is a result that the model sees.
  */
+
 import { outcomeOf } from '../../base/errors.js';
-import type { Loop } from '../../kernel/call.js';
-import type { Scope } from '../../kernel/scope.js';
+import type { Loop, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { LoopDef } from '../../protocol/loop.js';
 import type { ModelTool } from '../../protocol/model.js';

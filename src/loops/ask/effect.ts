@@ -1,6 +1,5 @@
 /** Asking a model as an effect: what is journaled is the request and the reply, whoever asks. */
-import type { Effect } from '../../kernel/effect.js';
-import type { Scope } from '../../kernel/scope.js';
+import type { Effect, Scope } from '../../protocol/body.js';
 import type { PolicySpec } from '../../protocol/loop.js';
 import type { Model } from '../../protocol/model.js';
 import { ask, type ModelDelta } from '../ask.js';
@@ -37,7 +36,7 @@ export function modelEffect(request: ModelRequest, questioning: Questioning): Ef
     attempts += 1;
     if (attempts > 1) onDelta?.({ kind: 'text', text: '', again: true });
     // To make a signal costs more than all else here. We leave nothing at the one that is used again; a model might.
-    const signal = performance.lasting ?? performance.signal;
+    const signal = performance.sharedSignal ?? performance.signal;
     const handed = (): AbortSignal => performance.signal;
     const put = (model: Model): Promise<ModelReply> =>
       ask(model, asked, { signal, handed, conversation, onDelta, clock: bench.clock, known });
@@ -54,8 +53,9 @@ export function modelEffect(request: ModelRequest, questioning: Questioning): Ef
     }
     return put(model);
   };
-  const effect: Effect = { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform };
-  return policy === undefined ? effect : Object.assign(effect, { policy, definition });
+  // Without a policy no layer reads the definition.
+  const rules = policy === undefined ? undefined : { policy, definition };
+  return { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform, ...rules };
 }
 
 function modelOf(asked: ModelRequest, request: ModelRequest, questioning: Questioning): Model | PromiseLike<Model> {

@@ -5,6 +5,7 @@
 
 import { LoopError } from '../base/errors.js';
 import { HIDDEN_CHARACTER } from '../base/hidden-characters.js';
+import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import type { Ids } from '../journal/clock.js';
 import type { Session, Signal } from '../kernel/session.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
@@ -19,9 +20,17 @@ const REFUSED = 'rondo.approval.refused';
 const GRANTED = 'rondo.grant.given';
 const LONGEST = 4000;
 
-const MEMBERS: ReadonlySet<string> = new Set(
-  'id approved by reason sessionId callId tool argumentsDigest standing'.split(' '),
-);
+const MEMBERS = optionKeys<ApprovalAnswer>({
+  id: true,
+  approved: true,
+  by: true,
+  reason: true,
+  sessionId: true,
+  callId: true,
+  tool: true,
+  argumentsDigest: true,
+  standing: true,
+});
 
 /** Where an answer is given: a session that is open, and what is known of its approvals. */
 export interface Place {
@@ -44,8 +53,7 @@ export function answerOf(given: ApprovalAnswer): ApprovalAnswer {
 }
 
 function assertAnswer(answer: ApprovalAnswer): void {
-  const unknown = Object.keys(answer).find((key) => !MEMBERS.has(key));
-  if (unknown !== undefined) throw new TypeError(`An answer has no "${unknown}"; it has ${[...MEMBERS].join(', ')}.`);
+  assertKnownKeys(answer, MEMBERS, 'An answer has no');
   const { id, approved, by } = answer;
   const texts = [id, by, ...[answer.reason, answer.sessionId, answer.callId, answer.tool, answer.argumentsDigest]];
   if (texts.some((text) => text !== undefined && (typeof text !== 'string' || text.length > LONGEST)))

@@ -2,6 +2,7 @@
 
 import { LoopError } from '../base/errors.js';
 import { compositeId, isWellFormed } from '../base/identity.js';
+import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import { digest } from '../journal/record.js';
 import { same, snapshot } from '../json/value.js';
 import type { DefinedLoop } from '../loops/defined.js';
@@ -36,7 +37,15 @@ export interface Message {
 }
 
 const NAME = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
-const REQUEST: ReadonlySet<string> = new Set('loop version input sessionId key principal approvers'.split(' '));
+const REQUEST = optionKeys<TurnRequest>({
+  loop: true,
+  version: true,
+  input: true,
+  sessionId: true,
+  key: true,
+  principal: true,
+  approvers: true,
+});
 
 /** Which turn a request is for: the one of its key and principal, or a new one with this id. */
 export function identityOf(request: TurnRequest, found: Registered | undefined, id: string): Identity {
@@ -101,9 +110,7 @@ export function notFound({ loop, version }: TurnRequest): LoopError {
 }
 
 export function assertRequest(request: TurnRequest): void {
-  for (const key in request) {
-    if (!REQUEST.has(key)) throw new TypeError(`A turn has no "${key}"; it has ${[...REQUEST].join(', ')}.`);
-  }
+  assertKnownKeys(request, REQUEST, 'A turn has no');
   const { sessionId, key } = request;
   if (sessionId !== undefined && !NAME.test(sessionId))
     throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - ; not ${JSON.stringify(sessionId)}.`);

@@ -5,6 +5,7 @@
  */
 
 import { Fault, LoopError } from '../base/errors.js';
+import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import type { Clock, Ids } from '../journal/clock.js';
 import { Past, type Trodden } from '../journal/past.js';
 import { Reader } from '../journal/reader.js';
@@ -51,9 +52,19 @@ export interface Signal {
 }
 
 const DECISIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
-const OPTIONS: ReadonlySet<string> = new Set(
-  'store clock ids layers views invariants upcasts maxDepth heard idle context'.split(' '),
-);
+const OPTIONS = optionKeys<SessionOptions>({
+  store: true,
+  clock: true,
+  ids: true,
+  layers: true,
+  views: true,
+  invariants: true,
+  upcasts: true,
+  maxDepth: true,
+  heard: true,
+  idle: true,
+  context: true,
+});
 const ROOT_KEY = /^[A-Za-z0-9_.:-]{1,128}$/;
 
 export class Session {
@@ -101,7 +112,7 @@ export class Session {
 
   /** Claims a session and folds what it holds. A session that was never opened starts here. */
   static async open(name: string, options: SessionOptions): Promise<Session> {
-    assertKnown(options);
+    assertKnownKeys(options, OPTIONS, 'A session has no option');
     const views = (options.views ?? []) as unknown as readonly View<unknown>[];
     const folds = new Folds(views, (options.invariants ?? []) as unknown as readonly Invariant<unknown>[]);
     const claim = await options.store.journal.claim(name);
@@ -281,14 +292,6 @@ export class Session {
 
   private fault(code: 'SESSION_BUSY' | 'SESSION_CLOSED', what: string): Fault {
     return new Fault(code, `Session "${this.name}": ${what}.`, { session: this.name });
-  }
-}
-
-/** A slip of the pen must never switch a guard off. */
-function assertKnown(options: SessionOptions): void {
-  for (const key of Object.keys(options)) {
-    if (OPTIONS.has(key)) continue;
-    throw new TypeError(`A session has no option "${key}"; it has ${[...OPTIONS].join(', ')}.`);
   }
 }
 

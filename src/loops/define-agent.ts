@@ -2,7 +2,9 @@
  * Agents in code: `defineAgent` makes the composite that a JSON definition would be, and is linked and run like one. What
  * code adds is types for both ends, tools as objects, and a model as an object.
  */
+
 import { LoopError } from '../base/errors.js';
+import { optionKeys } from '../base/option-keys.js';
 import type { Json } from '../protocol/json.js';
 import type { AgentSpec, ApprovalPolicy, BackendRef, LoopDef, PolicySpec, StopSpec } from '../protocol/loop.js';
 import type { Model } from '../protocol/model.js';
@@ -50,12 +52,32 @@ export interface AgentDefinition<I extends Schema, O extends Schema> {
 type Prompted = StandardSchema<AgentInput, AgentInput>;
 type Texted = StandardSchema<{ text: string }, { text: string }>;
 
-const OWN: ReadonlySet<string> = new Set(
-  'id version name description model tools input output policy metadata'.split(' '),
-);
-const SPEC: ReadonlySet<string> = new Set(
-  'instructions handoffs maxRounds stop mode approvals maxTokens temperature toolTimeoutMs'.split(' '),
-);
+type SpecOptions = Omit<AgentSpec, 'backend' | 'tools'>;
+
+/** The options that become members of the definition's `agent` under the same name. */
+const SPEC = optionKeys<SpecOptions>({
+  instructions: true,
+  handoffs: true,
+  maxRounds: true,
+  stop: true,
+  mode: true,
+  approvals: true,
+  maxTokens: true,
+  temperature: true,
+  toolTimeoutMs: true,
+});
+const OWN = optionKeys<Omit<AgentDefinition<Schema, Schema>, keyof SpecOptions>>({
+  id: true,
+  version: true,
+  name: true,
+  description: true,
+  model: true,
+  tools: true,
+  input: true,
+  output: true,
+  policy: true,
+  metadata: true,
+});
 
 /** What an agent takes unless told: a prompt, or what triggered it. */
 const PROMPT = {

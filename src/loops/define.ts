@@ -5,6 +5,7 @@
  */
 
 import { LoopError } from '../base/errors.js';
+import { optionKeys } from '../base/option-keys.js';
 import { canonical } from '../json/canonical.js';
 import type { Validator } from '../json/schema.js';
 import type { Loop, Scope } from '../protocol/body.js';
@@ -58,9 +59,23 @@ export interface PromptLoop<I extends Schema, O extends Schema> extends About<I,
 
 export type LoopSpec<I extends Schema, O extends Schema> = BodyLoop<I, O> | ToolLoop<I, O> | PromptLoop<I, O>;
 
-const KEYS: ReadonlySet<string> = new Set(
-  'id version name description input output policy metadata body tool safety prompt backend'.split(' '),
-);
+type KeyOf<T> = T extends unknown ? keyof T : never;
+
+const KEYS = optionKeys<Record<KeyOf<LoopSpec<Schema, Schema>>, unknown>>({
+  id: true,
+  version: true,
+  name: true,
+  description: true,
+  input: true,
+  output: true,
+  policy: true,
+  metadata: true,
+  body: true,
+  tool: true,
+  safety: true,
+  prompt: true,
+  backend: true,
+});
 const IN_CODE: Origin = { directory: undefined, trusted: true };
 
 /** Makes a loop of code; a LoopError says what is wrong with it. */

@@ -8,6 +8,7 @@
 
 import { LoopError } from '../../base/errors.js';
 import { compositeId, isWellFormed } from '../../base/identity.js';
+import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
 import type { Clock } from '../../journal/clock.js';
 import type { DefinedLoop } from '../../loops/defined.js';
 import type { Approval } from '../../protocol/approval.js';
@@ -58,9 +59,19 @@ export interface ChatOptions {
 /** Answers requests of `DefaultChatTransport`. */
 export type ChatHandler = (request: Request) => Promise<Response>;
 
-const OPTIONS: ReadonlySet<string> = new Set(
-  'host agent principal authorise errorText onError abortOnDisconnect maxBytes origins hosts clock'.split(' '),
-);
+const OPTIONS = optionKeys<ChatOptions>({
+  host: true,
+  agent: true,
+  principal: true,
+  authorise: true,
+  errorText: true,
+  onError: true,
+  abortOnDisconnect: true,
+  maxBytes: true,
+  origins: true,
+  hosts: true,
+  clock: true,
+});
 const MAX_BYTES = 1024 * 1024;
 const SOMEBODY = 'chat user';
 const MAX_PRINCIPAL_CHARS = 200;
@@ -70,9 +81,7 @@ const MAX_PRINCIPAL_CHARS = 200;
  * runs; `GET …/CHAT/stream` streams the message that is being written, or answers 204.
  */
 export function chatHandler(options: ChatOptions): ChatHandler {
-  const unknown = Object.keys(options).find((key) => !OPTIONS.has(key));
-  if (unknown !== undefined)
-    throw new TypeError(`chatHandler has no option "${unknown}"; it has ${[...OPTIONS].join(', ')}.`);
+  assertKnownKeys(options, OPTIONS, 'chatHandler has no option');
   const { maxBytes = MAX_BYTES } = options;
   if (!(Number.isSafeInteger(maxBytes) && maxBytes > 0))
     throw new TypeError(`"maxBytes" is a whole number of bytes above zero, not ${String(maxBytes)}.`);

@@ -49,12 +49,16 @@ export class Clone extends Project {
       'smol-toml',
       'json-p3',
       're2js',
+      'diff',
+      'semver',
       '@ai-sdk/openai',
       '@ai-sdk/openai-compatible',
     ]) {
       this.write(`node_modules/${name}/package.json`, { name, version: '99.0.0', type: 'module', main: 'index.js' });
       this.write(`node_modules/${name}/index.js`, marking(this.mark));
     }
+    for (const file of ['diff/lib/patch/create.js', 'semver/functions/parse.js'])
+      this.write(`node_modules/${file}`, marking(this.mark));
   }
 
   override environment(): Readonly<Record<string, string>> {

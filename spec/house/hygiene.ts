@@ -63,7 +63,7 @@ export function manifestFaults(manifest: Manifest): string[] {
     .filter(([, version]) => !exact.test(version))
     .map(([name, version]) => `${name} is '${version}'; pin one exact version`);
   const count = Object.keys(runtime).length;
-  return count > 10 ? [...faults, `${count} runtime dependencies; ten is the most we carry`] : faults;
+  return count > 12 ? [...faults, `${count} runtime dependencies; at most twelve are allowed`] : faults;
 }
 
 function place(source: ts.SourceFile, node: ts.Node): string {

@@ -13,10 +13,15 @@ const PACKAGES = [
   'smol-toml',
   'json-p3',
   're2js',
+  'diff',
+  'semver',
   'ai',
   'zod',
   'rondo',
 ].concat(['@ai-sdk/openai', '@ai-sdk/anthropic', '@ai-sdk/openai-compatible', '@ai-sdk/provider']);
+
+/** Files of packages that are loaded by their path. */
+const LOADED_FILES = ['diff/lib/patch/create.js', 'semver/functions/parse.js'];
 
 /** Code that leaves a mark as soon as it is loaded. @param {World} world @param {string} name */
 const evil = (world, name) =>
@@ -32,6 +37,7 @@ function packages(world, under = 'node_modules') {
     world.write(`${under}/${name}/package.json`, { name, version: '99.0.0', main: 'index.js', type: 'commonjs' });
     world.write(`${under}/${name}/index.js`, evilCommon(world, `package ${name}`));
   }
+  for (const file of LOADED_FILES) world.write(`${under}/${file}`, evilCommon(world, `package file ${file}`));
 }
 
 /** @type {Record<string, (world: World) => void>} */

@@ -85,10 +85,12 @@ verifies('toolbox.edit', 'a large change takes for ever to be shown, or floods w
   const huge = diffOf('f', 'x\n'.repeat(2_000_000), 'y\n'.repeat(2_000_000));
   const long = diffOf('f', 'x'.repeat(4_000_000), 'y'.repeat(4_000_000));
   const alike = diffOf('f', `${'x'.repeat(4000)}\n`.repeat(1000), `y\n${`${'x'.repeat(4000)}\n`.repeat(999)}y`);
+  const late = (end: string) => Array.from({ length: 200 }, (_, i) => `${'x'.repeat(20_000)}${i}${end}\n`).join('');
+  const similar = diffOf('f', late('a'), late('b'));
   const file = Array.from({ length: 400_000 }, (_, i) => `${i}\n`);
   const small = diffOf('f', file.join(''), file.with(300_000, 'changed\n').join(''));
   expect(performance.now() - from).toBeLessThan(10_000);
-  for (const diff of [shuffled, huge, long, alike]) expect(diff.length).toBeLessThan(26_000);
+  for (const diff of [shuffled, huge, long, alike, similar]) expect(diff.length).toBeLessThan(26_000);
   expect(huge).toBe('--- f\n+++ f\n… too long to show: 2000000 lines are replaced by 2000000 others.');
   expect(shuffled).toMatch(/… too long to show whole: \d+ more lines are removed and \d+ more are added\.$/);
   expect(small).toContain('@@ -299998,7 +299998,7 @@\n 299997\n 299998\n 299999\n-300000\n+changed\n 300001');

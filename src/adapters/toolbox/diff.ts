@@ -2,9 +2,11 @@
  * What a change does to a text, as a unified diff for people and models. The shortest script (Myers) is looked for as long
  * as it is cheap; a larger change is shown as lines replaced, and one too long to show says how much is left out.
  */
+import { createRequire } from 'node:module';
+import type * as Diff from 'diff';
 import { headOf } from './text.js';
 
-type Edit = { readonly sign: ' ' | '-' | '+'; readonly line: string };
+type Hunk = Diff.StructuredPatchHunk;
 
 const CONTEXT = 3;
 /** Lines that may differ before the search is given up: its time and memory grow with the square. */
@@ -14,6 +16,9 @@ const SHOWABLE_LINES = 100_000;
 const SHOWN_LINES = 400;
 const SHOWN_CHARACTERS = 24_000;
 const LINE = 400;
+/** Loads `diff` with the first change: tools that only read do not need it. */
+const load = createRequire(import.meta.url);
+const NO_NEWLINE = '\\ No newline at end of file';
 
 /** The diff of two texts; `undefined` stands for a file that is not there. */
 export function diffOf(path: string, before: string | undefined, after: string): string {
@@ -29,7 +34,8 @@ function changes(before: string, after: string): readonly string[] {
   const now = after.slice(start, after.length - end);
   const [gone, come] = [lineEnds(old), lineEnds(now)];
   if (gone + come > SHOWABLE_LINES) return [`… too long to show: ${gone} lines are replaced by ${come} others.`];
-  return hunks(editsOf(linesOf(old), linesOf(now)), lineEnds(before.slice(0, start)));
+  const skipped = lineEnds(before.slice(0, start));
+  return hunksOf(old, now, gone + come).flatMap((hunk) => [headerOf(hunk, skipped), ...hunk.lines.map(shown)]);
 }
 
 /** The characters of all lines that are the same at the start, but for those that are shown around a change. */
@@ -67,128 +73,49 @@ function lineEnds(text: string): number {
   return count;
 }
 
+/** The hunks of the shortest script if it is found cheaply, otherwise a single hunk that replaces all lines. */
+function hunksOf(old: string, now: string, lines: number): readonly Hunk[] {
+  if (lines <= SEARCHED_LINES) {
+    const { structuredPatch } = load('diff/lib/patch/create.js') as Pick<typeof Diff, 'structuredPatch'>;
+    const options = { context: CONTEXT, maxEditLength: DIFFERENCES };
+    const patch = structuredPatch('', '', old, now, undefined, undefined, options);
+    if (patch !== undefined) return patch.hunks;
+  }
+  return [replacement(linesOf(old), linesOf(now))];
+}
+
 /** Lines with their ends, so that a missing last line end is a difference. */
 function linesOf(text: string): readonly string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
-function editsOf(before: readonly string[], after: readonly string[]): readonly Edit[] {
+/** All lines replaced, but for those that are the same around them. */
+function replacement(before: readonly string[], after: readonly string[]): Hunk {
   const least = Math.min(before.length, after.length);
   let start = 0;
   while (start < least && before[start] === after[start]) start++;
   let end = 0;
-  while (end < least - start && before[before.length - 1 - end] === after[after.length - 1 - end]) end++;
-  const gone = before.slice(start, before.length - end);
-  const come = after.slice(start, after.length - end);
-  const all = (sign: Edit['sign'], lines: readonly string[]): Edit[] => lines.map((line) => ({ sign, line }));
-  return [
-    ...all(' ', before.slice(0, start)),
-    ...(shortest(gone, come) ?? [...all('-', gone), ...all('+', come)]),
-    ...all(' ', before.slice(before.length - end)),
+  while (end < least - start && before.at(-1 - end) === after.at(-1 - end)) end++;
+  const signed = (sign: string, lines: readonly string[]): string[] =>
+    lines.flatMap((line) => (line.endsWith('\n') ? [sign + line.slice(0, -1)] : [sign + line, NO_NEWLINE]));
+  const lines = [
+    ...signed(' ', before.slice(0, start)),
+    ...signed('-', before.slice(start, before.length - end)),
+    ...signed('+', after.slice(start, after.length - end)),
+    ...signed(' ', before.slice(before.length - end)),
   ];
+  return { oldStart: 1, oldLines: before.length, newStart: 1, newLines: after.length, lines };
 }
 
-/** Myers' greedy search: for each number of differences, how far each diagonal reaches; undefined if it takes too long. */
-function shortest(before: readonly string[], after: readonly string[]): readonly Edit[] | undefined {
-  if (before.length + after.length > SEARCHED_LINES) return undefined;
-  const [old, now] = numbered(before, after);
-  const reached: number[][] = [];
-  for (let d = 0; d <= DIFFERENCES; d++) {
-    const next: number[] = [];
-    for (let k = -d; k <= d; k += 2) {
-      let x = d === 0 ? 0 : begins(reached[d - 1] ?? [], d, k);
-      while (x < old.length && x - k < now.length && old[x] === now[x - k]) x++;
-      next[k + d] = x;
-      if (x >= old.length && x - k >= now.length) return script(before, after, reached, d);
-    }
-    reached.push(next);
-  }
-  return undefined;
+/** `skipped` lines stand before the compared text. As in every unified diff, a side without lines names the line before it. */
+function headerOf({ oldStart, oldLines, newStart, newLines }: Hunk, skipped: number): string {
+  const side = (start: number, count: number): string => `${skipped + start - (count === 0 ? 1 : 0)},${count}`;
+  return `@@ -${side(oldStart, oldLines)} +${side(newStart, newLines)} @@`;
 }
 
-/** Equal lines as equal numbers: comparing long lines again and again would be slow. */
-function numbered(...texts: readonly (readonly string[])[]): readonly [readonly number[], readonly number[]] {
-  const numbers = new Map<string, number>();
-  const [old = [], now = []] = texts.map((lines) =>
-    lines.map((line) => {
-      const number = numbers.get(line) ?? numbers.size;
-      numbers.set(line, number);
-      return number;
-    }),
-  );
-  return [old, now];
-}
-
-/** Whether the d-th difference on diagonal `k` is a line that came; otherwise it is one that went. */
-function comes(previous: readonly number[], d: number, k: number): boolean {
-  return k === -d || (k !== d && (previous[k + d - 2] ?? -1) < (previous[k + d] ?? -1));
-}
-
-/** Where diagonal `k` begins with `d` differences. */
-function begins(previous: readonly number[], d: number, k: number): number {
-  return comes(previous, d, k) ? (previous[k + d] ?? 0) : (previous[k + d - 2] ?? 0) + 1;
-}
-
-/** The way back from the end, diagonal by diagonal. */
-function script(
-  before: readonly string[],
-  after: readonly string[],
-  reached: readonly (readonly number[])[],
-  differences: number,
-): readonly Edit[] {
-  const edits: Edit[] = [];
-  let x = before.length;
-  let y = after.length;
-  const back = (sign: Edit['sign'], line: string | undefined): void => void edits.push({ sign, line: line ?? '' });
-  for (let d = differences; d > 0; d--) {
-    const previous = reached[d - 1] ?? [];
-    const k = x - y;
-    for (const from = begins(previous, d, k); x > from; y--) back(' ', before[--x]);
-    if (comes(previous, d, k)) back('+', after[--y]);
-    else back('-', before[--x]);
-  }
-  while (x > 0) back(' ', before[--x]);
-  return edits.reverse();
-}
-
-/** The changed parts; `skipped` lines stand before the edits. */
-function hunks(edits: readonly Edit[], skipped: number): readonly string[] {
-  const lines: string[] = [];
-  let [old, now] = [skipped + 1, skipped + 1];
-  let from = 0;
-  for (let i = 0; i < edits.length; i = from) {
-    let first = i;
-    while (edits[first]?.sign === ' ') first++;
-    if (first === edits.length) break;
-    const start = Math.max(i, first - CONTEXT);
-    old += start - i;
-    now += start - i;
-    from = endOf(edits, first);
-    const part = edits.slice(start, from);
-    const [gone, come] = [
-      part.filter(({ sign }) => sign !== '+').length,
-      part.filter(({ sign }) => sign !== '-').length,
-    ];
-    // As in every unified diff: a side without lines is told by the line before it.
-    lines.push(`@@ -${gone === 0 ? old - 1 : old},${gone} +${come === 0 ? now - 1 : now},${come} @@`);
-    for (const edit of part) lines.push(...shown(edit));
-    old += gone;
-    now += come;
-  }
-  return lines;
-}
-
-/** Where the hunk ends that holds this change: after its context, unless the next change is that near. */
-function endOf(edits: readonly Edit[], first: number): number {
-  let last = first;
-  for (let i = first; i < edits.length && i <= last + 2 * CONTEXT; i++) if (edits[i]?.sign !== ' ') last = i;
-  return Math.min(edits.length, last + CONTEXT + 1);
-}
-
-function shown({ sign, line }: Edit): readonly string[] {
-  const text = line.endsWith('\n') ? line.slice(0, -1) : line;
-  const cut = text.length > LINE ? `${headOf(text, LINE)}… (${text.length - LINE} more characters)` : text;
-  return line.endsWith('\n') ? [sign + cut] : [sign + cut, '\\ No newline at end of file'];
+function shown(line: string): string {
+  const more = line.length - 1 - LINE;
+  return more > 0 ? `${headOf(line, LINE + 1)}… (${more} more characters)` : line;
 }
 
 function bounded(lines: readonly string[]): string {

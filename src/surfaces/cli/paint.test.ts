@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { eastAsianWidth } from 'get-east-asian-width';
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import {
@@ -68,6 +69,13 @@ verifies('cli.tree', 'wide characters push a line over the edge', () => {
   expect(cut('abc', 0)).toBe('');
   expect(drawn(within([['ab', 'red'], ['cd']], 3), paint(false))).toBe('ab…');
   expect(drawn(within([['ab'], ['cd']], 4), paint(false))).toBe('abcd');
+});
+
+verifies('cli.tree', 'no character is counted narrower than its East Asian Width', () => {
+  const narrow: string[] = [];
+  for (let code = 0x20; code <= 0x10ffff; code++)
+    if (widthOf(String.fromCodePoint(code)) < eastAsianWidth(code)) narrow.push(code.toString(16));
+  expect(narrow).toEqual([]);
 });
 
 verifies('cli.tree', 'a long message loses words where it is broken, or never ends', () => {

@@ -203,7 +203,7 @@ async function located(
 export async function unknownBackends(settings: ProjectSettings, { found }: Definitions): Promise<readonly BadFile[]> {
   const [{ backendsOf }, { nearest }, known] = await Promise.all([
     import('../loops/definition/backends.js'),
-    import('../loops/definition/nearest.js'),
+    import('../base/nearest.js'),
     backends(settings),
   ]);
   const ids = [...known.keys()];

@@ -2,11 +2,12 @@
  * The shape of a composite, and what each mapping may read: the input, earlier steps and earlier bindings. Only the
  * first segments of a path are looked at, and only where they are plain; whether a path is well-formed is not asked.
  */
+
+import { nearest } from '../../base/nearest.js';
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import { agent } from './agent.js';
 import { loopId, version } from './identity.js';
-import { nearest } from './nearest.js';
 import { type Check, type Fields, type Flaws, fields, pointer, quote, suggest } from './shape.js';
 
 const STEPS = 10_000;

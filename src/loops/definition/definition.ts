@@ -3,13 +3,14 @@
  * loops) is judged by whoever compiles it. A renamed key must never switch a guard off, so inside the parts every
  * unknown key is refused, and at the top every key that looks like `policy`; other unknown keys are warned of.
  */
+
+import { nearest } from '../../base/nearest.js';
 import { isObject } from '../../base/own-property.js';
 import type { LoopDef, LoopKind } from '../../protocol/loop.js';
 import { backend, prompt, tool } from './bodies.js';
 import { composite } from './composite.js';
 import { privateCopy } from './copy.js';
 import { loopId, version } from './identity.js';
-import { nearest } from './nearest.js';
 import { policy } from './policy.js';
 import { checkPolicyApplies, formOf, type LoopForm } from './policy-table.js';
 import { anyFields, anyText, type Check, type Fields, type Flaw, Flaws, must, oneOf, pointer, text } from './shape.js';

@@ -4,10 +4,10 @@
  */
 
 import { LoopError } from '../../base/errors.js';
+import { nearest } from '../../base/nearest.js';
 import { numbers, wholeNumbers } from '../../base/number-range.js';
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
-import { nearest } from './nearest.js';
 
 export type Fields = { readonly [name: string]: Json };
 

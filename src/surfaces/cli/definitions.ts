@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { LoopError } from '../../base/errors.js';
+import { nearest } from '../../base/nearest.js';
 import { isLoopId } from '../../loops/definition/identity.js';
-import { nearest } from '../../loops/definition/nearest.js';
 import type { Registry } from '../../loops/registry.js';
 import { type BadFile, type Definitions, loadLoops, type ProjectSettings } from '../compose.js';
 import { UsageError } from '../settings.js';

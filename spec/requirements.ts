@@ -10,6 +10,8 @@ export const requirements = {
   'house.hygiene': 'No postponed work, no switched-off checks, no evaluated code, no inexact versions.',
   'house.assertions': 'Every test can fail and always runs.',
   'house.snippets': 'The code in the documents runs.',
+  'house.guards':
+    'Every marked guard of the source is broken by a twin, and every twin breaks exactly one marked guard.',
   'docs.output': 'The output that the documents promise is the output that their code and commands print.',
   'docs.format': 'The code in the documents has at most one statement on a line.',
   'kernel.once': "A keyed entry is written to the session's journal once; asking again returns what was written.",

@@ -1,204 +1,61 @@
-// Each guard of the gate, and its broken twin: the check holds on the library as it is, and fails without the guard.
+// Guards of approvals and standing grants.
 
-import type { RequirementId } from '../requirements.js';
 import { approvalChecks } from './approval-checks.js';
-import { type Hosting, hosting, Workshop } from './library.js';
-import { type Guard, proveGuards } from './prove.js';
+import { hostParts } from './library.js';
+import { guardsOf, proveGuards } from './prove.js';
 
-function guard(
-  id: RequirementId,
-  disaster: keyof typeof approvalChecks,
-  file: string,
-  from: string,
-  to: string,
-): Guard<Hosting> {
-  return { id, disaster, file, from, to, check: approvalChecks[disaster] };
-}
+const guard = guardsOf(approvalChecks);
 
-const guards: readonly Guard<Hosting>[] = [
+proveGuards(hostParts, [
+  guard('approval.gate', 'an approval does not unblock a blocked tool', 'unknown-policy-blocks', 'drop'),
+  guard('approval.bound', 'the description of a call cannot change its arguments', 'description-gets-a-copy', {
+    take: 0,
+  }),
+  guard('approval.bound', 'an approval covers only the approved arguments', 'approval-bound-to-arguments', 'never'),
+  guard('approval.bound', 'an approval covers only the approved definition', 'approval-bound-to-definition', 'never'),
+  guard('approval.bound', 'an expired approval that bypasses the host is refused', 'late-approval-refused', 'never'),
+  guard('approval.once', 'a denied tool does not run', 'denied-call-refused', 'never'),
+  guard('approval.once', 'a second answer is refused', 'second-answer-refused', 'drop'),
+  guard('approval.once', 'an answer to an ended turn is refused', 'answer-to-ended-turn-refused', { take: 1 }),
+  guard('approval.bound', 'an answer is accepted only for its own call', 'answer-bound-to-its-call', 'never'),
+  guard('approval.forged', 'an agent cannot approve its own call', 'agent-cannot-answer', 'never'),
+  guard('approval.forged', 'an agent cannot approve its own call', 'name-of-answerer-normalized', { take: 0 }),
+  guard('approval.forged', 'only a named approver can answer', 'only-approvers-answer', 'never'),
+  guard('approval.bound', 'an expired approval takes no answer', 'expired-approval-takes-no-answer', 'never'),
+  guard('approval.forged', 'an answer is read only once', 'answer-read-once', { take: 0 }),
+  guard('approval.forged', 'a refused answer is recorded', 'refused-answer-recorded', 'drop'),
+  guard('approval.standing', 'a standing grant without limits is refused', 'grant-limits-an-argument', 'always'),
+  guard('approval.standing', 'a denial cannot become a standing grant', 'denial-is-no-grant', 'drop'),
+  guard('approval.gate', 'an outer agent cannot loosen the policy of an inner one', 'stricter-policy-wins', {
+    take: 1,
+  }),
+  guard('approval.gate', 'the policy of an agent applies to its tools', 'agent-policy-applies-to-tools', { take: 1 }),
   guard(
     'approval.gate',
-    'a tool that is blocked runs once somebody says yes',
-    'layers/approval.ts',
-    "if (rule.policy !== 'ask') throw blocked(effect.name);",
-    '',
-  ),
-  guard(
-    'approval.bound',
-    'a tool changes its arguments while it finds words for a person',
-    'layers/approval.ts',
-    'describe?.(copy(input) as Json,',
-    'describe?.(input as Json,',
-  ),
-  guard(
-    'approval.bound',
-    'what was approved runs with other arguments',
-    'layers/approval.ts',
-    'request.argumentsDigest !== argumentsOf(effect)',
-    'false',
-  ),
-  guard(
-    'approval.bound',
-    'another definition runs than was approved',
-    'layers/approval.ts',
-    'request.definition !== definitionOf(effect)',
-    'false',
-  ),
-  guard(
-    'approval.bound',
-    'a yes from after its time, put past the host, lets a tool run',
-    'layers/approval.ts',
-    'if (!(at <= request.expiresAt))',
-    'if (false)',
-  ),
-  guard(
-    'approval.once',
-    'a tool runs that a person said no to',
-    'layers/approval.ts',
-    'if (approved !== true) {',
-    'if (false) {',
-  ),
-  guard(
-    'approval.once',
-    'whoever answers second is not told that somebody answered before',
-    'host/decisions.ts',
-    "if (known.answered !== undefined) return 'it was answered before';",
-    '',
-  ),
-  guard(
-    'approval.once',
-    'an answer is taken that nobody waits for any more',
-    'host/decisions.ts',
-    'if (known.over || approval === undefined)',
-    'if (approval === undefined)',
-  ),
-  guard(
-    'approval.bound',
-    'an answer that was given to another call is taken for this one',
-    'host/decisions.ts',
-    'if (other !== undefined) return',
-    'if (false) return',
-  ),
-  guard(
-    'approval.forged',
-    'an agent says yes to itself',
-    'host/decisions.ts',
-    'if (isAgent(answer.by, approval)) return',
-    'if (false) return',
-  ),
-  guard(
-    'approval.forged',
-    'an agent says yes to itself',
-    'host/decisions.ts',
-    'const name = spelt(by);',
-    'const name = by;',
-  ),
-  guard(
-    'approval.forged',
-    'somebody answers who was not asked',
-    'host/decisions.ts',
-    'if (approval.approvers !== undefined && !approval.approvers.includes(answer.by))',
-    'if (false)',
-  ),
-  guard(
-    'approval.bound',
-    'an answer is taken after its time',
-    'host/decisions.ts',
-    'if (now > Date.parse(approval.expiresAt)) return',
-    'if (false) return',
-  ),
-  guard(
-    'approval.forged',
-    'an answer is checked with one content and taken with another',
-    'host/decisions.ts',
-    'const answer = { ...given };',
-    'const answer = given;',
-  ),
-  guard(
-    'approval.forged',
-    'an answer that was refused leaves no trace',
-    'host/decisions.ts',
-    "await session.note(REFUSED, ids.id(), { id, approved, by, code: 'DECISION_REFUSED', message });",
-    '',
-  ),
-  guard(
-    'approval.standing',
-    'a grant for everything is taken for a predicate',
-    'host/decisions.ts',
-    'if (limitedArguments(standing, given).length > 0) return undefined;',
-    'return undefined;',
-  ),
-  guard(
-    'approval.standing',
-    'a denial stands as a grant',
-    'host/decisions.ts',
-    "if (!approved) return 'a denial cannot stand for further calls';",
-    '',
+    'a policy covers the tools inside of the steps that it names',
+    'policy-covers-calls-inside',
+    'drop',
   ),
   guard(
     'approval.gate',
-    'somebody further up allows what somebody further down did not',
-    'loops/agent/watch.ts',
-    'return LENIENCE.indexOf(a) < LENIENCE.indexOf(b) ? a : b;',
-    'return b;',
+    'a policy covers the tools inside of steps that another process started',
+    'recorded-calls-known-to-policy',
+    'drop',
   ),
-  guard(
-    'approval.gate',
-    'a tool of an agent that asks about it runs unasked',
-    'host/gate.ts',
-    "kind === 'tool' ? stricter(own, watches.policy(key, name)) : own;",
-    'own;',
-  ),
-  guard(
-    'approval.gate',
-    'a tool runs unasked inside of steps that are asked about',
-    'loops/agent/watch.ts',
-    'if (name !== undefined) names.push(name);',
-    '',
-  ),
-  guard(
-    'approval.gate',
-    'a tool runs unasked inside of steps that another process began',
-    'host/attendance.ts',
-    "this.watches.began(entry.key, entry.name ?? '');",
-    "this.watches.begin(entry.key, entry.name ?? '');",
-  ),
-  guard(
-    'approval.gate',
-    'code that an agent asks about runs unasked',
-    'loops/admission.ts',
-    "if (policy === undefined || policy === 'always_allow') return body(input, scope);",
-    'return body(input, scope);',
-  ),
+  guard('approval.gate', 'the policy of an agent applies to loops in code', 'policy-applies-to-code', 'always'),
+  guard('approval.standing', 'a standing grant covers only its principal', 'grant-bound-to-principal', 'drop'),
   guard(
     'approval.standing',
-    'a grant on behalf of one person holds for another',
-    'host/gate.ts',
-    'given.principal === principals?.principal &&',
-    '',
+    'a standing grant applies only where its giver may answer',
+    'grant-giver-may-answer',
+    'drop',
   ),
-  guard('approval.standing', 'a grant answers for somebody who may not', 'host/gate.ts', 'mayAnswer(given.by) &&', ''),
+  guard('approval.standing', 'a standing grant covers only its definition', 'grant-bound-to-definition', 'drop'),
   guard(
     'approval.standing',
-    'a grant holds for another definition',
-    'host/gate.ts',
-    'given.definition === definition &&',
-    '',
+    'a standing grant covers only calls that satisfy its predicate',
+    'grant-predicate-holds',
+    'always',
   ),
-  guard(
-    'approval.standing',
-    'a grant covers a call that its predicate does not hold for',
-    'host/gate.ts',
-    'covers(given, input),',
-    'true,',
-  ),
-  guard(
-    'approval.standing',
-    'a body grants itself what it may not do',
-    'views/approvals.ts',
-    "if (!key.startsWith('#')) return;",
-    '',
-  ),
-];
-
-proveGuards(() => new Workshop<Hosting>(hosting), guards);
+  guard('approval.standing', 'a body cannot record a grant for itself', 'grant-only-from-outside', 'drop'),
+]);

@@ -1,4 +1,4 @@
-// What must hold of the operator's authority, checked on any copy of the library.
+// Checks of the operator's authority: each holds on the intact library and fails when its guard is broken.
 
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -6,27 +6,24 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import type { Shelf } from './library.js';
+import type { LibraryParts } from './library.js';
 
-/** Everything but the surfaces that a person sees. */
-export const composing: Shelf = {
-  rings: /^(?:surfaces[/][^/]*|(?:protocol|base|journal|kernel|loops|layers|host|views|testing|adapters)[/].*)$/,
-  parts: [
-    'surfaces/compose.js',
-    'adapters/tools/http.js',
-    'adapters/models/providers.js',
-    'adapters/models/fetch.js',
-    'base/permits.js',
-  ],
-};
+/** The library as the command line composes it. */
+export const compositionParts: LibraryParts = [
+  'surfaces/compose.js',
+  'adapters/tools/http.js',
+  'adapters/models/providers.js',
+  'adapters/models/fetch.js',
+  'base/permits.js',
+];
 
-export type Composing = typeof import('../../src/surfaces/compose.js') &
+export type CompositionLibrary = typeof import('../../src/surfaces/compose.js') &
   typeof import('../../src/adapters/tools/http.js') &
   typeof import('../../src/adapters/models/providers.js') &
   typeof import('../../src/adapters/models/fetch.js') &
   typeof import('../../src/base/permits.js');
 
-type Check = (library: Composing) => Promise<void>;
+type Check = (library: CompositionLibrary) => Promise<void>;
 
 const untrusted = { directory: undefined, trusted: false };
 const ends = { inputSchema: true, outputSchema: true };
@@ -41,7 +38,7 @@ function directory(files: Readonly<Record<string, string | object>> = {}): strin
   return made;
 }
 
-/** A server on this machine; what it was asked. */
+/** A local server, and the requests that it received. */
 async function listening(): Promise<{ readonly url: string; readonly port: string; readonly seen: string[] }> {
   const seen: string[] = [];
   const server = createServer((request, response) => {
@@ -93,7 +90,7 @@ const payload = (implementation: string, name: string): object => ({
   ...{ tool: { implementation, safety: 'idempotent' }, policy: { approval: 'ask' } },
 });
 
-/** A journal whose turn is pinned to a definition that claims a trusted directory and is not what is there. */
+/** A journal whose turn is pinned to a definition that claims a trusted directory but differs from the one there. */
 const forgedJournal: Check = async ({ settingsOf, compose }) => {
   const cwd = directory();
   const safe = directory({
@@ -162,7 +159,7 @@ const clearText: Check = async ({ permitsOf }) => {
 
 const call = { callId: 'c', idempotencyKey: 'k', signal: new AbortController().signal, config: {} };
 
-/** A name that no resolver is asked for, should a broken copy ask the one of the system: a label has at most 63 characters. */
+/** An invalid host name, so that a broken twin sends no query to the resolver of the system: a label has at most 63 characters. */
 const NAME = `${'x'.repeat(64)}.example`;
 
 const resolvedInside: Check = async ({ httpTools }) => {
@@ -197,17 +194,17 @@ const sharedModel: Check = async ({ openaiCompatibleBackend }) => {
 };
 
 export const authorityChecks = {
-  "an operator's file that a clone ships is not believed": shippedFile,
-  'a file that others can write is not believed': writableFile,
-  'listing a clone imports none of its code': importedCode,
-  'a journal gives its own definitions no trust': forgedJournal,
-  'a clone does not choose where files are written': pathsOutside,
-  'a definition sends no variable in a header that the operator did not permit': headerAnywhere,
-  'a config sends no variable to a server that the operator did not permit': configKey,
-  'a definition sends no variable as a key that the operator did not permit': definitionKey,
+  "an operator's file inside of a project is refused": shippedFile,
+  "an operator's file that others can write is refused": writableFile,
+  'listing an untrusted project imports none of its code': importedCode,
+  'a journal cannot make its own definitions trusted': forgedJournal,
+  'an untrusted project cannot choose where files are written': pathsOutside,
+  'a definition sends only permitted variables in headers': headerAnywhere,
+  'a config sends a key variable only to permitted servers': configKey,
+  'a definition sends only permitted variables as keys': definitionKey,
   'no variable is sent in clear text': clearText,
-  'a name that leads to this machine is not connected to': resolvedInside,
-  'an address of this machine is refused': literalInside,
-  'a redirect is not followed with a key': redirected,
-  'a model of a trusted definition is not shared with one that is not trusted': sharedModel,
+  'a host name that resolves to a private address is not connected to': resolvedInside,
+  'a private address is refused': literalInside,
+  'a request with a key follows no redirect': redirected,
+  'a trusted and an untrusted definition share no model client': sharedModel,
 } as const satisfies Record<string, Check>;

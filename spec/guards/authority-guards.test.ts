@@ -1,123 +1,81 @@
-// The operator's authority, guard by guard: each check fails on a copy without its guard.
+// Guards of the operator's authority.
 
-import type { RequirementId } from '../requirements.js';
-import { authorityChecks, type Composing, composing } from './authority-checks.js';
-import { Workshop } from './library.js';
-import { type Guard, proveGuards } from './prove.js';
+import { authorityChecks, compositionParts } from './authority-checks.js';
+import { guardsOf, proveGuards } from './prove.js';
 
-type Disaster = keyof typeof authorityChecks;
+const guard = guardsOf(authorityChecks);
 
-const guard = (id: RequirementId, disaster: Disaster, file: string, from: string, to: string): Guard<Composing> => ({
-  ...{ id, disaster, file, from, to },
-  check: authorityChecks[disaster],
-});
-
-const guards: readonly Guard<Composing>[] = [
+proveGuards(compositionParts, [
   guard(
     'authority.trust',
-    "an operator's file that a clone ships is not believed",
-    'surfaces/authority.ts',
-    'if (!isWithin || isHome) continue;',
-    'continue;',
+    "an operator's file inside of a project is refused",
+    'operator-file-outside-project',
+    'always',
   ),
   guard(
     'authority.trust',
-    'a file that others can write is not believed',
-    'adapters/files/operator.ts',
-    'assertOwn(file);\n',
-    '',
+    "an operator's file that others can write is refused",
+    'operator-file-owned-by-user',
+    'drop',
   ),
   guard(
     'authority.verbs',
-    'listing a clone imports none of its code',
-    'adapters/files/load.ts',
-    'if (!trusted) return',
-    'if (false) return',
+    'listing an untrusted project imports none of its code',
+    'untrusted-code-not-imported',
+    'never',
   ),
   guard(
     'authority.trust',
-    'a journal gives its own definitions no trust',
-    'surfaces/compose.ts',
-    "store.kind === 'memory' || trusts(dirname(store.path)) ? trusts : () => false",
-    'trusts',
+    'a journal cannot make its own definitions trusted',
+    'journal-trust-needs-trusted-directory',
+    { take: 0 },
   ),
   guard(
     'authority.trust',
-    'a journal gives its own definitions no trust',
-    'host/pin.ts',
-    'return now.digest === digest(canonical(definition));',
-    'return true;',
+    'a journal cannot make its own definitions trusted',
+    'pinned-definition-is-the-current-one',
+    { value: 'true' },
   ),
   guard(
     'authority.paths',
-    'a clone does not choose where files are written',
-    'adapters/files/config.ts',
-    'assertConfined(config, home, confined(home));',
-    '',
+    'an untrusted project cannot choose where files are written',
+    'config-paths-confined',
+    'drop',
+  ),
+  guard('authority.send', 'a definition sends only permitted variables in headers', 'header-variables-permitted', {
+    value: 'undefined',
+  }),
+  guard(
+    'authority.send',
+    'a config sends a key variable only to permitted servers',
+    'config-key-variable-permitted',
+    'never',
   ),
   guard(
     'authority.send',
-    'a definition sends no variable in a header that the operator did not permit',
-    'adapters/tools/http.ts',
-    'variables.find((variable) => !permits.maySend(variable, url))',
-    'undefined',
+    'a definition sends only permitted variables as keys',
+    'definition-key-variable-permitted',
+    'never',
   ),
+  guard('authority.send', 'no variable is sent in clear text', 'clear-text-needs-explicit-scheme', 'drop'),
+  guard('authority.send', 'a request with a key follows no redirect', 'redirects-not-followed', { value: "'follow'" }),
   guard(
-    'authority.send',
-    'a config sends no variable to a server that the operator did not permit',
-    'surfaces/compose.ts',
-    'if (apiKeyEnv !== undefined && !maySend(apiKeyEnv, url)) {',
-    'if (false) {',
-  ),
-  guard(
-    'authority.send',
-    'a definition sends no variable as a key that the operator did not permit',
-    'adapters/models/providers.ts',
-    'if (variable !== undefined && !permits.maySend(variable, url)) {',
-    'if (false) {',
-  ),
-  guard(
-    'authority.send',
-    'no variable is sent in clear text',
-    'base/permits.ts',
-    " && (host.includes('://') || isSealed(url))",
-    '',
-  ),
-  guard(
-    'authority.send',
-    'a redirect is not followed with a key',
-    'adapters/models/fetch.ts',
-    "redirect: 'manual'",
-    "redirect: 'follow'",
+    'authority.reach',
+    'a host name that resolves to a private address is not connected to',
+    'every-resolved-address-public',
+    'never',
   ),
   guard(
     'authority.reach',
-    'a name that leads to this machine is not connected to',
-    'base/public-lookup.ts',
-    '!addresses.every(isPublic)',
-    'false',
+    'a host name that resolves to a private address is not connected to',
+    'untrusted-tool-reaches-public-only',
+    { value: 'false' },
   ),
+  guard('authority.reach', 'a private address is refused', 'private-address-refused', { value: 'undefined' }),
   guard(
     'authority.reach',
-    'a name that leads to this machine is not connected to',
-    'adapters/tools/http.ts',
-    'const publicOnly = !trusted && !permits.mayReach(url);',
-    'const publicOnly = false;',
+    'a trusted and an untrusted definition share no model client',
+    'provider-cached-per-trust',
+    'drop',
   ),
-  guard(
-    'authority.reach',
-    'an address of this machine is refused',
-    'adapters/tools/http.ts',
-    'return isKnownPrivate(url) && !permits.mayReach(url) ? reachRefusal(url) : undefined;',
-    'return undefined;',
-  ),
-  guard(
-    'authority.reach',
-    'a model of a trusted definition is not shared with one that is not trusted',
-    'adapters/models/providers.ts',
-    ', access.fetch === plainFetch]',
-    ']',
-  ),
-];
-
-proveGuards(() => new Workshop<Composing>(composing), guards);
+]);

@@ -1,26 +1,22 @@
-// Checks of time and of policies: each takes a library and throws when the library does not keep its promise.
+// Checks of time and of policies: each holds on the intact library and fails when its guard is broken.
 
 import { deepStrictEqual, strictEqual, throws } from 'node:assert/strict';
 import type { Backend } from '../../src/loops/model.js';
 import type { Scope } from '../../src/protocol/body.js';
-import type { Shelf } from './library.js';
+import type { LibraryParts } from './library.js';
 
-export const timing: Shelf = {
-  rings:
-    /^(?:(?:base|protocol|journal|kernel|adapters[/](?:memory|system)|testing)[/][^/]*|(?:loops|layers|host|views)[/].*)$/,
-  parts: [
-    'kernel/session.js',
-    'adapters/memory/index.js',
-    'adapters/system/index.js',
-    'testing/manual-clock.js',
-    'testing/seeded-ids.js',
-    'host/host.js',
-    'loops/define.js',
-    'loops/registry.js',
-  ],
-};
+export const clockParts: LibraryParts = [
+  'kernel/session.js',
+  'adapters/memory/index.js',
+  'adapters/system/index.js',
+  'testing/manual-clock.js',
+  'adapters/system/seeded-ids.js',
+  'host/host.js',
+  'loops/define.js',
+  'loops/registry.js',
+];
 
-export type Timing = typeof import('../../src/kernel/session.js') &
+export type ClockLibrary = typeof import('../../src/kernel/session.js') &
   typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/adapters/system/index.js') &
   typeof import('../../src/testing/manual-clock.js') &
@@ -33,8 +29,8 @@ const HOUR = 3_600_000;
 const breath = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const nap = { name: 'nap', body: (_: null, scope: Scope) => scope.sleep(10_000) };
 
-/** Whether a sleep of 10 s on the system's clock is over after so much time, and a jump of the wall clock. */
-async function isOver(library: Timing, passed: number, jump: number): Promise<boolean> {
+/** Whether a sleep of 10 s on the system clock has ended after the given time and a jump of the wall clock. */
+async function isOver(library: ClockLibrary, passed: number, jump: number): Promise<boolean> {
   let [wall, elapsed] = [1_000_000, 0];
   let timer: (() => void) | undefined;
   const clock = library.clockOver({
@@ -55,8 +51,8 @@ async function isOver(library: Timing, passed: number, jump: number): Promise<bo
   return over;
 }
 
-/** What becomes of a sleep of 10 s when its run goes on later, in this process or in another one. */
-async function goesOn(library: Timing, passed: number, jump: number, isNew: boolean): Promise<string> {
+/** The state of a sleep of 10 s when its run resumes later, in this process or in another one. */
+async function goesOn(library: ClockLibrary, passed: number, jump: number, isNew: boolean): Promise<string> {
   const store = library.memoryStore();
   const first = new library.ManualClock(1_000_000);
   const open = (clock: typeof first, seed: number) =>
@@ -79,7 +75,7 @@ async function goesOn(library: Timing, passed: number, jump: number, isNew: bool
   return status;
 }
 
-function hostOf(library: Timing, definition: unknown, backends: readonly Backend[] = []) {
+function hostOf(library: ClockLibrary, definition: unknown, backends: readonly Backend[] = []) {
   const registry = new library.Registry();
   registry.add(definition);
   const known = new Map(backends.map((backend) => [backend.id, backend]));
@@ -87,8 +83,8 @@ function hostOf(library: Timing, definition: unknown, backends: readonly Backend
   return new library.Host({ store, clock, ids, registry, backends: known });
 }
 
-/** A turn whose first backend cannot be opened, and whose second answers. */
-async function fallsBack(library: Timing, open: () => Promise<never>): Promise<void> {
+/** A turn whose first backend cannot be opened and whose fallback answers. */
+async function fallsBack(library: ClockLibrary, open: () => Promise<never>): Promise<void> {
   const bad: Backend = { id: 'bad', defaultModel: 'b', open };
   let asked = 0;
   const good: Backend = {
@@ -106,33 +102,33 @@ async function fallsBack(library: Timing, open: () => Promise<never>): Promise<v
 }
 
 export const clockChecks = {
-  'a wall clock that is set back stalls no sleep': async (library: Timing): Promise<void> => {
+  'setting the wall clock back does not stall a sleep': async (library: ClockLibrary): Promise<void> => {
     strictEqual(await isOver(library, 10_000, -HOUR), true);
   },
-  'a wall clock that is set forward ends no sleep early': async (library: Timing): Promise<void> => {
+  'setting the wall clock forward does not end a sleep early': async (library: ClockLibrary): Promise<void> => {
     strictEqual(await isOver(library, 1000, HOUR), false);
     strictEqual(await isOver(library, 10_000, HOUR), true);
   },
-  'a run that goes on in the same process ends no sleep early': async (library: Timing): Promise<void> => {
+  'resuming a run in the same process does not end a sleep early': async (library: ClockLibrary): Promise<void> => {
     strictEqual(await goesOn(library, 1000, HOUR, false), 'asleep');
   },
-  'a sleep takes no longer than its length after a restart': async (library: Timing): Promise<void> => {
+  'a sleep never exceeds its length after a restart': async (library: ClockLibrary): Promise<void> => {
     strictEqual(await goesOn(library, 1000, -HOUR, true), 'ok');
   },
-  'a policy without effect is refused': async (library: Timing): Promise<void> => {
+  'a policy without effect is refused': async (library: ClockLibrary): Promise<void> => {
     const base = { id: 'x', name: 'X', version: '1.0.0', inputSchema: true, outputSchema: true };
     const steps = [{ loopId: 'y', inputMapping: '$.input' }];
     const document = { ...base, kind: 'composite', composite: { steps }, policy: { cache: {} } };
     throws(() => hostOf(library, document), /has no effect/);
   },
-  'a policy without effect is refused in code': async (library: Timing): Promise<void> => {
+  'a policy without effect is refused for a loop in code': async (library: ClockLibrary): Promise<void> => {
     const policy = { fallback: [{ id: 'mock' }] };
     throws(() => library.defineLoop({ id: 'x', input: true, output: true, body: () => 1, policy }), /has no effect/);
   },
-  'a backend whose open throws goes to the fallback': (library: Timing): Promise<void> =>
+  'a backend whose open throws is replaced by the fallback': (library: ClockLibrary): Promise<void> =>
     fallsBack(library, () => {
       throw new Error('no package');
     }),
-  'a backend whose open rejects goes to the fallback': (library: Timing): Promise<void> =>
+  'a backend whose open rejects is replaced by the fallback': (library: ClockLibrary): Promise<void> =>
     fallsBack(library, () => Promise.reject(new Error('no package'))),
 } as const;

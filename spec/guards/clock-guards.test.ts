@@ -1,80 +1,35 @@
-// Each guard of time and of policies, and its broken twin: the check holds on the library as it is, and fails without the guard.
+// Guards of time and of policies.
 
-import type { RequirementId } from '../requirements.js';
-import { clockChecks, type Timing, timing } from './clock-checks.js';
-import { Workshop } from './library.js';
-import { type Guard, proveGuards } from './prove.js';
+import { clockChecks, clockParts } from './clock-checks.js';
+import { guardsOf, proveGuards } from './prove.js';
 
-function guard(
-  id: RequirementId,
-  disaster: keyof typeof clockChecks,
-  file: string,
-  from: string,
-  to: string,
-): Guard<Timing> {
-  return { id, disaster, file, from, to, check: clockChecks[disaster] };
-}
+const guard = guardsOf(clockChecks);
 
-const MONOTONIC = 'clockOver({ now, elapsed, setTimeout';
-const BY_WALL = 'clockOver({ now, now: elapsed, setTimeout';
-
-const guards: readonly Guard<Timing>[] = [
+proveGuards(clockParts, [
+  guard('time.monotonic', 'setting the wall clock back does not stall a sleep', 'sleep-measured-monotonically', {
+    rewrite: [/(\w+), (\w+)/, '$1, $1: $2'],
+  }),
+  guard('time.monotonic', 'setting the wall clock forward does not end a sleep early', 'sleep-measured-monotonically', {
+    rewrite: [/(\w+), (\w+)/, '$1, $1: $2'],
+  }),
   guard(
     'time.monotonic',
-    'a wall clock that is set back stalls no sleep',
-    'adapters/system/index.ts',
-    MONOTONIC,
-    BY_WALL,
+    'resuming a run in the same process does not end a sleep early',
+    'running-period-remembered',
+    { take: 0 },
   ),
-  guard(
-    'time.monotonic',
-    'a wall clock that is set forward ends no sleep early',
-    'adapters/system/index.ts',
-    MONOTONIC,
-    BY_WALL,
-  ),
-  guard(
-    'time.monotonic',
-    'a run that goes on in the same process ends no sleep early',
-    'journal/period.ts',
-    'begins ? undefined : ends.get(this.name)',
-    'undefined',
-  ),
-  guard(
-    'time.restart',
-    'a sleep takes no longer than its length after a restart',
-    'journal/period.ts',
-    'Math.min(ms, Math.max(0, until - clock.now()))',
-    'Math.max(0, until - clock.now())',
-  ),
-  guard(
-    'policy.applies',
-    'a policy without effect is refused',
-    'loops/definition/definition.ts',
-    'checkPolicyApplies(document, form ?? formOf(document), flaws);',
-    '',
-  ),
-  guard(
-    'policy.applies',
-    'a policy without effect is refused in code',
-    'loops/define.ts',
-    "spec.tool === undefined ? 'code' : 'tool'",
-    "'prompt'",
-  ),
+  guard('time.restart', 'a sleep never exceeds its length after a restart', 'remaining-period-bounded', { take: 1 }),
+  guard('policy.applies', 'a policy without effect is refused', 'ineffective-policy-refused', 'drop'),
+  guard('policy.applies', 'a policy without effect is refused for a loop in code', 'form-of-code-loop-known', {
+    value: "'prompt'",
+  }),
+  guard('policy.backend', 'a backend whose open throws is replaced by the fallback', 'backend-open-error-caught', {
+    take: 0,
+  }),
   guard(
     'policy.backend',
-    'a backend whose open throws goes to the fallback',
-    'loops/ask/effect.ts',
-    'return fail(thrown);',
-    'throw thrown;',
+    'a backend whose open rejects is replaced by the fallback',
+    'backend-open-rejection-caught',
+    'drop',
   ),
-  guard(
-    'policy.backend',
-    'a backend whose open rejects goes to the fallback',
-    'loops/ask/effect.ts',
-    '.then(put, fail)',
-    '.then(put)',
-  ),
-];
-
-proveGuards(() => new Workshop<Timing>(timing), guards);
+]);

@@ -1,18 +1,25 @@
-// Checks of what an operator is told: exit codes, what is hidden, and damage on record. Each holds on the whole library and fails without its guard.
+// Checks of what an operator is told: exit codes, hidden text, and damage on record. Each fails when its guard is broken.
 
 import { rmSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { expect } from 'vitest';
 import { freshFile } from '../../src/adapters/sqlite/fixtures/stage.mjs';
 import type { Approval } from '../../src/protocol/approval.js';
-import type { Library } from './library.js';
+import type { Library, LibraryParts } from './library.js';
 
-export type Display = typeof import('../../src/surfaces/cli/terminal.js') &
+export const displayParts: LibraryParts = [
+  'surfaces/cli/terminal.js',
+  'surfaces/cli/card.js',
+  'surfaces/cli/paint.js',
+  'base/excerpt.js',
+];
+
+export type DisplayLibrary = typeof import('../../src/surfaces/cli/terminal.js') &
   typeof import('../../src/surfaces/cli/card.js') &
   typeof import('../../src/surfaces/cli/paint.js') &
   typeof import('../../src/base/excerpt.js');
 
-/** A stream that takes nothing. */
+/** A stream on which every write fails. */
 function failing(code: string): Writable {
   return new Writable({
     write: (_chunk, _encoding, done) => done(Object.assign(new Error(`${code}: not written`), { code })),
@@ -21,7 +28,7 @@ function failing(code: string): Writable {
 
 const taking = (): Writable => new Writable({ write: (_chunk, _encoding, done) => done() });
 
-async function ends({ Terminal }: Display, code: string): Promise<number[]> {
+async function ends({ Terminal }: DisplayLibrary, code: string): Promise<number[]> {
   const codes: number[] = [];
   for (const ended of [0, 1, 2, 3]) {
     const terminal = new Terminal({ stdin: process.stdin, stdout: failing(code), stderr: taking(), env: {}, cwd: '/' });
@@ -39,27 +46,27 @@ const approval: Approval = {
 };
 
 export const displayChecks = {
-  'a verb whose output is lost does not end as a success': async (display: Display) => {
+  'a command whose output is lost does not exit successfully': async (display: DisplayLibrary) => {
     expect((await ends(display, 'ENOSPC'))[0]).toBe(70);
   },
-  'a turn that failed or paused keeps its code when its output is lost': async (display: Display) => {
+  'a failed or paused turn keeps its exit code when its output is lost': async (display: DisplayLibrary) => {
     expect((await ends(display, 'ENOSPC')).slice(1)).toEqual([1, 2, 3]);
     expect(await ends(display, 'EPIPE')).toEqual([0, 1, 2, 3]);
   },
-  'the end of a command that is to be approved is shown': async ({ cardOf, paint }: Display) => {
+  'an approval shows the end of a long command': async ({ cardOf, paint }: DisplayLibrary) => {
     const given = { ...approval, arguments: { command: `echo ${'a'.repeat(5000)}; rm -rf /` } };
     const lines = cardOf(given, { colors: paint(false), width: 80, now: 0 });
     expect(lines.some((line) => line.startsWith('│ ') && line.includes('rm -rf /'))).toBe(true);
   },
-  'it is stated how much of a command is hidden': async ({ cardOf, paint }: Display) => {
+  'an approval states how many characters of a command are hidden': async ({ cardOf, paint }: DisplayLibrary) => {
     const given = { ...approval, arguments: { command: 'a'.repeat(5000) } };
     const text = cardOf(given, { colors: paint(false), width: 200, now: 0 }).join('\n');
     expect(text).toContain('… 3,014 of 5,014 characters are hidden here …');
   },
-  'no text imitates the statement of how much is hidden': async ({ shown }: Display) => {
+  'no text can imitate the note on hidden characters': async ({ shown }: DisplayLibrary) => {
     expect(shown('pay⟪1 of 2 characters hidden⟫', 1000)).not.toMatch(/[⟪⟫]/);
   },
-} satisfies Record<string, (display: Display) => Promise<void>>;
+} satisfies Record<string, (display: DisplayLibrary) => Promise<void>>;
 
 async function filled({ openSqlite }: Library): Promise<string> {
   const file = freshFile();
@@ -74,7 +81,7 @@ async function filled({ openSqlite }: Library): Promise<string> {
 }
 
 export const recordChecks = {
-  'an anchor that was missing stays on record after many openings': async (library: Library) => {
+  'a missing anchor stays on record across openings': async (library: Library) => {
     const file = await filled(library);
     rmSync(`${file}.anchor`);
     for (let n = 0; n < 3; n++) {
@@ -83,7 +90,7 @@ export const recordChecks = {
       await store.close();
     }
   },
-  'a session that was found damaged stays refused by an opening that looks less closely': async (library: Library) => {
+  'a damaged session stays refused when a later opening checks less': async (library: Library) => {
     const file = await filled(library);
     const raw = library.openDriver(file);
     raw.exec(`UPDATE records SET body = replace(body, 'v1', 'v9')`);
@@ -93,7 +100,7 @@ export const recordChecks = {
     await expect(store.journal.claim('a')).rejects.toMatchObject({ code: 'STORE_DAMAGED' });
     await store.close();
   },
-  'damage that a read comes upon is on record': async (library: Library) => {
+  'damage that a read finds is recorded': async (library: Library) => {
     const file = await filled(library);
     const raw = library.openDriver(file);
     raw.exec(`UPDATE records SET body = replace(body, 'v1', 'v9')`);

@@ -1,101 +1,52 @@
-// The guards of what an operator is told, each broken in turn.
+// Guards of what an operator is told: exit codes, hidden text, and damage on record.
 
 import { afterAll } from 'vitest';
 import { cleanUp } from '../../src/adapters/sqlite/fixtures/stage.mjs';
-import type { RequirementId } from '../requirements.js';
-import { type Display, displayChecks, recordChecks } from './damage-checks.js';
-import { type Library, type Shelf, Workshop } from './library.js';
-import { type Guard, proveGuards } from './prove.js';
+import { displayChecks, displayParts, recordChecks } from './damage-checks.js';
+import { kernelParts } from './library.js';
+import { guardsOf, proveGuards } from './prove.js';
 
 afterAll(cleanUp);
 
-const display: Shelf = {
-  rings: /^(?:base|protocol|journal|surfaces[/]cli)[/][^/]*$|^surfaces[/]settings\.ts$/,
-  parts: ['surfaces/cli/terminal.js', 'surfaces/cli/card.js', 'surfaces/cli/paint.js', 'base/excerpt.js'],
-};
+const display = guardsOf(displayChecks);
+const record = guardsOf(recordChecks);
 
-function shows(
-  id: RequirementId,
-  disaster: keyof typeof displayChecks,
-  file: string,
-  from: string,
-  to: string,
-): Guard<Display> {
-  return { id, disaster, check: displayChecks[disaster], file, from, to };
-}
+proveGuards(displayParts, [
+  display('cli.output', 'a command whose output is lost does not exit successfully', 'lost-output-fails-a-success', {
+    take: 1,
+  }),
+  display(
+    'cli.output',
+    'a failed or paused turn keeps its exit code when its output is lost',
+    'lost-output-fails-a-success',
+    { take: 0 },
+  ),
+  display(
+    'cli.output',
+    'a failed or paused turn keeps its exit code when its output is lost',
+    'closed-reader-is-no-failure',
+    'always',
+  ),
+  display('approval.hidden', 'an approval shows the end of a long command', 'tail-of-command-shown', 'drop'),
+  display(
+    'approval.hidden',
+    'an approval states how many characters of a command are hidden',
+    'hidden-characters-counted',
+    { value: '1' },
+  ),
+  display('approval.hidden', 'no text can imitate the note on hidden characters', 'hidden-note-brackets-escaped', {
+    literal: ['|[⟪⟫]', ''],
+  }),
+]);
 
-function records(disaster: keyof typeof recordChecks, file: string, from: string, to: string): Guard<Library> {
-  return { id: 'sqlite.record', disaster, check: recordChecks[disaster], file: `adapters/sqlite/${file}`, from, to };
-}
-
-proveGuards(
-  () => new Workshop<Display>(display),
-  [
-    shows(
-      'cli.output',
-      'a verb whose output is lost does not end as a success',
-      'surfaces/cli/terminal.ts',
-      'return code === exit.ok ? exit.fault : code;',
-      'return code;',
-    ),
-    shows(
-      'cli.output',
-      'a turn that failed or paused keeps its code when its output is lost',
-      'surfaces/cli/terminal.ts',
-      'return code === exit.ok ? exit.fault : code;',
-      'return exit.fault;',
-    ),
-    shows(
-      'cli.output',
-      'a turn that failed or paused keeps its code when its output is lost',
-      'surfaces/cli/terminal.ts',
-      '!READER_GONE.has(error.code)',
-      'error !== undefined',
-    ),
-    shows(
-      'approval.hidden',
-      'the end of a command that is to be approved is shown',
-      'surfaces/cli/card.ts',
-      '...block(tail, shape)];',
-      '];',
-    ),
-    shows(
-      'approval.hidden',
-      'it is stated how much of a command is hidden',
-      'base/shown.ts',
-      'const hidden = charactersIn(middle);',
-      'const hidden = 1;',
-    ),
-    shows('approval.hidden', 'no text imitates the statement of how much is hidden', 'base/shown.ts', '|[⟪⟫])', ')'),
-  ],
-);
-
-proveGuards(
-  () => new Workshop<Library>(),
-  [
-    records(
-      'an anchor that was missing stays on record after many openings',
-      'open.ts',
-      'const findings = recordFindings(driver, found, { path: database, accept, now: now() });',
-      'const findings = found;',
-    ),
-    records(
-      'an anchor that was missing stays on record after many openings',
-      'damage-record.ts',
-      '...[...byKey.values()].filter(isOpen).map(({ incident }) => incident)',
-      '',
-    ),
-    records(
-      'a session that was found damaged stays refused by an opening that looks less closely',
-      'damage-record.ts',
-      'if (isRefused(incident) && !found.refusals.has(session))',
-      'if (incident.closed !== undefined)',
-    ),
-    records(
-      'damage that a read comes upon is on record',
-      'local-store.ts',
-      'failed: (error) => this.maintenance.noteFault(error),',
-      'failed: () => {},',
-    ),
-  ],
-);
+proveGuards(kernelParts, [
+  record('sqlite.record', 'a missing anchor stays on record across openings', 'findings-put-on-record', { take: 1 }),
+  record('sqlite.record', 'a missing anchor stays on record across openings', 'recorded-damage-reported', 'drop'),
+  record(
+    'sqlite.record',
+    'a damaged session stays refused when a later opening checks less',
+    'recorded-damage-refused',
+    'never',
+  ),
+  record('sqlite.record', 'damage that a read finds is recorded', 'damage-of-reads-recorded', { value: '() => {}' }),
+]);

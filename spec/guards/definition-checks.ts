@@ -1,12 +1,12 @@
-// What the guards of definitions prevent, as checks that hold on the library as it is and fail on it with the guard broken.
+// Checks of definitions: each holds on the intact library and fails when its guard is broken.
 
 import { strictEqual, throws } from 'node:assert';
 import type { Json } from '../../src/protocol/index.js';
 import type { ApprovalPolicy } from '../../src/protocol/loop.js';
 import { agentDef, told } from '../turns/agents.js';
-import type { Hosting } from './library.js';
+import type { HostLibrary } from './library.js';
 
-export type DefinitionCheck = (library: Hosting) => Promise<void>;
+export type DefinitionCheck = (library: HostLibrary) => Promise<void>;
 
 const ID = 'pay/v1';
 const NAME = 'pay_2F_v1';
@@ -23,7 +23,7 @@ const TOOL = {
 
 /** Runs an agent whose model calls these names, and returns how often each tool ran. */
 async function runsOf(
-  library: Hosting,
+  library: HostLibrary,
   ids: readonly string[],
   approvals: { readonly [tool: string]: ApprovalPolicy },
   called: string,
@@ -46,19 +46,19 @@ async function runsOf(
 }
 
 export const definitionChecks = {
-  'a near miss of policy is refused': async ({ Registry }) => {
+  'a misspelt policy member is refused': async ({ Registry }) => {
     for (const key of ['polcy', 'Policy', 'policies']) {
       throws(() => new Registry().add({ ...TOOL, [key]: { approval: 'ask' } }), /did you mean "policy"/, key);
     }
     new Registry().add({ ...TOOL, prompts: {} });
   },
 
-  'two tools of one agent that a model could not tell apart are refused': async ({ Registry }) => {
+  'two tools of one agent with the same name for models are refused': async ({ Registry }) => {
     const refusal = /"pay\/v1" and "pay_2F_v1", which a model would both know as "pay_2F_v1"/;
     throws(() => new Registry().add(agentDef('agent', { tools: [ID, NAME] })), refusal);
   },
 
-  'a blocked tool does not run under the name that models know it by': async (library) => {
+  'a blocked tool does not run under its name for models': async (library) => {
     for (const called of [ID, NAME]) {
       const blocked = await runsOf(library, [ID], { [ID]: 'blocked' }, called);
       strictEqual(blocked.get(ID), undefined, called);
@@ -69,7 +69,7 @@ export const definitionChecks = {
     }
   },
 
-  'a tool whose id is the name of another does not run in its place': async (library) => {
+  'a tool whose id is the name of another tool for models does not run in its place': async (library) => {
     const approvals = { [ID]: 'blocked', [NAME]: 'always_allow' } as const;
     const runs = await runsOf(library, [ID, NAME], approvals, NAME).catch((): ReadonlyMap<string, number> => new Map());
     strictEqual(runs.size, 0);

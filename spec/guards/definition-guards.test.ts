@@ -1,52 +1,29 @@
-// Each guard of definitions, and its broken twin: the check holds on the library as it is, and fails without the guard.
+// Guards of definitions.
 
-import type { RequirementId } from '../requirements.js';
 import { definitionChecks } from './definition-checks.js';
-import { type Hosting, hosting, Workshop } from './library.js';
-import { type Guard, proveGuards } from './prove.js';
+import { hostParts } from './library.js';
+import { guardsOf, proveGuards } from './prove.js';
 
-function guard(
-  id: RequirementId,
-  disaster: keyof typeof definitionChecks,
-  file: string,
-  from: string,
-  to: string,
-): Guard<Hosting> {
-  return { id, disaster, file, from, to, check: definitionChecks[disaster] };
-}
+const guard = guardsOf(definitionChecks);
 
-const guards: readonly Guard<Hosting>[] = [
+proveGuards(hostParts, [
+  guard('definition.near-miss', 'a misspelt policy member is refused', 'near-miss-of-policy-refused', { value: '[]' }),
   guard(
-    'definition.near-miss',
-    'a near miss of policy is refused',
-    'loops/definition/definition.ts',
-    "const GUARDS: readonly string[] = ['policy'];",
-    'const GUARDS: readonly string[] = [];',
+    'agent.names',
+    'two tools of one agent with the same name for models are refused',
+    'tool-names-compared-as-models-see-them',
+    { take: 0 },
   ),
   guard(
     'agent.names',
-    'two tools of one agent that a model could not tell apart are refused',
-    'loops/definition/agent.ts',
-    'const name = toolNameOf(id);',
-    'const name = id;',
+    'a blocked tool does not run under its name for models',
+    'called-tool-resolved-to-its-id',
+    'always',
   ),
   guard(
     'agent.names',
-    'a blocked tool does not run under the name that models know it by',
-    'loops/agent/tools.ts',
-    'return tool.readOnly ? { ...call, name: tool.name, readOnly: true } : { ...call, name: tool.name };',
-    'return call;',
+    'a tool whose id is the name of another tool for models does not run in its place',
+    'tools-with-one-name-refused',
+    'never',
   ),
-  guard(
-    'agent.names',
-    'a tool whose id is the name of another does not run in its place',
-    'loops/definition/agent.ts',
-    'else if (other !== undefined) flaws.add(',
-    'else if (false) flaws.add(',
-  ),
-];
-
-/** The rings of a turn, and what they share. */
-const shelf = { ...hosting, rings: new RegExp(`${hosting.rings.source}|^base[/]`) };
-
-proveGuards(() => new Workshop<Hosting>(shelf), guards);
+]);

@@ -1,4 +1,4 @@
-// What holds of the process that watches a driver of the conformance suite: whatever a driver does costs one check at most.
+// Checks of the process that watches a driver of the conformance suite: a driver can fail one check at most.
 
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,25 +7,21 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, vi } from 'vitest';
 import type { ConformanceReport } from '../../src/conformance/report.js';
-import type { Shelf } from './library.js';
+import type { LibraryParts } from './library.js';
 
-export const watching: Shelf = {
-  rings:
-    /^(?:(?:protocol|base|journal|kernel|adapters[/]memory|loops|layers|host|views|testing)[/].*|surfaces[/]settings\.ts|surfaces[/]cli[/]driver[/].*)$/,
-  parts: ['surfaces/cli/driver/watch.js'],
-};
+export const driverParts: LibraryParts = ['surfaces/cli/driver/watch.js'];
 
-export type Watching = typeof import('../../src/surfaces/cli/driver/watch.js') & { readonly folder: string };
+export type DriverLibrary = typeof import('../../src/surfaces/cli/driver/watch.js') & { readonly folder: string };
 
-type Check = (library: Watching) => Promise<void>;
+type Check = (library: DriverLibrary) => Promise<void>;
 
-/** How long the watcher lets a process be silent, with a timeout of 100 ms. */
+/** How long a process may send nothing, with a timeout of 100 ms. */
 const SILENCE_MS = 5_200;
 const options = { timeoutMs: 100 };
 const realTimeout = globalThis.setTimeout;
 const [, ownScript = ''] = process.argv;
 
-/** Looks every 20 ms, so many times. */
+/** Polls every 20 ms, up to the given number of times. */
 async function until(look: () => boolean, what: string, times = 150): Promise<void> {
   for (let left = times; !look(); left--) {
     if (left === 0) throw new Error(`${what}: it did not come.`);
@@ -33,19 +29,19 @@ async function until(look: () => boolean, what: string, times = 150): Promise<vo
   }
 }
 
-/** Blocks this process, so that it reads no messages meanwhile. */
+/** Blocks this process, so that it receives no messages. */
 function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-/** A script in place of the command line: it answers as the process of a driver does, and then does what is given. */
+/** A script in place of the command line: it sends the messages of a driver process, and then runs the given code. */
 class Driver {
   readonly place = mkdtempSync(join(tmpdir(), 'rondo-driver-'));
   readonly script = join(this.place, 'driver.mjs');
   private readonly log = join(this.place, 'log');
-  private readonly judging: Promise<unknown>[] = [];
+  private readonly conformanceParts: Promise<unknown>[] = [];
 
-  /** `then` runs with `decided`, the ids of checks that earlier processes decided; `log` writes a line. */
+  /** `then` runs with `decided`, the ids of the checks that earlier processes decided; `log` writes a line. */
   constructor(then: string) {
     writeFileSync(this.log, '');
     writeFileSync(
@@ -67,12 +63,12 @@ await say({ ready: true });
     onTestFinished(() => this.close());
   }
 
-  /** Ends what a broken watcher left. It may start one more process, which does nothing. */
+  /** Kills the processes that a broken twin left running. The twin may start one more, which does nothing. */
   private async close(): Promise<void> {
     writeFileSync(this.script, '');
     process.argv[1] = this.script;
     for (const pid of this.pids) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
-    await Promise.allSettled(this.judging);
+    await Promise.allSettled(this.conformanceParts);
     process.argv[1] = ownScript;
     rmSync(this.place, { recursive: true, force: true });
   }
@@ -81,14 +77,14 @@ await say({ ready: true });
     return readFileSync(this.log, 'utf8').split('\n').slice(0, -1);
   }
 
-  /** The processes that the script told of. */
+  /** The processes that the script logged. */
   get pids(): readonly number[] {
     return this.lines.flatMap((line) => (line.startsWith('pid ') ? [Number(line.slice(4))] : []));
   }
 
-  judged({ judgeDriver }: Watching): Promise<ConformanceReport> {
+  judged({ judgeDriver }: DriverLibrary): Promise<ConformanceReport> {
     const judged = judgeDriver({ file: this.script, options, onStart: () => undefined });
-    this.judging.push(judged);
+    this.conformanceParts.push(judged);
     return judged;
   }
 }
@@ -96,7 +92,7 @@ await say({ ready: true });
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // A process that has ended and that nobody has waited for is not alive.
+    // A zombie process is not alive.
     return !existsSync(`/proc/${pid}/stat`) || !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
     return false;
@@ -125,7 +121,7 @@ const kept: Check = async (library) => {
   expect(decided[0]).toBe('DEF-01 pass ');
 };
 
-/** Timers of the time of silence never fire; `onTimer` gets the callback of each one that is set. */
+/** Timers of this length never fire; `onTimer` receives the callback of each one that is set. */
 function holdSilenceTimers(onTimer: (late: () => void) => void) {
   return vi.spyOn(globalThis, 'setTimeout').mockImplementation(((call: () => void, ms?: number) => {
     if (ms !== SILENCE_MS) return realTimeout(call, ms);
@@ -163,7 +159,7 @@ const reported: Check = async (library) => {
   let silences = 0;
   const spy = holdSilenceTimers(() => {
     silences += 1;
-    // Set for the message `loaded`: by the time the report is read, what the driver sent after it has arrived too.
+    // Set for the message `loaded`: when the report is read, the messages after it have arrived as well.
     for (let left = 1000; silences === 3 && left > 0 && !driver.lines.includes('sent'); left--) block(5);
   });
   try {
@@ -211,12 +207,12 @@ console.log(JSON.stringify(report));
   expect(streams).toEqual(['{"decided":[]}\n', 'written by the driver']);
 };
 
-export const watchingChecks = {
-  'a process that a driver ends costs the check that it ended in': ended,
-  'what was judged before a process ended is kept': kept,
-  'a process that a driver blocks costs one check, and is ended': blocked,
-  'what a driver sends after its report does not delay the end': reported,
-  'a process that a driver started ends with it': descendants,
-  'a driver that takes down five processes is given up': givenUp,
-  'what a driver writes to stdout is not in the report': stdout,
+export const driverChecks = {
+  'a driver that ends its process fails only the current check': ended,
+  'results from before the loss of a process are kept': kept,
+  'a driver that blocks its process fails one check, and the process is killed': blocked,
+  'messages of a driver after its report do not delay the end': reported,
+  'the processes that a driver starts are killed with it': descendants,
+  'a driver that loses five processes is abandoned': givenUp,
+  'the stdout of a driver does not reach the report': stdout,
 } as const satisfies Record<string, Check>;

@@ -1,30 +1,26 @@
-// What the guards of identities and origins prevent, as checks that hold on the library as it is and fail with the guard broken.
+// Checks of identities and origins: each holds on the intact library and fails when its guard is broken.
 
 import { deepStrictEqual, notStrictEqual, strictEqual } from 'node:assert';
 import type { Host, TurnRequest } from '../../src/host/host.js';
 import type { DefinedLoop } from '../../src/loops/defined.js';
 import type { Json } from '../../src/protocol/index.js';
 import type { ChatOptions } from '../../src/surfaces/ai-sdk/index.js';
-import type { Shelf } from './library.js';
+import type { LibraryParts } from './library.js';
 
-/** All that a chat passes through. */
-export const chatting: Shelf = {
-  rings:
-    /^(?:(?:protocol|base|journal|kernel|adapters[/]memory|testing|surfaces[/]ai-sdk)[/][^/]*|(?:loops|layers|host|views)[/].*)$/,
-  parts: [
-    'kernel/session.js',
-    'journal/record.js',
-    'adapters/memory/index.js',
-    'testing/manual-clock.js',
-    'testing/seeded-ids.js',
-    'host/host.js',
-    'loops/define.js',
-    'loops/registry.js',
-    'surfaces/ai-sdk/index.js',
-  ],
-};
+/** Everything that a chat passes through. */
+export const chatParts: LibraryParts = [
+  'kernel/session.js',
+  'journal/record.js',
+  'adapters/memory/index.js',
+  'testing/manual-clock.js',
+  'adapters/system/seeded-ids.js',
+  'host/host.js',
+  'loops/define.js',
+  'loops/registry.js',
+  'surfaces/ai-sdk/index.js',
+];
 
-export type Chatting = typeof import('../../src/kernel/session.js') &
+export type ChatLibrary = typeof import('../../src/kernel/session.js') &
   typeof import('../../src/journal/record.js') &
   typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/testing/manual-clock.js') &
@@ -39,7 +35,7 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 const CHAT = 'http://localhost/api/chat';
 
 /** A host with a loop that counts its runs, and a handler for chats with it. */
-function sceneOf(library: Chatting, options: Partial<ChatOptions> = {}) {
+function chatFixture(library: ChatLibrary, options: Partial<ChatOptions> = {}) {
   const store = library.memoryStore();
   const clock = new library.ManualClock(1_000_000);
   const registry = new library.Registry(new Map());
@@ -59,13 +55,13 @@ function post(chatId: string, messageId: string, headers: Record<string, string>
   return new Request(CHAT, { method: 'POST', body, headers: { ...JSON_TYPE, ...headers } });
 }
 
-/** The turn that a stream is of. */
+/** The id of the turn of a stream. */
 async function turnIn(response: Response): Promise<string | undefined> {
   return /"type":"start","messageId":"([^"]+)"/.exec(await response.text())?.[1];
 }
 
-/** Records a turn of ada as versions did that kept a key apart from its principal. */
-async function recordBefore(library: Chatting, { store, clock }: ReturnType<typeof sceneOf>): Promise<string> {
+/** Records a turn of ada as earlier versions did, under its key without the principal. */
+async function recordBefore(library: ChatLibrary, { store, clock }: ReturnType<typeof chatFixture>): Promise<string> {
   const name = `k-${library.digest('order-7').slice(0, 16)}`;
   const turnId = `${name}.${name}`;
   const session = await library.Session.open(name, { store, clock, ids: library.seededIds(2) });
@@ -78,15 +74,15 @@ async function recordBefore(library: Chatting, { store, clock }: ReturnType<type
 const byHeader = (request: Request): string | undefined => request.headers.get('x-user') ?? undefined;
 
 export const identityChecks = {
-  'chats whose ids read alike when joined have streams of their own': async (library: Chatting) => {
-    const { handler } = sceneOf(library);
+  'chats whose joined ids are equal have separate streams': async (library: ChatLibrary) => {
+    const { handler } = chatFixture(library);
     const responses = await Promise.all([handler(post('a:b', 'c')), handler(post('a', 'b:c'))]);
     const [one, other] = await Promise.all(responses.map(turnIn));
     notStrictEqual(one, undefined);
     notStrictEqual(other, one);
   },
-  'a key belongs to its principal, and another principal can use the same key': async (library: Chatting) => {
-    const { run, runs } = sceneOf(library);
+  'two principals can use the same key independently': async (library: ChatLibrary) => {
+    const { run, runs } = chatFixture(library);
     const results = [await run({ principal: 'ada' }), await run({ principal: 'eve' }), await run({})];
     deepStrictEqual(
       results.map(({ status }) => status),
@@ -95,8 +91,8 @@ export const identityChecks = {
     strictEqual(new Set(results.map(({ turnId }) => turnId)).size, 3);
     strictEqual(runs(), 3);
   },
-  'a principal and a key that read like those of another when joined are another turn': async (library: Chatting) => {
-    const { run, runs, host } = sceneOf(library);
+  'different pairs of principal and key never identify the same turn': async (library: ChatLibrary) => {
+    const { run, runs, host } = chatFixture(library);
     await run({ principal: 'ada:order', key: '7' });
     await run({ principal: 'ada', key: 'order:7' });
     strictEqual(runs(), 2);
@@ -106,20 +102,20 @@ export const identityChecks = {
     ];
     strictEqual(new Set(chats).size, 2);
   },
-  'a turn that was recorded under its key alone is handed to nobody but its principal': async (library: Chatting) => {
-    const scene = sceneOf(library);
-    await recordBefore(library, scene);
-    strictEqual((await scene.run({})).error?.code, 'KEY_CONFLICT');
-    strictEqual((await scene.run({ principal: 'eve' })).output, 1);
+  'a turn that was recorded under its key alone is returned only to its principal': async (library: ChatLibrary) => {
+    const fixture = chatFixture(library);
+    await recordBefore(library, fixture);
+    strictEqual((await fixture.run({})).error?.code, 'KEY_CONFLICT');
+    strictEqual((await fixture.run({ principal: 'eve' })).output, 1);
   },
-  'a turn that was recorded under its key alone does not run again for its principal': async (library: Chatting) => {
-    const scene = sceneOf(library);
-    const turnId = await recordBefore(library, scene);
-    strictEqual((await scene.run({ principal: 'ada' })).turnId, turnId);
-    strictEqual(scene.runs(), 0);
+  'a turn that was recorded under its key alone does not run again': async (library: ChatLibrary) => {
+    const fixture = chatFixture(library);
+    const turnId = await recordBefore(library, fixture);
+    strictEqual((await fixture.run({ principal: 'ada' })).turnId, turnId);
+    strictEqual(fixture.runs(), 0);
   },
-  'a chat id does not lead into the chat of another user': async (library: Chatting) => {
-    const { host, handler } = sceneOf(library, { principal: byHeader });
+  'a chat id gives no access to the chat of another user': async (library: ChatLibrary) => {
+    const { host, handler } = chatFixture(library, { principal: byHeader });
     const [ada, eve] = [
       await turnIn(await handler(post('chat', 'm1', { 'x-user': 'ada' }))),
       await turnIn(await handler(post('chat', 'm1', { 'x-user': 'eve' }))),
@@ -129,35 +125,35 @@ export const identityChecks = {
     strictEqual(new Set(sessions).size, 2);
     notStrictEqual(ada, eve);
   },
-  'a request whose user is unknown is refused': async (library: Chatting) => {
-    const { handler, runs } = sceneOf(library, { principal: byHeader });
+  'a request of an unknown user is refused': async (library: ChatLibrary) => {
+    const { handler, runs } = chatFixture(library, { principal: byHeader });
     strictEqual((await handler(post('chat', 'm1'))).status, 403);
     strictEqual(runs(), 0);
   },
-  'calls of two conversations that have the same number have results of their own': async (library: Chatting) => {
-    const { host, loop, runs } = sceneOf(library);
+  'calls with the same number in two conversations have separate results': async (library: ChatLibrary) => {
+    const { host, loop, runs } = chatFixture(library);
     const tool = library.toAISDKTool(loop, { host });
     await tool.execute({}, { toolCallId: 'call_0', messages: [] });
     await tool.execute({}, { toolCallId: 'call_0', messages: [] });
     strictEqual(runs(), 2);
   },
-  'a message that a form or a page can send without a preflight request is refused': async (library: Chatting) => {
-    const { handler, runs } = sceneOf(library);
+  'a message that needs no preflight request is refused': async (library: ChatLibrary) => {
+    const { handler, runs } = chatFixture(library);
     const response = await handler(post('chat', 'm1', { 'content-type': 'text/plain' }));
     strictEqual(response.status, 415);
     strictEqual(runs(), 0);
   },
-  'a message of a page of another origin is refused': async (library: Chatting) => {
-    const { handler, runs } = sceneOf(library);
+  'a message from another origin is refused': async (library: ChatLibrary) => {
+    const { handler, runs } = chatFixture(library);
     for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }]) {
       strictEqual((await handler(post('chat', 'm1', headers as Record<string, string>))).status, 403);
     }
     strictEqual(runs(), 0);
   },
-  'a message of a page whose name was pointed at this machine is refused': async (library: Chatting) => {
-    const { handler, runs } = sceneOf(library);
+  'a message for a host name that is not served is refused': async (library: ChatLibrary) => {
+    const { handler, runs } = chatFixture(library);
     const headers = { host: 'evil.example', origin: 'http://evil.example', 'sec-fetch-site': 'same-origin' };
     strictEqual((await handler(post('chat', 'm1', headers))).status, 403);
     strictEqual(runs(), 0);
   },
-} as const satisfies Record<string, (library: Chatting) => Promise<void>>;
+} as const satisfies Record<string, (library: ChatLibrary) => Promise<void>>;

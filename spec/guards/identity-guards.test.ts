@@ -1,105 +1,55 @@
-// Each guard of identities and origins, and its broken twin.
+// Guards of identities and origins.
 
-import type { RequirementId } from '../requirements.js';
-import { type Chatting, chatting, identityChecks } from './identity-checks.js';
-import { Workshop } from './library.js';
-import { type Guard, proveGuards } from './prove.js';
+import { chatParts, identityChecks } from './identity-checks.js';
+import { guardsOf, proveGuards } from './prove.js';
 
-function guard(
-  id: RequirementId,
-  disaster: keyof typeof identityChecks,
-  file: string,
-  from: string,
-  to: string,
-): Guard<Chatting> {
-  return { id, disaster, file, from, to, check: identityChecks[disaster] };
-}
+const guard = guardsOf(identityChecks);
 
-const guards: readonly Guard<Chatting>[] = [
+proveGuards(chatParts, [
   guard(
     'identity.injective',
-    'a principal and a key that read like those of another when joined are another turn',
-    'base/identity.ts',
-    'part.replace(ESCAPED, escapeOf)',
-    'part',
+    'different pairs of principal and key never identify the same turn',
+    'composite-id-escapes-parts',
+    { take: 'receiver' },
   ),
+  guard('aisdk.identity', 'chats whose joined ids are equal have separate streams', 'stream-bound-to-chat', {
+    rewrite: [/, \w+, \w+\]/, ', `${chatId}:${messageId}`]'],
+  }),
+  guard('identity.principal', 'two principals can use the same key independently', 'turn-key-bound-to-principal', {
+    take: 1,
+  }),
   guard(
-    'aisdk.identity',
-    'chats whose ids read alike when joined have streams of their own',
-    'surfaces/ai-sdk/chat.ts',
-    "['message', sessionId, key]",
-    "['message', `${chatId}:${messageId}`]",
+    'identity.principal',
+    'a turn that was recorded under its key alone is returned only to its principal',
+    'turn-of-other-principal-refused',
+    'never',
   ),
   guard(
     'identity.principal',
-    'a key belongs to its principal, and another principal can use the same key',
-    'host/request.ts',
-    'compositeId(principal, key)',
-    'key',
+    'a turn that was recorded under its key alone is returned only to its principal',
+    'legacy-turn-bound-to-principal',
+    'always',
   ),
   guard(
     'identity.principal',
-    'a turn that was recorded under its key alone is handed to nobody but its principal',
-    'host/request.ts',
-    'if (turn.principal !== principal) return',
-    'if (false) return',
+    'a turn that was recorded under its key alone does not run again',
+    'legacy-turn-found-again',
+    'always',
   ),
-  guard(
-    'identity.principal',
-    'a turn that was recorded under its key alone is handed to nobody but its principal',
-    'host/request.ts',
-    'known?.turn.principal === principal ?',
-    'known !== undefined ?',
-  ),
-  guard(
-    'identity.principal',
-    'a turn that was recorded under its key alone does not run again for its principal',
-    'host/request.ts',
-    'if (!(await archive.has(turnId))) return identity;',
-    'return identity;',
-  ),
+  guard('aisdk.identity', 'a chat id gives no access to the chat of another user', 'chat-bound-to-principal', 'drop'),
+  guard('aisdk.identity', 'a request of an unknown user is refused', 'unknown-user-refused', 'drop'),
   guard(
     'aisdk.identity',
-    'a chat id does not lead into the chat of another user',
-    'surfaces/ai-sdk/chat-session.ts',
-    "compositeId('chat', principal, id)",
-    "compositeId('chat', id)",
+    'calls with the same number in two conversations have separate results',
+    'calls-bound-to-conversation',
+    { take: 1 },
   ),
-  guard(
-    'aisdk.identity',
-    'a request whose user is unknown is refused',
-    'surfaces/ai-sdk/chat.ts',
-    "throw new Problem(403, 'NOT_AUTHORISED', 'The server does not know who asks; sign in first.');",
-    'return undefined;',
-  ),
-  guard(
-    'aisdk.identity',
-    'calls of two conversations that have the same number have results of their own',
-    'surfaces/ai-sdk/tool.ts',
-    'sessionId === undefined ? [conversations.of(call)] : []',
-    '[]',
-  ),
+  guard('aisdk.origin', 'a message that needs no preflight request is refused', 'post-is-json', 'drop'),
+  guard('aisdk.origin', 'a message from another origin is refused', 'foreign-origin-refused', 'drop'),
   guard(
     'aisdk.origin',
-    'a message that a form or a page can send without a preflight request is refused',
-    'surfaces/ai-sdk/provenance.ts',
-    "if (request.method === 'POST') assertJson(request);",
-    '',
+    'a message for a host name that is not served is refused',
+    'only-served-hosts-accepted',
+    'drop',
   ),
-  guard(
-    'aisdk.origin',
-    'a message of a page of another origin is refused',
-    'surfaces/ai-sdk/provenance.ts',
-    'if (!isTrusted(request, host, allowed)) throw foreign();',
-    '',
-  ),
-  guard(
-    'aisdk.origin',
-    'a message of a page whose name was pointed at this machine is refused',
-    'surfaces/ai-sdk/provenance.ts',
-    'if (!isServed(host, served, isLocal)) throw notServed(host);',
-    '',
-  ),
-];
-
-proveGuards(() => new Workshop<Chatting>(chatting), guards);
+]);

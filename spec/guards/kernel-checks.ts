@@ -1,9 +1,9 @@
-// What the kernel's guards prevent, as checks that hold on the library as it is and fail on it with the guard broken.
+// Checks of the kernel: each holds on the intact library and fails when its guard is broken.
 
 import { deepStrictEqual, notStrictEqual, ok, strictEqual } from 'node:assert';
 import type { Batch, Scope } from '../../src/index.js';
 import type { Library } from './library.js';
-import { codeOf, crash, run, stage, tick } from './stage.js';
+import { codeOf, crash, run, sessionFixture, tick } from './session-fixture.js';
 
 export type GuardCheck = (library: Library) => Promise<void>;
 
@@ -30,9 +30,9 @@ const pureThen = (name: string) => (scope: Scope) =>
   scope.effect({ kind: 'test', name, safety: 'pure', input: null, perform: () => name });
 
 export const kernelChecks = {
-  'a result is reported before it is durable': async (library) => {
+  'a result is durable before it is reported': async (library) => {
     const { store, release } = slowStore(library);
-    const session = await stage(library, store).open();
+    const session = await sessionFixture(library, store).open();
     let reported = false;
     const running = run(session, pureThen('p')).then(() => {
       reported = true;
@@ -42,116 +42,116 @@ export const kernelChecks = {
     release();
     await running;
   },
-  'an external effect starts before its intent is durable': async (library) => {
+  'the intent of an external effect is durable before the effect starts': async (library) => {
     const { store, release } = slowStore(library);
-    const on = stage(library, store);
-    const session = await on.open();
-    const running = run(session, (scope) => scope.effect(on.effect('pay', 'once')));
+    const fixture = sessionFixture(library, store);
+    const session = await fixture.open();
+    const running = run(session, (scope) => scope.effect(fixture.effect('pay', 'once')));
     for (let i = 0; i < 5; i++) await tick();
-    deepStrictEqual(on.performed, []);
+    deepStrictEqual(fixture.performed, []);
     release();
     await running;
-    deepStrictEqual(on.performed, ['pay']);
+    deepStrictEqual(fixture.performed, ['pay']);
   },
-  'a once effect is silently done again after a crash': async (library) => {
-    const on = stage(library);
-    const body = (scope: Scope) => scope.effect(on.effect('pay', 'once'));
-    await crash(on, { append: 2, when: 'before' }, body);
-    deepStrictEqual(on.performed, ['pay']);
-    const outcome = await run(await on.open(), body);
-    deepStrictEqual(on.performed, ['pay']);
+  'a once effect is not repeated after a crash without a decision': async (library) => {
+    const fixture = sessionFixture(library);
+    const body = (scope: Scope) => scope.effect(fixture.effect('pay', 'once'));
+    await crash(fixture, { append: 2, when: 'before' }, body);
+    deepStrictEqual(fixture.performed, ['pay']);
+    const outcome = await run(await fixture.open(), body);
+    deepStrictEqual(fixture.performed, ['pay']);
     strictEqual(outcome.status, 'paused');
     strictEqual(outcome.status === 'paused' && outcome.pending[0]?.kind, 'doubt');
   },
-  'a recorded result is computed again': async (library) => {
-    const on = stage(library);
+  'a recorded result is never computed again': async (library) => {
+    const fixture = sessionFixture(library);
     const body = async (scope: Scope) => {
-      await scope.effect(on.effect('read', 'idempotent'));
+      await scope.effect(fixture.effect('read', 'idempotent'));
       await scope.wait('go');
     };
-    await run(await on.open(), body);
-    await run(await on.open(), body);
-    deepStrictEqual(on.performed, ['read']);
+    await run(await fixture.open(), body);
+    await run(await fixture.open(), body);
+    deepStrictEqual(fixture.performed, ['read']);
   },
-  'a finished run is run again': async (library) => {
-    const on = stage(library);
+  'a finished run never runs again': async (library) => {
+    const fixture = sessionFixture(library);
     let bodies = 0;
     const body = async () => {
       bodies += 1;
       return bodies;
     };
-    const first = await run(await on.open(), body);
-    deepStrictEqual(await run(await on.open(), body), first);
+    const first = await run(await fixture.open(), body);
+    deepStrictEqual(await run(await fixture.open(), body), first);
     strictEqual(bodies, 1);
   },
-  'a keyed effect is repeated under another key': async (library) => {
-    const on = stage(library);
-    const body = (scope: Scope) => scope.effect(on.effect('charge', 'keyed'));
-    await crash(on, { append: 2, when: 'before' }, body);
-    await run(await on.open(), body);
-    strictEqual(on.keys.length, 2);
-    strictEqual(on.keys[0], on.keys[1]);
+  'a repeated effect keeps its idempotency key': async (library) => {
+    const fixture = sessionFixture(library);
+    const body = (scope: Scope) => scope.effect(fixture.effect('charge', 'keyed'));
+    await crash(fixture, { append: 2, when: 'before' }, body);
+    await run(await fixture.open(), body);
+    strictEqual(fixture.keys.length, 2);
+    strictEqual(fixture.keys[0], fixture.keys[1]);
   },
-  'two sessions of one name at different times share an idempotency key': async (library) => {
-    const on = stage(library);
-    const body = (scope: Scope) => scope.effect(on.effect('charge', 'keyed'));
-    await run(await on.open(), body);
-    await on.store.journal.remove('s');
-    await run(await on.open(), body);
-    notStrictEqual(on.keys[0], on.keys[1]);
+  'sessions that reuse a name use different idempotency keys': async (library) => {
+    const fixture = sessionFixture(library);
+    const body = (scope: Scope) => scope.effect(fixture.effect('charge', 'keyed'));
+    await run(await fixture.open(), body);
+    await fixture.store.journal.remove('s');
+    await run(await fixture.open(), body);
+    notStrictEqual(fixture.keys[0], fixture.keys[1]);
   },
-  'code that asks for another step gets the recorded one': async (library) => {
-    const on = stage(library);
+  'a replay rejects a step that differs from the recorded one': async (library) => {
+    const fixture = sessionFixture(library);
     const step = (name: string) => async (scope: Scope) => {
-      await scope.effect(on.effect(name, 'idempotent', { input: null }));
+      await scope.effect(fixture.effect(name, 'idempotent', { input: null }));
       await scope.wait('go');
     };
-    await run(await on.open(), step('a'));
-    strictEqual(await codeOf(run(await on.open(), step('b'))), 'REPLAY_MISMATCH');
-    deepStrictEqual(on.performed, ['a']);
+    await run(await fixture.open(), step('a'));
+    strictEqual(await codeOf(run(await fixture.open(), step('b'))), 'REPLAY_MISMATCH');
+    deepStrictEqual(fixture.performed, ['a']);
   },
-  'code that asks with another input gets the recorded answer': async (library) => {
-    const on = stage(library);
+  'a replay rejects an input that differs from the recorded one': async (library) => {
+    const fixture = sessionFixture(library);
     const step = (input: object) => async (scope: Scope) => {
-      await scope.effect(on.effect('a', 'idempotent', { input }));
+      await scope.effect(fixture.effect('a', 'idempotent', { input }));
       await scope.wait('go');
     };
-    await run(await on.open(), step({ to: 'alice', more: [1] }));
-    strictEqual(await codeOf(run(await on.open(), step({ to: 'mallory', more: [1] }))), 'REPLAY_MISMATCH');
-    strictEqual((await run(await on.open(), step({ more: [1], to: 'alice' }))).status, 'paused');
+    await run(await fixture.open(), step({ to: 'alice', more: [1] }));
+    strictEqual(await codeOf(run(await fixture.open(), step({ to: 'mallory', more: [1] }))), 'REPLAY_MISMATCH');
+    strictEqual((await run(await fixture.open(), step({ more: [1], to: 'alice' }))).status, 'paused');
   },
-  'a step taken out of the code goes unnoticed': async (library) => {
-    const on = stage(library);
-    await run(await on.open(), async (scope) => {
-      await scope.effect(on.effect('a', 'idempotent'));
+  'a replay rejects code that omits a recorded step': async (library) => {
+    const fixture = sessionFixture(library);
+    await run(await fixture.open(), async (scope) => {
+      await scope.effect(fixture.effect('a', 'idempotent'));
       await scope.wait('go');
     });
-    strictEqual(await codeOf(run(await on.open(), async () => 'done')), 'REPLAY_MISMATCH');
+    strictEqual(await codeOf(run(await fixture.open(), async () => 'done')), 'REPLAY_MISMATCH');
   },
-  'all becomes race and the replay goes on': async (library) => {
-    const on = stage(library);
+  'a replay rejects a race in place of a recorded all': async (library) => {
+    const fixture = sessionFixture(library);
     const branches = [(scope: Scope) => scope.wait('x'), (scope: Scope) => scope.wait('y')];
-    await run(await on.open(), (scope) => scope.all(branches));
-    strictEqual(await codeOf(run(await on.open(), (scope) => scope.race(branches))), 'REPLAY_MISMATCH');
+    await run(await fixture.open(), (scope) => scope.all(branches));
+    strictEqual(await codeOf(run(await fixture.open(), (scope) => scope.race(branches))), 'REPLAY_MISMATCH');
   },
-  'a body swallows a fault and goes on': async (library) => {
-    const on = stage(library);
-    const store = library.crashingStore(on.store, { append: 1, when: 'before' });
+  'a body that catches a fault does not continue': async (library) => {
+    const fixture = sessionFixture(library);
+    const store = library.crashingStore(fixture.store, { append: 1, when: 'before' });
     let after = false;
     const swallow = async (scope: Scope) => {
-      await scope.effect(on.effect('a', 'once')).catch(() => {});
+      await scope.effect(fixture.effect('a', 'once')).catch(() => {});
       after = true;
     };
-    strictEqual(await codeOf(run(await on.open({ store }), swallow)), 'STORE_FAILED');
+    strictEqual(await codeOf(run(await fixture.open({ store }), swallow)), 'STORE_FAILED');
     await tick();
     strictEqual(after, false);
-    deepStrictEqual(on.performed, []);
+    deepStrictEqual(fixture.performed, []);
   },
-  'something is written after an append failed': async (library) => {
-    const on = stage(library);
-    const store = library.crashingStore(on.store, { append: 2, when: 'before' });
-    const session = await on.open({ store });
-    await codeOf(run(session, (scope) => scope.effect(on.effect('a', 'once'))));
+  'nothing is written after an append has failed': async (library) => {
+    const fixture = sessionFixture(library);
+    const store = library.crashingStore(fixture.store, { append: 2, when: 'before' });
+    const session = await fixture.open({ store });
+    await codeOf(run(session, (scope) => scope.effect(fixture.effect('a', 'once'))));
     strictEqual(await codeOf(session.signal({ id: '1', name: 'x' })), 'STORE_FAILED');
     strictEqual(store.appends, 2);
     let appends = 0;
@@ -164,40 +164,40 @@ export const kernelChecks = {
     const claim = (name: string) => failing.journal.claim(name);
     const slowly = { ...failing, journal: { ...failing.journal, claim, append } };
     await codeOf(
-      run(await stage(library).open({ store: slowly as never }), async (scope) => {
+      run(await sessionFixture(library).open({ store: slowly as never }), async (scope) => {
         for (let i = 0; i < 700; i++) await scope.record('a.b', () => i);
       }),
     );
     for (let i = 0; i < 5; i++) await tick();
     strictEqual(appends, 1);
   },
-  'a signal delivered twice is taken twice': async (library) => {
-    const on = stage(library);
-    const session = await on.open();
+  'a signal that is delivered twice is received once': async (library) => {
+    const fixture = sessionFixture(library);
+    const session = await fixture.open();
     strictEqual(await session.signal({ id: '1', name: 'pay', value: 5 }), true);
     strictEqual(await session.signal({ id: '1', name: 'pay', value: 5 }), false);
     strictEqual(await codeOf(session.signal({ id: '1', name: 'pay', value: 6 })), 'SIGNAL_CONFLICT');
     const body = async (scope: Scope) => [await scope.wait('pay'), await scope.wait('pay')];
     strictEqual((await run(session, body)).status, 'paused');
   },
-  'a decision is taken for something that is not in doubt': async (library) => {
-    const on = stage(library);
-    const session = await on.open();
-    await run(session, (scope) => scope.effect(on.effect('pay', 'once')));
+  'a decision is refused for an effect that is not in doubt': async (library) => {
+    const fixture = sessionFixture(library);
+    const session = await fixture.open();
+    await run(session, (scope) => scope.effect(fixture.effect('pay', 'once')));
     strictEqual(await codeOf(session.decide('t1/0', 'retry', 'mallory')), 'DECISION_REFUSED');
     strictEqual(await codeOf(session.decide('t1/9', 'supply', 'mallory')), 'DECISION_REFUSED');
   },
-  'an overtaken writer goes on writing': async (library) => {
-    const on = stage(library);
-    const old = await on.open();
+  'a writer with a stale fence cannot append': async (library) => {
+    const fixture = sessionFixture(library);
+    const old = await fixture.open();
     await run(old, (scope) => scope.wait('x'));
-    await on.open();
+    await fixture.open();
     strictEqual(await codeOf(old.signal({ id: '1', name: 'x' })), 'STALE_WRITER');
   },
-  'a slow store makes the queue grow without end': async (library) => {
+  'a slow store does not grow the queue without bound': async (library) => {
     const { store, release } = slowStore(library);
-    const on = stage(library, store);
-    const session = await on.open();
+    const fixture = sessionFixture(library, store);
+    const session = await fixture.open();
     let steps = 0;
     const running = run(session, async (scope) => {
       for (; steps < 5_000; steps++) await scope.call({ name: 'p', body: () => null }, null);
@@ -207,46 +207,46 @@ export const kernelChecks = {
     release();
     await running;
   },
-  'a body that outlives its attempt writes its end': async (library) => {
-    const on = stage(library);
+  'a body that outlives its attempt writes nothing': async (library) => {
+    const fixture = sessionFixture(library);
     const later = { name: 'later', body: () => tick().then(tick) };
     const body = (name: string) => (scope: Scope) =>
-      scope.all([(s) => s.call(later, null), (s) => s.effect(on.effect(name, 'idempotent'))]);
-    const session = await on.open();
+      scope.all([(s) => s.call(later, null), (s) => s.effect(fixture.effect(name, 'idempotent'))]);
+    const session = await fixture.open();
     const running = run(session, body('a'));
     await tick();
     await session.close();
     await codeOf(running);
-    const again = await on.open();
+    const again = await fixture.open();
     strictEqual(await codeOf(run(again, body('b'))), 'REPLAY_MISMATCH');
     for (let i = 0; i < 5; i++) await tick();
     await again.close();
-    strictEqual((await on.entries()).filter(({ type }) => type === 'call.completed').length, 0);
+    strictEqual((await fixture.entries()).filter(({ type }) => type === 'call.completed').length, 0);
   },
-  'an effect starts after the session was closed': async (library) => {
+  'no effect starts after its session is closed': async (library) => {
     const { store, release } = slowStore(library);
-    const on = stage(library, store);
-    const session = await on.open();
-    const running = codeOf(run(session, (scope) => scope.effect(on.effect('pay', 'once'))));
+    const fixture = sessionFixture(library, store);
+    const session = await fixture.open();
+    const running = codeOf(run(session, (scope) => scope.effect(fixture.effect('pay', 'once'))));
     await tick();
     const closing = session.close();
     release();
     await closing;
     strictEqual(await running, 'SESSION_CLOSED');
-    deepStrictEqual(on.performed, []);
+    deepStrictEqual(fixture.performed, []);
   },
-  'an effect still in flight is begun again by the next attempt': async (library) => {
-    const on = stage(library);
-    const session = await on.open();
+  'the next attempt joins an effect that is still in flight': async (library) => {
+    const fixture = sessionFixture(library);
+    const session = await fixture.open();
     let finish: (value: string) => void = () => {};
-    const slow = on.effect('slow', 'keyed', {
+    const slow = fixture.effect('slow', 'keyed', {
       perform: () => {
-        on.performed.push('slow');
+        fixture.performed.push('slow');
         return new Promise((resolve) => (finish = resolve));
       },
     });
     const body = (second: string) => (scope: Scope) =>
-      scope.all([(s) => s.effect(slow), (s) => s.wait('x').then(() => s.effect(on.effect(second, 'pure')))]);
+      scope.all([(s) => s.effect(slow), (s) => s.wait('x').then(() => s.effect(fixture.effect(second, 'pure')))]);
     const first = codeOf(run(session, body('a')));
     for (let i = 0; i < 5; i++) await tick();
     await session.signal({ id: '1', name: 'x' });
@@ -257,18 +257,18 @@ export const kernelChecks = {
     await first;
     const second = run(session, body('a'));
     for (let i = 0; i < 5; i++) await tick();
-    deepStrictEqual(on.performed, ['slow', 'a']);
+    deepStrictEqual(fixture.performed, ['slow', 'a']);
     finish('done');
     strictEqual((await second).status, 'ok');
   },
-  'an option with a slip in it switches a guard off': async (library) => {
-    const on = stage(library);
+  'a misspelt session option is refused': async (library) => {
+    const fixture = sessionFixture(library);
     const refusing = async () => {
       throw new library.LoopError('TOOL_NOT_ADMITTED', 'nothing is allowed');
     };
-    const opened = await on.open({ layer: [refusing] } as never).catch((error: Error) => error.message);
-    if (typeof opened !== 'string') await run(opened, (scope) => scope.effect(on.effect('pay', 'once')));
-    deepStrictEqual(on.performed, []);
+    const opened = await fixture.open({ layer: [refusing] } as never).catch((error: Error) => error.message);
+    if (typeof opened !== 'string') await run(opened, (scope) => scope.effect(fixture.effect('pay', 'once')));
+    deepStrictEqual(fixture.performed, []);
     ok(typeof opened === 'string' && opened.includes('"layer"'));
   },
 } as const satisfies Record<string, GuardCheck>;

@@ -1,4 +1,4 @@
-// What the guards of a shared store prevent: two owners, a write after ownership was lost, a stranger at the socket.
+// Checks of a shared store: one owner, no write after ownership was lost, and no access without the secret.
 
 import { deepStrictEqual, strictEqual } from 'node:assert';
 import { spawn } from 'node:child_process';
@@ -11,13 +11,13 @@ import { setTimeout } from 'node:timers/promises';
 import type { SqliteStore } from '../../src/adapters/sqlite/index.js';
 import type { GuardCheck } from './kernel-checks.js';
 import type { Library } from './library.js';
-import { codeOf } from './stage.js';
+import { codeOf } from './session-fixture.js';
 import { entry, inFolder, meddled } from './store-checks.js';
 
 const append = (store: SqliteStore, fence: number, first: number): Promise<void> =>
   store.journal.append({ session: 's', fence, first, entries: [entry(first)] });
 
-/** What becomes of so many appends at once of a process whose ownership another has taken. */
+/** The outcomes of concurrent appends by a process that lost ownership. */
 async function deposed(library: Library, path: string, count: number): Promise<void> {
   const hand = meddled(library);
   const store = await library.openSqlite(path, { driver: hand.open });
@@ -28,7 +28,7 @@ async function deposed(library: Library, path: string, count: number): Promise<v
   await store.close();
 }
 
-/** The first of the files of a store disappears, and then something is written. */
+/** Removes the first file of a store, and then appends. */
 async function removed(library: Library, path: string, suffix: string): Promise<string | undefined> {
   const store = await library.openSqlite(path);
   const { fence } = await store.journal.claim('s');
@@ -38,7 +38,7 @@ async function removed(library: Library, path: string, suffix: string): Promise<
   return code;
 }
 
-/** A process that has nothing to do with the store, and its start as a record of an owner has it. */
+/** An unrelated process, and its start time as the record of an owner has it. */
 async function bystander(): Promise<{ readonly pid: number; readonly start: string }> {
   const { pid = 0 } = spawn('sleep', ['60'], { stdio: 'ignore' });
   const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
@@ -47,13 +47,13 @@ async function bystander(): Promise<{ readonly pid: number; readonly start: stri
   return { pid, start: `${boot} ${readlinkSync('/proc/self/ns/pid')} ${started}` };
 }
 
-/** The documents that come from a socket. */
+/** The documents received from a socket. */
 function lines(socket: Socket): AsyncIterator<string> {
   socket.on('error', () => {});
   return createInterface({ input: socket })[Symbol.asyncIterator]();
 }
 
-/** Connects with a proof that is none, and asks for something. What was said after the greeting. */
+/** Connects with an invalid proof and sends a request; returns what the owner sent after its greeting. */
 async function intrude(path: string): Promise<unknown> {
   const socket = connect({ path: `${path}.sock` });
   const said = lines(socket);
@@ -69,7 +69,7 @@ async function intrude(path: string): Promise<unknown> {
   return value;
 }
 
-/** Listens where the owner listened, and sends a proof that is none. The most documents that a client sends on one connection. */
+/** Listens at the address of the owner and sends an invalid proof; returns the most documents that a client sent on one connection. */
 async function impersonate(library: Library, path: string): Promise<number> {
   const store = await library.openSqlite(path);
   rmSync(`${path}.sock`);
@@ -97,16 +97,16 @@ async function impersonate(library: Library, path: string): Promise<number> {
 }
 
 export const ownershipChecks = {
-  'a process that lost ownership writes once more': (library) => inFolder((path) => deposed(library, path, 1)),
-  'a process that lost ownership writes a group': (library) => inFolder((path) => deposed(library, path, 2)),
-  'something is acknowledged into a file that was removed': (library) =>
+  'a process that lost ownership cannot write': (library) => inFolder((path) => deposed(library, path, 1)),
+  'a process that lost ownership cannot write a group': (library) => inFolder((path) => deposed(library, path, 2)),
+  'a write to a removed file is not acknowledged': (library) =>
     inFolder(async (path) => {
       for (const suffix of ['', '-wal', '-shm'])
         strictEqual(await removed(library, path + suffix.length, suffix), 'STORE_MISSING');
       for (const suffix of ['.owner', '.lock'])
         strictEqual(await removed(library, path + suffix.length, suffix), 'OWNERSHIP_LOST');
     }),
-  'an append is refused because its acknowledgement was lost, or another passes for it': (library) =>
+  'a repeated append is accepted after a lost acknowledgement, and only with the same content': (library) =>
     inFolder(async (path) => {
       const store = await library.openSqlite(path);
       const { fence } = await store.journal.claim('s');
@@ -118,7 +118,7 @@ export const ownershipChecks = {
       strictEqual((await store.journal.claim('s')).next, 1);
       await store.close();
     }),
-  'a free lock makes a second owner while the first one lives': (library) =>
+  'a free lock admits no second owner while the first is alive': (library) =>
     inFolder(async (path) => {
       const first = await library.openSqlite(path);
       const record = JSON.parse(readFileSync(`${path}.owner`, 'utf8')) as object;
@@ -131,15 +131,15 @@ export const ownershipChecks = {
       await (await second).close();
       strictEqual(outcome, 'waits');
     }),
-  'a stranger at the socket is answered': (library) =>
+  'a client without the secret gets no answer': (library) =>
     inFolder(async (path) => {
       const store = await library.openSqlite(path);
       strictEqual(await intrude(path), undefined);
       await store.close();
     }),
-  'a client believes whoever listens at the address': (library) =>
+  'a client rejects an owner without the secret': (library) =>
     inFolder(async (path) => strictEqual(await impersonate(library, path), 1)),
-  'a file of the store can be read by others, or is a link to somewhere else': (library) =>
+  'a store file is private to its user and is never a link': (library) =>
     inFolder(async (path) => {
       const before = process.umask(0o777);
       const store = await library.openSqlite(path).finally(() => process.umask(before));

@@ -1,87 +1,35 @@
-// The guards of a store that several processes share, each broken in turn.
+// Guards of a store that several processes share.
 
-import type { RequirementId } from '../requirements.js';
-import { type Library, Workshop } from './library.js';
+import { kernelParts } from './library.js';
 import { ownershipChecks } from './ownership-checks.js';
-import { type Guard, proveGuards } from './prove.js';
+import { guardsOf, proveGuards } from './prove.js';
 
-type Disaster = keyof typeof ownershipChecks;
+const guard = guardsOf(ownershipChecks);
 
-function guard(id: RequirementId, disaster: Disaster, file: string, from: string, to: string): Guard<Library> {
-  return { id, disaster, check: ownershipChecks[disaster], file: `adapters/sqlite/${file}`, from, to };
-}
-
-const guards = [
+proveGuards(kernelParts, [
+  guard('sqlite.owner', 'a process that lost ownership cannot write', 'lone-write-checks-owner', { value: "'TRUE'" }),
+  guard('sqlite.owner', 'a process that lost ownership cannot write a group', 'group-write-checks-owner', 'always'),
+  guard('sqlite.files', 'a write to a removed file is not acknowledged', 'store-file-present', 'drop'),
   guard(
-    'sqlite.owner',
-    'a process that lost ownership writes once more',
-    'writes.ts',
-    'const owned = `(SELECT epoch FROM ownership WHERE id = 1) = ${epoch}`;',
-    "const owned = 'TRUE';",
-  ),
-  guard(
-    'sqlite.owner',
-    'a process that lost ownership writes a group',
-    'writes.ts',
-    'if (epoch === this.#epoch) return;',
-    'return;',
-  ),
-  guard(
-    'sqlite.files',
-    'something is acknowledged into a file that was removed',
-    'commits.ts',
-    'this.#presence.assert();',
-    '',
+    'sqlite.repeat',
+    'a repeated append is accepted after a lost acknowledgement, and only with the same content',
+    'repeated-append-accepted',
+    'drop',
   ),
   guard(
     'sqlite.repeat',
-    'an append is refused because its acknowledgement was lost, or another passes for it',
-    'writes.ts',
-    'if (head !== undefined && this.#isWritten(draft, head)) return;',
-    '',
-  ),
-  guard(
-    'sqlite.repeat',
-    'an append is refused because its acknowledgement was lost, or another passes for it',
-    'writes.ts',
-    'record.count === count && record.body === body;',
-    'record.count === count;',
+    'a repeated append is accepted after a lost acknowledgement, and only with the same content',
+    'repeated-append-has-same-body',
+    'drop',
   ),
   guard(
     'sqlite.owner',
-    'a free lock makes a second owner while the first one lives',
-    'owner/process.ts',
-    "if (started.join(' ') !== status.started) return 'gone';",
-    "return 'gone';",
+    'a free lock admits no second owner while the first is alive',
+    'owner-process-identified',
+    'always',
   ),
-  guard(
-    'sqlite.socket',
-    'a stranger at the socket is answered',
-    'wire/handshake.ts',
-    "if (!isProof(answer.proof, proofOf(secret, 'client', nonces))) throw new HandshakeError('proof', 'Wrong proof.');",
-    '',
-  ),
-  guard(
-    'sqlite.socket',
-    'a client believes whoever listens at the address',
-    'wire/handshake.ts',
-    "if (!isProof(proof, proofOf(secret, 'owner', nonces))) throw new HandshakeError('proof', 'It has another secret.');",
-    '',
-  ),
-  guard(
-    'sqlite.files',
-    'a file of the store can be read by others, or is a link to somewhere else',
-    'files.ts',
-    'fchmodSync(descriptor, FILE_MODE);',
-    '',
-  ),
-  guard(
-    'sqlite.files',
-    'a file of the store can be read by others, or is a link to somewhere else',
-    'files.ts',
-    "if (!found.isFile()) throw refused(path, 'it is not a regular file; remove it if it is not yours');",
-    '',
-  ),
-];
-
-proveGuards(() => new Workshop<Library>(), guards);
+  guard('sqlite.socket', 'a client without the secret gets no answer', 'client-proves-secret', 'drop'),
+  guard('sqlite.socket', 'a client rejects an owner without the secret', 'owner-proves-secret', 'drop'),
+  guard('sqlite.files', 'a store file is private to its user and is never a link', 'store-file-mode-set', 'drop'),
+  guard('sqlite.files', 'a store file is private to its user and is never a link', 'store-file-is-regular', 'drop'),
+]);

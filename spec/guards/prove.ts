@@ -1,35 +1,51 @@
-// A guard is proved twice: its check holds on the library as it is, and fails on a copy without the guard.
+// Proves a guard in two steps: its check holds on the intact library, and fails on a broken twin without the guard.
 
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { RequirementId } from '../requirements.js';
 import { verifies } from '../verifies.js';
-import type { Break, Workshop } from './library.js';
+import type { LibraryParts } from './library.js';
+import type { Operation } from './mutate.js';
+import { type BrokenGuard, TwinBuilder } from './twin-builder.js';
 
-export interface Guard<L> extends Break {
+type Check<L> = (library: L) => Promise<void>;
+
+export interface Guard<L> extends BrokenGuard {
   readonly id: RequirementId;
-  readonly disaster: string;
-  readonly check: (library: L) => Promise<void>;
+  /** What holds as long as the guard is in place. */
+  readonly promise: string;
+  readonly check: Check<L>;
 }
 
-/** A check that hangs has noticed too: the broken library never came to an end. */
+/** Rows of a table of guards: the requirement, the promise that a check verifies, the marked guard, and how it is broken. */
+export function guardsOf<L, P extends string>(
+  checks: { readonly [promise in P]: Check<L> },
+): (id: RequirementId, promise: P, slug: string, operation: Operation) => Guard<L> {
+  return (id, promise, slug, operation) => ({ id, promise, slug, operation, check: checks[promise] });
+}
+
+/** A check that does not end has detected the broken guard as well. */
 function within<T>(ms: number, work: Promise<T>): Promise<T> {
   return Promise.race([work, new Promise<never>((_, reject) => setTimeout(reject, ms, new Error('no end')))]);
 }
 
-export function proveGuards<L>(open: () => Workshop<L>, guards: readonly Guard<L>[]): void {
-  let workshop: Workshop<L>;
-  let whole: L;
+export function proveGuards<L>(parts: LibraryParts, guards: readonly Guard<L>[]): void {
+  let builder: TwinBuilder<L>;
+  let intact: L;
   beforeAll(async () => {
-    workshop = open();
-    whole = await workshop.load();
+    builder = new TwinBuilder<L>(parts);
+    intact = await builder.load();
   });
-  afterAll(() => workshop.close());
-  for (const { id, disaster, check, ...broken } of guards) {
-    const named = broken.from.replaceAll(/\s+/g, ' ').slice(0, 60);
-    verifies(id, `${disaster} (and that is noticed when this guard is broken: ${named})`, async () => {
-      await within(20_000, check(whole));
-      const twin = await workshop.load(broken);
-      await expect(within(5_000, check(twin))).rejects.toThrow();
+  afterAll(() => builder.close());
+  for (const { id, promise, check, slug, operation } of guards) {
+    verifies(id, `${promise} (detected when guard "${slug}" is broken)`, async () => {
+      await within(20_000, check(intact));
+      const twin = await builder.load({ slug, operation });
+      const isDetected = await within(5_000, check(twin)).then(
+        () => false,
+        () => true,
+      );
+      const undetected = `broken twin undetected: the check of "${promise}" passes although guard "${slug}" is broken`;
+      expect(isDetected, undetected).toBe(true);
     });
   }
 }

@@ -1,4 +1,4 @@
-// What the guards of the sandbox, of data directories and of secrets prevent, as checks that fail with the guard broken.
+// Checks of the sandbox, of data directories and of secrets; each fails when its guard is broken.
 
 import { match, ok, rejects, strictEqual, throws } from 'node:assert';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -18,35 +18,32 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import type { CommandOptions } from '../../src/adapters/toolbox/options.js';
-import type { Shelf } from './library.js';
+import type { LibraryParts } from './library.js';
 
 /** The toolbox and what it needs. */
-export const shelf: Shelf = {
-  rings: /^(?:(?:protocol|base|journal)[/][^/]*|adapters[/]toolbox[/][^/]*)$/,
-  parts: [
-    'adapters/toolbox/index.js',
-    'adapters/toolbox/sources.js',
-    'adapters/toolbox/stores-in.js',
-    'journal/store-files.js',
-    'base/redact.js',
-  ],
-};
+export const sandboxParts: LibraryParts = [
+  'adapters/toolbox/index.js',
+  'adapters/toolbox/sources.js',
+  'adapters/toolbox/stores-in.js',
+  'journal/store-files.js',
+  'base/redact.js',
+];
 
-export type Confining = typeof import('../../src/adapters/toolbox/index.js') &
+export type SandboxLibrary = typeof import('../../src/adapters/toolbox/index.js') &
   typeof import('../../src/adapters/toolbox/sources.js') &
   typeof import('../../src/adapters/toolbox/stores-in.js') &
   typeof import('../../src/journal/store-files.js') &
   typeof import('../../src/base/redact.js') & { readonly folder: string };
 
-type Check = (library: Confining) => Promise<void>;
+type Check = (library: SandboxLibrary) => Promise<void>;
 
 const SECRET = 'the-key-of-the-store';
 const MIB = 1024 ** 2;
 
-/** Runs a check in a root with a data directory that has a name of its own. */
+/** Runs a check in a root with a data directory of an unusual name. */
 function inRoot(
-  work: (library: Confining, root: string, data: string) => Promise<void>,
-  protect: (library: Confining, data: string) => void,
+  work: (library: SandboxLibrary, root: string, data: string) => Promise<void>,
+  protect: (library: SandboxLibrary, data: string) => void,
 ): Check {
   return async (library) => {
     const root = realpathSync(mkdtempSync(join(tmpdir(), 'rondo-confining-')));
@@ -62,14 +59,14 @@ function inRoot(
   };
 }
 
-const mark = ({ DATA_MARKER }: Confining, data: string): void => writeFileSync(join(data, DATA_MARKER), '');
-const register = ({ protectDirectory }: Confining, data: string): void => protectDirectory(data);
+const mark = ({ DATA_MARKER }: SandboxLibrary, data: string): void => writeFileSync(join(data, DATA_MARKER), '');
+const register = ({ protectDirectory }: SandboxLibrary, data: string): void => protectDirectory(data);
 
-function run({ toolbox }: Confining, root: string, command: string, commands: CommandOptions = {}) {
+function run({ toolbox }: SandboxLibrary, root: string, command: string, commands: CommandOptions = {}) {
   return use(toolbox({ roots: [root], commands: { timeoutMs: 4000, ...commands } }).run_command, { command });
 }
 
-/** A check of what a command comes to in an empty root. */
+/** Checks the result of a command in an empty root. */
 function command(line: string, options: CommandOptions, check: (result: { readonly [name: string]: unknown }) => void) {
   return inRoot(async (library, root) => check(await run(library, root, line, options)), register);
 }
@@ -84,34 +81,34 @@ console.log(output);
 `;
 
 export const sandboxChecks = {
-  'a tool reads a key in a data directory that another process has marked': inRoot(async ({ toolbox }, root) => {
+  'a tool cannot read a data directory that another process marked': inRoot(async ({ toolbox }, root) => {
     await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'var/state/key' }), /belongs to Rondo's store/);
   }, mark),
-  'a tool reads a file of a data directory through a hard link': inRoot(async ({ toolbox }, root, data) => {
+  'a tool cannot read a data directory through a hard link': inRoot(async ({ toolbox }, root, data) => {
     linkSync(join(data, 'key'), join(root, 'innocent'));
     await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'innocent' }), /belongs to Rondo's store/);
   }, register),
-  'a tool reads a file of a data directory of another process through a hard link': inRoot(
+  'a tool cannot read a data directory of another process through a hard link': inRoot(
     async ({ toolbox }, root, data) => {
       linkSync(join(data, 'key'), join(root, 'innocent'));
       await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'innocent' }), /belongs to Rondo's store/);
     },
     mark,
   ),
-  'a command reads a key in a data directory in node_modules': inRoot(async (library, root) => {
+  'a command cannot read a data directory in node_modules': inRoot(async (library, root) => {
     mkdirSync(join(root, 'node_modules/app/.rondo'), { recursive: true });
     writeFileSync(join(root, 'node_modules/app/.rondo/key'), SECRET);
     const { output } = await run(library, root, 'cat node_modules/app/.rondo/key; echo over');
     match(String(output), /over/);
     ok(!String(output).includes(SECRET));
   }, mark),
-  'a command reads a file of a data directory through a hard link': inRoot(async (library, root, data) => {
+  'a command cannot read a data directory through a hard link': inRoot(async (library, root, data) => {
     linkSync(join(data, 'key'), join(root, 'innocent'));
     const { output } = await run(library, root, 'cat innocent; echo over');
     match(String(output), /over/);
     ok(!String(output).includes(SECRET));
   }, mark),
-  'a command reads a file of a data directory through a mount': inRoot(async (library, root, data) => {
+  'a command cannot read a data directory through a mount': inRoot(async (library, root, data) => {
     const place = join(root, 'innocent');
     writeFileSync(place, '');
     execFileSync('mount', ['--bind', join(data, 'key'), place]);
@@ -123,8 +120,8 @@ export const sandboxChecks = {
       execFileSync('umount', ['-l', place]);
     }
   }, mark),
-  'a directory that was changed just now is read again, whatever its ctime says': inRoot(async ({ storesIn }, root) => {
-    // A file system whose times are those of the kernel's clock, which stands still for milliseconds.
+  'a recently changed directory is read again, whatever its ctime': inRoot(async ({ storesIn }, root) => {
+    // The times of this file system come from the kernel clock, which advances in steps of milliseconds.
     execFileSync('mount', ['-t', 'ramfs', 'ramfs', root]);
     try {
       for (let round = 0; round < 50; round++) {
@@ -138,7 +135,7 @@ export const sandboxChecks = {
       execFileSync('umount', ['-l', root]);
     }
   }, register),
-  'a command reads through a descriptor that our process was started with': inRoot(async ({ folder }, root, data) => {
+  'a command cannot read through an inherited descriptor': inRoot(async ({ folder }, root, data) => {
     const descriptor = openSync(data, 'r');
     const stdio = ['ignore', 'pipe', 'inherit', ...Array.from({ length: 74 }, () => 'ignore' as const), descriptor];
     const args = ['--input-type=module', '-e', HOLDER, folder, root];
@@ -147,56 +144,56 @@ export const sandboxChecks = {
     match(stdout, /over/);
     ok(!stdout.includes(SECRET));
   }, register),
-  'a root is not reached through a link that a command could have made': inRoot(async ({ toolbox }, root) => {
+  'a root behind a link that a command could have made is refused': inRoot(async ({ toolbox }, root) => {
     mkdirSync(join(root, 'real/sub'), { recursive: true });
     symlinkSync('real', join(root, 'inner'));
     throws(() => toolbox({ roots: [join(root, 'inner/sub')] }), /is reached through the symbolic link/);
   }, register),
-  'a sandbox shows what a symbolic link on the way to a root leads to': inRoot(async ({ sourcesOf }, root) => {
+  'a sandbox does not follow a symbolic link on the path to a root': inRoot(async ({ sourcesOf }, root) => {
     symlinkSync(join(root, 'var'), join(root, 'link'));
     throws(() => sourcesOf([join(root, 'link/state')]), /was moved or replaced/);
   }, register),
-  'a command reads a key in a data directory that is called otherwise': inRoot(async (library, root) => {
+  'a command cannot read a data directory of another name': inRoot(async (library, root) => {
     const { output } = await run(library, root, 'cat var/state/key');
     ok(!String(output).includes(SECRET));
   }, mark),
-  'a command moves the directory above a data directory': inRoot(async (library, root) => {
+  'a command cannot move the parent of a data directory': inRoot(async (library, root) => {
     await run(library, root, 'mv var moved');
     ok(!existsSync(join(root, 'moved')));
   }, register),
-  'a command makes a socket to the hypervisor': command(
-    // AF_PACKET stands for all families that are denied: every kernel has it, and denies it with another word.
+  'a command cannot open a socket to the hypervisor': command(
+    // AF_PACKET represents all denied families: every kernel has it, and without the filter fails with another error.
     `perl -e 'print socket(my $s, 17, 3, 0) ? "made" : "$!"'`,
     {},
     ({ output }) => strictEqual(output, 'Address family not supported by protocol'),
   ),
-  'a command asks the kernel for a keyring': command(
+  'a command cannot use a kernel keyring': command(
     // KEYCTL_GET_KEYRING_ID of the session keyring.
     `perl -e 'print syscall(${process.arch === 'x64' ? 250 : 219}, 0, -3, 0), " $!"'`,
     {},
     ({ output }) => strictEqual(output, '-1 Operation not permitted'),
   ),
-  'a command runs more processes than it may': command(
+  'a command cannot exceed its process limit': command(
     'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 2 & done; wait; echo all',
     { maxProcesses: 8 },
     ({ output }) => strictEqual(output, ''),
   ),
-  'a command uses more memory than it may': command(
+  'a command cannot exceed its memory limit': command(
     `node -e "globalThis.b = Buffer.alloc(${200 * MIB}, 1); setTimeout(() => console.log('all'), 1500)"`,
     { maxMemoryBytes: 150 * MIB },
     ({ output }) => strictEqual(output, ''),
   ),
-  'a command writes a larger file than it may': command(
+  'a command cannot exceed its file size limit': command(
     'head -c 2M /dev/zero > file; ls -l file',
     { maxFileBytes: MIB },
     ({ output }) => match(String(output), new RegExp(` ${MIB} `)),
   ),
-  'the token of a header is told without its scheme': async ({ redactorOf, WITHHELD }) =>
+  'the token of a header is redacted without its scheme': async ({ redactorOf, WITHHELD }) =>
     strictEqual(redactorOf(['Bearer sk/1234']).text('bad sk/1234'), `bad ${WITHHELD}`),
-  'a secret is told in the encoding of a URL': async ({ redactorOf, WITHHELD }) =>
+  'a URL-encoded secret is redacted': async ({ redactorOf, WITHHELD }) =>
     strictEqual(redactorOf(['sk/12"34567']).text('bad sk%2F12%2234567'), `bad ${WITHHELD}`),
-  'a secret is told in Base64 that is wrapped in lines': async ({ redactorOf, WITHHELD }) =>
+  'a secret in line-wrapped Base64 is redacted': async ({ redactorOf, WITHHELD }) =>
     strictEqual(redactorOf(['sk/12"34567']).text('bad c2sv\nMTIi\nMzQ1\nNjc'), `bad ${WITHHELD}`),
-  'a secret is told in Base64 of what encodes it': async ({ redactorOf, WITHHELD }) =>
+  'a secret in nested encodings is redacted': async ({ redactorOf, WITHHELD }) =>
     strictEqual(redactorOf(['sk/12"34567']).text('bad c2slMkYxMiUyMjM0NTY3'), `bad ${WITHHELD}`),
 } as const satisfies Record<string, Check>;

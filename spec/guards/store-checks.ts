@@ -1,4 +1,4 @@
-// What the guards of the stores prevent: the journal cases, a record that was changed, a sync that failed.
+// Checks of the stores: the journal cases, altered records, and failed syncs.
 
 import { strictEqual } from 'node:assert';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -8,7 +8,7 @@ import type { Driver, SqliteStore } from '../../src/adapters/sqlite/index.js';
 import type { Entry } from '../../src/protocol/index.js';
 import type { GuardCheck } from './kernel-checks.js';
 import type { Library } from './library.js';
-import { codeOf } from './stage.js';
+import { codeOf } from './session-fixture.js';
 
 export const entry = (seq: number): Entry => ({
   seq,
@@ -30,12 +30,12 @@ export async function inFolder(work: (path: string) => Promise<void>): Promise<v
 interface Meddled {
   /** The statement that fails the next time it runs. */
   fails?: string;
-  /** The driver itself, for changes behind the store's back. */
+  /** The driver itself, for changes that bypass the store. */
   raw?: Driver;
   readonly open: (path: string) => Driver;
 }
 
-/** A driver whose disk fails when it is told to, and works before and after. */
+/** A driver whose disk fails at a chosen statement, and works before and after. */
 export function meddled(library: Library): Meddled {
   const hand: Meddled = {
     open: (path) => {
@@ -56,7 +56,7 @@ export function meddled(library: Library): Meddled {
   return hand;
 }
 
-/** A store whose disk fails at a statement while so many sessions write: none is told that it wrote, then or later. */
+/** A store whose disk fails at a statement while sessions write: no append is acknowledged, then or later. */
 async function failsAt(library: Library, path: string, statement: string, sessions: readonly string[]): Promise<void> {
   const hand = meddled(library);
   const store = await library.openSqlite(path, { driver: hand.open });
@@ -72,7 +72,7 @@ async function failsAt(library: Library, path: string, statement: string, sessio
   await store.close().catch(() => {});
 }
 
-/** A store with one session of one entry whose bytes were changed while nobody had it open. */
+/** A store with one session of one entry, whose bytes were altered while it was closed. */
 async function changed(library: Library, path: string): Promise<SqliteStore> {
   const store = await library.openSqlite(path);
   const { fence } = await store.journal.claim('s');
@@ -85,10 +85,10 @@ async function changed(library: Library, path: string): Promise<SqliteStore> {
 }
 
 export const storeChecks = {
-  'a store in memory breaks its promise': async (library) => {
+  'the store in memory passes the journal cases': async (library) => {
     for (const { run } of library.journalCases(() => ({ open: async () => library.memoryStore() }))) await run();
   },
-  'a record that was changed is read as if it were whole': (library) =>
+  'an altered record is reported as damaged': (library) =>
     inFolder(async (path) => {
       const store = await changed(library, path);
       const reading = async (): Promise<void> => {
@@ -97,13 +97,13 @@ export const storeChecks = {
       strictEqual(await codeOf(reading()), 'STORE_DAMAGED');
       await store.close();
     }),
-  'a session goes on after a last record that was changed': (library) =>
+  'a session whose last record was altered is refused': (library) =>
     inFolder(async (path) => {
       const store = await changed(library, path);
       strictEqual(await codeOf(store.journal.claim('s')), 'STORE_DAMAGED');
       await store.close();
     }),
-  'a writer whose claim is gone from the table writes once more': (library) =>
+  'a writer whose claim was removed cannot append': (library) =>
     inFolder(async (path) => {
       const hand = meddled(library);
       const store = await library.openSqlite(path, { driver: hand.open });
@@ -113,8 +113,8 @@ export const storeChecks = {
       strictEqual(await codeOf(append), 'STALE_WRITER');
       await store.close();
     }),
-  'something is acknowledged that was not synced, or a failed sync is tried again': (library) =>
+  'an append is acknowledged only after its sync, and a failed sync is not retried': (library) =>
     inFolder((path) => failsAt(library, path, 'COMMIT', ['s', 't'])),
-  'a statement that commits by itself and fails is taken for harmless': (library) =>
+  'a failed statement that commits by itself stops the store': (library) =>
     inFolder((path) => failsAt(library, path, 'INSERT INTO records', ['s'])),
 } as const satisfies Record<string, GuardCheck>;

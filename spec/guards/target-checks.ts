@@ -1,4 +1,4 @@
-// What an approval covers, which agents ask, and which grants are taken: checks that fail with their guard broken.
+// Checks of what an approval covers, which agents ask, and which grants are accepted.
 
 import { deepStrictEqual, match, rejects, strictEqual } from 'node:assert';
 import {
@@ -23,29 +23,25 @@ import type { Json } from '../../src/protocol/json.js';
 import type { AgentSpec } from '../../src/protocol/loop.js';
 import type { LoopsTool } from '../../src/protocol/tool.js';
 import { agentDef, told } from '../turns/agents.js';
-import type { Shelf } from './library.js';
+import type { LibraryParts } from './library.js';
 
-/** The gate with the tools that it stands before. */
-export const acting: Shelf = {
-  rings:
-    /^(?:(?:protocol|base|journal|kernel|adapters[/](?:memory|tools|toolbox)|testing)[/][^/]*|(?:loops|layers|host|views)[/].*)$/,
-  parts: [
-    'adapters/memory/index.js',
-    'adapters/tools/index.js',
-    'adapters/tools/approved-program.js',
-    'adapters/tools/approved-source.js',
-    'adapters/tools/program.js',
-    'adapters/toolbox/index.js',
-    'testing/manual-clock.js',
-    'testing/seeded-ids.js',
-    'host/host.js',
-    'loops/registry.js',
-    'loops/tool-loop.js',
-    'protocol/tool.js',
-  ],
-};
+/** Everything that an approved call passes through, with all kinds of tools. */
+export const targetParts: LibraryParts = [
+  'adapters/memory/index.js',
+  'adapters/tools/index.js',
+  'adapters/tools/approved-program.js',
+  'adapters/tools/approved-source.js',
+  'adapters/tools/program.js',
+  'adapters/toolbox/index.js',
+  'testing/manual-clock.js',
+  'adapters/system/seeded-ids.js',
+  'host/host.js',
+  'loops/registry.js',
+  'loops/tool-loop.js',
+  'protocol/tool.js',
+];
 
-export type Acting = typeof import('../../src/adapters/memory/index.js') &
+export type TargetLibrary = typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/adapters/tools/index.js') &
   typeof import('../../src/adapters/tools/approved-program.js') &
   typeof import('../../src/adapters/tools/approved-source.js') &
@@ -58,12 +54,12 @@ export type Acting = typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/loops/tool-loop.js') &
   typeof import('../../src/protocol/tool.js');
 
-export type ActingCheck = (library: Acting) => Promise<void>;
+export type TargetCheck = (library: TargetLibrary) => Promise<void>;
 
 const ANY = { name: 'Act', version: '1.0.0', inputSchema: true, outputSchema: true } as const;
 const GO = { prompt: 'go' };
 
-/** Works in a directory of its own. */
+/** Runs work in a temporary directory. */
 async function inDirectory(work: (directory: string) => Promise<void>): Promise<void> {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'rondo-guard-')));
   try {
@@ -73,9 +69,9 @@ async function inDirectory(work: (directory: string) => Promise<void>): Promise<
   }
 }
 
-/** A host with all ways to run tools, whose definitions lie in this directory. */
+/** A host with all kinds of tools, whose definitions are in this directory. */
 function hostOf(
-  library: Acting,
+  library: TargetLibrary,
   loops: readonly unknown[],
   directory = tmpdir(),
   replies: readonly string[] = [],
@@ -99,7 +95,7 @@ function hostOf(
   });
 }
 
-/** Approves what waits, and goes on. */
+/** Approves what is pending, and resumes. */
 async function approve(host: Host, turnId: string, more: object = {}): Promise<string> {
   for (const { id } of await host.archive.approvals()) await host.answer({ id, approved: true, by: 'ada', ...more });
   const { status, error } = await host.resume(turnId);
@@ -117,8 +113,8 @@ const asking = (implementation: string, id = 'act'): object => ({
   policy: { approval: 'ask' },
 });
 
-/** A call that waits, what happens then, and how it ends once it is approved. */
-async function swapped(library: Acting, directory: string, loop: object, input: Json, change: () => void) {
+/** How a pending call ends once it is approved, if something happens before. */
+async function swapped(library: TargetLibrary, directory: string, loop: object, input: Json, change: () => void) {
   const host = hostOf(library, [loop], directory);
   const { turnId, status } = await host.run({ loop: 'act', input, sessionId: 's' });
   strictEqual(status, 'paused');
@@ -127,7 +123,7 @@ async function swapped(library: Acting, directory: string, loop: object, input: 
 }
 
 /** Runs act.sh in this directory, approved as it is now; what it prints, or the code of its failure. */
-async function approvedProgram(library: Acting, directory: string): Promise<() => Promise<string>> {
+async function approvedProgram(library: TargetLibrary, directory: string): Promise<() => Promise<string>> {
   const origin = { directory, trusted: true };
   const tools = library.execTools();
   const approved = await tools.resolve('./act.sh', origin, {})?.({});
@@ -137,7 +133,7 @@ async function approvedProgram(library: Acting, directory: string): Promise<() =
 }
 
 /** A file that changes while its program is started: the call fails, and before the program would have ended. */
-async function changedAtStart(library: Acting, text: string, startMs: number, change: (file: string) => void) {
+async function changedAtStart(library: TargetLibrary, text: string, startMs: number, change: (file: string) => void) {
   await inDirectory(async (directory) => {
     const file = join(directory, 'act.sh');
     const go = `touch begun; until [ -e go ]; do sleep 0.01; done; ${text}; touch over`;
@@ -155,7 +151,7 @@ async function changedAtStart(library: Acting, text: string, startMs: number, ch
   });
 }
 
-function payTool(library: Acting, done: string[]): LoopsTool<unknown, unknown> {
+function payTool(library: TargetLibrary, done: string[]): LoopsTool<unknown, unknown> {
   return library.loopsTool({
     name: 'pay',
     inputSchema: z.object({}).loose(),
@@ -164,9 +160,9 @@ function payTool(library: Acting, done: string[]): LoopsTool<unknown, unknown> {
   }) as LoopsTool<unknown, unknown>;
 }
 
-/** How a turn of two agents ends with nobody to answer, and what was paid. */
+/** How a turn of two agents ends without an answer, and what was paid. */
 async function unanswered(
-  library: Acting,
+  library: TargetLibrary,
   rules: { outer?: Partial<AgentSpec>; inner?: Partial<AgentSpec> },
   allow: boolean,
 ) {
@@ -189,14 +185,14 @@ export const targetChecks = {
       const change = (): void => writeFileSync(file, script('other', directory));
       strictEqual(await swapped(library, directory, asking('exec:./act.sh'), {}, change), 'TOOL_NOT_ADMITTED');
     }),
-  'a program that changes between the look before an attempt and its start does not run': (library) =>
+  'a program that changes between its check and its start does not run': (library) =>
     inDirectory(async (directory) => {
       writeFileSync(join(directory, 'act.sh'), script('first', directory), { mode: 0o755 });
       const run = await approvedProgram(library, directory);
       appendFileSync(join(directory, 'act.sh'), 'echo more >&2\n');
       strictEqual(await run(), 'TOOL_NOT_ADMITTED');
     }),
-  'a module runs with the bytes that were approved': (library) =>
+  'a module runs with the approved bytes': (library) =>
     inDirectory(async (directory) => {
       const file = join(directory, 'act.mjs');
       const host = hostOf(library, [asking('module:./act.mjs#act')], directory);
@@ -207,7 +203,7 @@ export const targetChecks = {
         strictEqual((await host.resume(turnId)).output, mark);
       }
     }),
-  'a common module runs with the bytes that were approved': (library) =>
+  'a CommonJS module runs with the approved bytes': (library) =>
     inDirectory(async (directory) => {
       const host = hostOf(library, [asking('module:./act.cjs#act')], directory);
       for (const mark of ['first', 'second']) {
@@ -217,24 +213,24 @@ export const targetChecks = {
         strictEqual((await host.resume(turnId)).output, mark);
       }
     }),
-  'a program whose file changes while it is started never counts as the approved one': (library) =>
+  'a program whose file changes during its start never counts as approved': (library) =>
     changedAtStart(library, 'echo 1', 60_000, (file) => renameSync(`${file}.other`, file)),
-  'a program that goes on is stopped if its file changed while it was started': (library) =>
+  'a running program is stopped if its file changed during its start': (library) =>
     changedAtStart(library, 'sleep 8; echo 1', 2000, (file) => renameSync(`${file}.other`, file)),
-  'a program whose file was put back never counts as the approved one': (library) =>
+  'a program whose file was changed and restored never counts as approved': (library) =>
     changedAtStart(library, 'echo 1', 60_000, (file) => {
       const approved = readFileSync(file);
       writeFileSync(file, readFileSync(`${file}.other`));
       writeFileSync(file, approved);
     }),
-  'a program whose file is changed without end is not started': (library) =>
+  'a program whose file keeps changing is not started': (library) =>
     inDirectory(async (directory) => {
       const file = join(directory, 'act.sh');
       writeFileSync(file, '#!/bin/sh\necho 1\n', { mode: 0o755 });
       const read = library.settledProgram(file, 'act', () => statSync(file).ctimeMs);
       await rejects(read, { code: 'TOOL_NOT_ADMITTED' });
     }),
-  'nothing of a module runs if its file changes before Node reads it': (library) =>
+  'no code of a module runs if its file changes before Node reads it': (library) =>
     inDirectory(async (directory) => {
       const file = join(directory, 'act.mjs');
       const mark = `globalThis[Symbol.for(${JSON.stringify(directory)})] = true;`;
@@ -242,7 +238,7 @@ export const targetChecks = {
       await library.importApproved(file, 'another', 1).catch(() => undefined);
       strictEqual(Reflect.get(globalThis, Symbol.for(directory)), undefined);
     }),
-  'a file is written where it was approved, and nowhere else': (library) =>
+  'a file is written only to the approved path': (library) =>
     inDirectory(async (directory) => {
       for (const name of ['real', 'other']) {
         mkdirSync(join(directory, name));
@@ -258,7 +254,7 @@ export const targetChecks = {
       const end = await Promise.resolve(execute(input, options)).then(String, (error: { code: string }) => error.code);
       deepStrictEqual([end, readFileSync(join(directory, 'other', 'a.txt'), 'utf8')], ['TOOL_NOT_ADMITTED', 'one\n']);
     }),
-  'a new file replaces nothing that was created since': (library) =>
+  'a new file replaces no file that was created after the approval': (library) =>
     inDirectory(async (directory) => {
       const loop = { ...asking('toolbox:write_file') };
       const change = (): void => writeFileSync(join(directory, 'a.txt'), 'mine\n');
@@ -276,24 +272,24 @@ export const targetChecks = {
       writeFileSync(file, script('other', directory));
       strictEqual((await host.run(turn)).status, 'paused');
     }),
-  "a sub-agent's mode does not cancel the ask of an enclosing agent": async (library) => {
+  'the mode of a sub-agent does not cancel the approval policy of an enclosing agent': async (library) => {
     const rules = { outer: { approvals: { pay: 'ask' } }, inner: { mode: 'unsupervised' } } as const;
     deepStrictEqual(await unanswered(library, rules, true), ['paused', 0]);
   },
-  'an inner mode does not cancel what an outer mode asks': async (library) => {
+  'an inner mode does not cancel the questions of an outer mode': async (library) => {
     const rules = { outer: { mode: 'day' }, inner: { mode: 'unsupervised' } };
     deepStrictEqual(await unanswered(library, rules, false), ['paused', 0]);
   },
-  'a tool that can say what to ask is asked about': async (library) => {
+  'a tool that words its own question requires approval by default': async (library) => {
     deepStrictEqual(await unanswered(library, {}, false), ['paused', 0]);
   },
-  'only the agent that has a tool allows it': async (library) => {
+  'only the agent that has a tool can allow it': async (library) => {
     const rules = { outer: { approvals: { pay: 'always_allow' } } } as const;
     deepStrictEqual(await unanswered(library, rules, false), ['paused', 0]);
     const star = { inner: { approvals: { '*': 'always_allow' } } } as const;
     deepStrictEqual(await unanswered(library, star, false), ['paused', 0]);
   },
-  'a standing grant limits the value of an argument': async (library) => {
+  'a standing grant must limit the value of an argument': async (library) => {
     const both = { properties: { urgent: { enum: [true, false] } } };
     for (const standing of [{ minProperties: 1 }, { properties: { to: { pattern: '.' } } }, both]) {
       const host = hostOf(library, [asking('builtin:echo')]);
@@ -306,11 +302,11 @@ export const targetChecks = {
       match(said, /limits the value or the range/);
     }
   },
-  'a grant covers no call without an argument that it limits': async (library) => {
+  'a standing grant covers no call without an argument that it limits': async (library) => {
     const host = hostOf(library, [asking('builtin:echo')]);
     const { turnId } = await host.run({ loop: 'act', input: { amount: 5, to: 'ada' }, sessionId: 's' });
     const standing = { properties: { amount: { maximum: 10 }, to: { const: 'ada' } } };
     strictEqual(await approve(host, turnId, { standing }), 'ok');
     strictEqual((await host.run({ loop: 'act', input: { to: 'ada' }, sessionId: 's' })).status, 'paused');
   },
-} as const satisfies Record<string, ActingCheck>;
+} as const satisfies Record<string, TargetCheck>;

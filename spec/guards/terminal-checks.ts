@@ -1,4 +1,4 @@
-// What holds of everything that a verb writes: nothing in it controls a terminal, and a write that is cut short is an error.
+// Checks of what commands write: no text controls the terminal, and a truncated write is an error.
 
 import { execFile } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -8,23 +8,24 @@ import { Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
 import { attacks, bare, HARMFUL } from '../cli/attacks.js';
-import type { Shelf } from './library.js';
+import type { LibraryParts } from './library.js';
 
-export const writing: Shelf = {
-  rings: /^(?:base|protocol|journal|surfaces[/]cli)[/][^/]*$|^surfaces[/]settings\.ts$/,
-  parts: ['surfaces/cli/terminal.js', 'surfaces/cli/output.js', 'base/excerpt.js'],
-};
+export const terminalParts: LibraryParts = ['surfaces/cli/terminal.js', 'surfaces/cli/output.js', 'base/excerpt.js'];
 
-export type Writing = typeof import('../../src/surfaces/cli/terminal.js') &
+export type TerminalLibrary = typeof import('../../src/surfaces/cli/terminal.js') &
   typeof import('../../src/surfaces/cli/output.js') &
   typeof import('../../src/base/excerpt.js') & { readonly folder: string };
 
-type Terminal = InstanceType<Writing['Terminal']>;
+type Terminal = InstanceType<TerminalLibrary['Terminal']>;
 
 const hostile = attacks.filter((attack) => attack.length < 100);
 
-/** All that is written to both streams, without our own colours. */
-async function written({ Terminal }: Writing, isTTY: boolean, write: (terminal: Terminal) => unknown): Promise<string> {
+/** Everything that is written to both streams, without the colours of the command line. */
+async function written(
+  { Terminal }: TerminalLibrary,
+  isTTY: boolean,
+  write: (terminal: Terminal) => unknown,
+): Promise<string> {
   const pieces: string[] = [];
   const stream = () =>
     Object.assign(
@@ -44,7 +45,7 @@ async function written({ Terminal }: Writing, isTTY: boolean, write: (terminal: 
 
 /** Writes each hostile text, on a terminal and elsewhere; `own` is what the command line itself writes around it. */
 async function harmless(
-  library: Writing,
+  library: TerminalLibrary,
   write: (terminal: Terminal, text: string) => unknown,
   own = '',
 ): Promise<void> {
@@ -64,12 +65,14 @@ output.on('error', () => undefined);
 output.write('x'.repeat(500_000), (error) => process.exit(error ? 70 : 0));
 `;
 
-export const writingChecks = {
-  'an answer controls no terminal': (library: Writing) => harmless(library, (terminal, text) => terminal.print(text)),
-  'a message controls no terminal': (library: Writing) => harmless(library, (terminal, text) => terminal.say(text)),
-  'a display of progress controls no terminal beyond its line': (library: Writing) =>
+export const terminalChecks = {
+  'an answer cannot control the terminal': (library: TerminalLibrary) =>
+    harmless(library, (terminal, text) => terminal.print(text)),
+  'a message cannot control the terminal': (library: TerminalLibrary) =>
+    harmless(library, (terminal, text) => terminal.say(text)),
+  'a progress line cannot control the terminal beyond its line': (library: TerminalLibrary) =>
     harmless(library, (terminal, text) => terminal.progress(text), '\r\u001b[2K'),
-  'JSON controls no terminal, and is the same value': async (library: Writing) => {
+  'JSON output cannot control the terminal, and keeps its value': async (library: TerminalLibrary) => {
     for (const isTTY of [true, false]) {
       for (const text of hostile) {
         const seen = await written(library, isTTY, (terminal) => terminal.json({ [text]: text }));
@@ -78,15 +81,15 @@ export const writingChecks = {
       }
     }
   },
-  'what a person approves is shown with everything that is hidden in it': async ({ shown }: Writing) => {
+  'an approval shows every invisible character': async ({ shown }: TerminalLibrary) => {
     for (const text of hostile)
       expect(shown(text, 1000).replaceAll('\t', ''), JSON.stringify(text)).not.toMatch(HARMFUL);
   },
-  'a document that a full disk cuts off is an error': async ({ folder }: Writing) => {
+  'a document that a full disk truncates is an error': async ({ folder }: TerminalLibrary) => {
     const place = mkdtempSync(join(tmpdir(), 'rondo-output-'));
     onTestFinished(() => rmSync(place, { recursive: true, force: true }));
     writeFileSync(join(place, 'write.mjs'), program(folder));
-    // A limit on the size of files: the first write is short, as on a disk that is almost full.
+    // With a limit on the size of files, the first write is short, as on a disk that is almost full.
     const line = 'trap "" XFSZ; ulimit -f 8; "$NODE" write.mjs > out.json; echo $?';
     const code = await new Promise<string>((resolve) => {
       const env = { PATH: process.env.PATH, NODE: process.execPath };
@@ -95,7 +98,7 @@ export const writingChecks = {
     expect(statSync(join(place, 'out.json')).size).toBeLessThan(500_000);
     expect(code).toBe('70');
   },
-  'a file that takes nothing more is an error': async ({ outputOf }: Writing) => {
+  'a write without progress is an error': async ({ outputOf }: TerminalLibrary) => {
     const descriptor = openSync('/dev/null', 'w');
     let calls = 0;
     const write = (): number => {
@@ -108,4 +111,4 @@ export const writingChecks = {
     closeSync(descriptor);
     expect(failed.message).toBe('ENOSPC: nothing was written');
   },
-} satisfies Record<string, (library: Writing) => Promise<void>>;
+} satisfies Record<string, (library: TerminalLibrary) => Promise<void>>;

@@ -1,4 +1,4 @@
-// What holds of `rondo trust`: what it remembers, where, and for whom the file can be written.
+// Checks of `rondo trust`: what it remembers, where, and who can write the file.
 
 import {
   existsSync,
@@ -18,19 +18,19 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import type { Terminal } from '../../src/surfaces/cli/terminal.js';
-import type { Shelf } from './library.js';
+import type { LibraryParts } from './library.js';
 
-export const trusting: Shelf = {
-  rings:
-    /^(?:surfaces[/][^/]*|surfaces[/]cli[/](?:verbs[/])?[^/]*|(?:protocol|base|journal|kernel|loops|layers|host|views|testing|adapters)[/].*)$/,
-  parts: ['surfaces/cli/verbs/trust.js', 'surfaces/authority.js', 'adapters/files/operator.js'],
-};
+export const trustParts: LibraryParts = [
+  'surfaces/cli/verbs/trust.js',
+  'surfaces/authority.js',
+  'adapters/files/operator.js',
+];
 
-export type Trusting = typeof import('../../src/surfaces/cli/verbs/trust.js') &
+export type TrustLibrary = typeof import('../../src/surfaces/cli/verbs/trust.js') &
   typeof import('../../src/surfaces/authority.js') &
   typeof import('../../src/adapters/files/operator.js');
 
-type Check = (library: Trusting) => Promise<void>;
+type Check = (library: TrustLibrary) => Promise<void>;
 
 /** An operator with a home and a project, both empty. */
 class Operator {
@@ -49,8 +49,12 @@ class Operator {
     return path;
   }
 
-  /** Runs the verb in the project; the message of its refusal, if it refuses. */
-  async trusts({ trust }: Trusting, directory: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
+  /** Runs the command in the project; returns the message if it refuses. */
+  async trusts(
+    { trust }: TrustLibrary,
+    directory: string,
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<string> {
     const terminal = { json: async () => undefined, say: () => undefined } as unknown as Terminal;
     const asked = { flags: {}, env: { HOME: this.home, ...env }, cwd: this.project };
     return trust({ args: [directory], options: {}, asked, terminal, json: true }).then(
@@ -148,14 +152,14 @@ const linkedSince: Check = async (library) => {
 };
 
 export const trustChecks = {
-  "the operator's file and its directory are its user's alone": onlyItsUser,
-  "the operator's file is not written through a planted draft": plantedDraft,
-  "an operator's file that is a link stays one, and its target is replaced": linkedFile,
-  "a write of the operator's file that fails leaves nothing behind": failedWrite,
-  'a directory of any name is remembered as it is': anyName,
+  "the operator's file and its directory are private to their user": onlyItsUser,
+  "a planted draft does not redirect the operator's file": plantedDraft,
+  "an operator's file that is a link stays a link, and its target is replaced": linkedFile,
+  "a failed write of the operator's file leaves no draft": failedWrite,
+  'a directory of any name is remembered exactly': anyName,
   "the operator's file is not written into the project": outsideOnly,
   "the operator's file is not written into the project through a link": linkedInside,
-  'a directory that holds everything is not trusted': notEverything,
+  'the home directory and the directories above it cannot be trusted': notEverything,
   'the real path of a directory is remembered': realPath,
-  'a remembered directory that is a link now is not trusted': linkedSince,
+  'a remembered directory that became a link is not trusted': linkedSince,
 } as const satisfies Record<string, Check>;

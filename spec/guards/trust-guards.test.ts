@@ -1,94 +1,56 @@
-// The guards of what `rondo trust` writes, each broken in turn.
+// Guards of what `rondo trust` writes.
 
-import type { RequirementId } from '../requirements.js';
-import { Workshop } from './library.js';
-import { type Guard, proveGuards } from './prove.js';
-import { type Trusting, trustChecks, trusting } from './trust-checks.js';
+import { guardsOf, proveGuards } from './prove.js';
+import { trustChecks, trustParts } from './trust-checks.js';
 
-type Promised = keyof typeof trustChecks;
+const guard = guardsOf(trustChecks);
 
-function guard(id: RequirementId, promise: Promised, file: string, from: string, to: string): Guard<Trusting> {
-  return { id, disaster: promise, check: trustChecks[promise], file, from, to };
-}
-
-const operator = 'adapters/files/operator.ts';
-const verb = 'surfaces/cli/verbs/trust.ts';
-const authority = 'surfaces/authority.ts';
-
-proveGuards(
-  () => new Workshop<Trusting>(trusting),
-  [
-    guard(
-      'authority.trust',
-      "the operator's file and its directory are its user's alone",
-      operator,
-      'O_WRONLY, 0o600)',
-      'O_WRONLY, 0o644)',
-    ),
-    guard(
-      'authority.trust',
-      "the operator's file and its directory are its user's alone",
-      operator,
-      'mode: 0o700',
-      'mode: 0o755',
-    ),
-    guard(
-      'authority.trust',
-      "the operator's file is not written through a planted draft",
-      operator,
-      `rmSync(draft, { force: true });
-    handle = await open(draft, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);`,
-      'handle = await open(draft, constants.O_CREAT | constants.O_WRONLY, 0o600);',
-    ),
-    guard(
-      'authority.trust',
-      "an operator's file that is a link stays one, and its target is replaced",
-      operator,
-      '?.isSymbolicLink() ? realpathSync(file) : file;',
-      '?.isSymbolicLink() ? file : file;',
-    ),
-    guard(
-      'authority.trust',
-      "a write of the operator's file that fails leaves nothing behind",
-      operator,
-      'rmSync(draft, { force: true });\n    const reason',
-      'const reason',
-    ),
-    guard(
-      'authority.trust',
-      'a directory of any name is remembered as it is',
-      operator,
-      ".replaceAll('\\u007f', '\\\\u007f')",
-      '',
-    ),
-    guard(
-      'authority.trust',
-      "the operator's file is not written into the project",
-      verb,
-      'assertOutside(file, asked);\n',
-      '',
-    ),
-    guard(
-      'authority.trust',
-      "the operator's file is not written into the project through a link",
-      authority,
-      ' || isInside(nearestReal(place), nearestReal(file))',
-      '',
-    ),
-    guard(
-      'authority.trust',
-      'a directory that holds everything is not trusted',
-      verb,
-      'isInside(real, home)',
-      'real === home',
-    ),
-    guard('authority.trust', 'the real path of a directory is remembered', verb, 'return [real];', 'return [path];'),
-    guard(
-      'authority.trust',
-      'a remembered directory that is a link now is not trusted',
-      authority,
-      "(source === 'file' && real !== directory)",
-      'false',
-    ),
-  ],
-);
+proveGuards(trustParts, [
+  guard('authority.trust', "the operator's file and its directory are private to their user", 'operator-file-private', {
+    literal: ['0o600', '0o644'],
+  }),
+  guard(
+    'authority.trust',
+    "the operator's file and its directory are private to their user",
+    'operator-directory-private',
+    { literal: ['0o700', '0o755'] },
+  ),
+  guard('authority.trust', "a planted draft does not redirect the operator's file", 'draft-created-exclusively', {
+    rewrite: [/rmSync\([^;]*;([^;]*?)\w+\.O_EXCL \| /, '$1'],
+  }),
+  guard(
+    'authority.trust',
+    "an operator's file that is a link stays a link, and its target is replaced",
+    'linked-operator-file-kept',
+    { take: 1 },
+  ),
+  guard('authority.trust', "a failed write of the operator's file leaves no draft", 'failed-draft-removed', 'drop'),
+  guard('authority.trust', 'a directory of any name is remembered exactly', 'delete-character-escaped', {
+    take: 'receiver',
+  }),
+  guard(
+    'authority.trust',
+    "the operator's file is not written into the project",
+    'operator-file-not-written-into-project',
+    'drop',
+  ),
+  guard(
+    'authority.trust',
+    "the operator's file is not written into the project through a link",
+    'links-into-project-resolved',
+    'drop',
+  ),
+  guard(
+    'authority.trust',
+    'the home directory and the directories above it cannot be trusted',
+    'directory-above-home-not-trusted',
+    { rewrite: [/\w+\((\w+), (\w+)\)/, '$1 === $2'] },
+  ),
+  guard('authority.trust', 'the real path of a directory is remembered', 'real-directory-remembered', { take: 0 }),
+  guard(
+    'authority.trust',
+    'a remembered directory that became a link is not trusted',
+    'remembered-link-not-trusted',
+    'drop',
+  ),
+]);

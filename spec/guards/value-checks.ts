@@ -1,65 +1,65 @@
-// What the guards of values, views and versions prevent; see kernel-checks.ts.
+// Checks of values, views and versions; see kernel-checks.ts.
 
 import { deepStrictEqual, ok, strictEqual } from 'node:assert';
 import type { Outcome, Scope, Store } from '../../src/index.js';
 import type { GuardCheck } from './kernel-checks.js';
-import { codeOf, loop, run, stage } from './stage.js';
+import { codeOf, loop, run, sessionFixture } from './session-fixture.js';
 
 export const valueChecks = {
-  'a value that is changed later changes what was journaled': async (library) => {
-    const on = stage(library);
+  'a later change to a value does not change the journal': async (library) => {
+    const fixture = sessionFixture(library);
     const shared = { list: [1] };
-    await run(await on.open(), async (scope) => {
+    await run(await fixture.open(), async (scope) => {
       await scope.record('list.seen', () => shared);
       shared.list.push(2);
       return null;
     });
-    const seen = (await on.entries()).find(({ type }) => type === 'list.seen');
+    const seen = (await fixture.entries()).find(({ type }) => type === 'list.seen');
     deepStrictEqual(seen?.value, { list: [1] });
   },
-  'a value that is not JSON is journaled as something else': async (library) => {
-    const on = stage(library);
+  'a value that is not JSON is refused': async (library) => {
+    const fixture = sessionFixture(library);
     const cyclic: unknown[] = [];
     cyclic.push(cyclic);
     const deep = JSON.parse(`${'['.repeat(300)}${']'.repeat(300)}`);
     const bad = [new Date(0), Number.NaN, 10n, () => 1, Symbol('x'), new Map(), cyclic, deep, [undefined]];
     for (const [index, value] of bad.entries()) {
-      const session = await on.open();
+      const session = await fixture.open();
       const outcome = await session.run(`t${index}`, { name: 'bad', body: async () => ({ inside: value }) }, null);
       strictEqual(outcome.status === 'error' && outcome.error.code, 'VALUE_INVALID', String(index));
     }
   },
-  'a forbidden key reaches an object of ours': async (library) => {
-    const on = stage(library);
-    const outcome = await run(await on.open(), async () => JSON.parse('{"a":{"__proto__":{"polluted":true}}}'));
+  'the key __proto__ is refused': async (library) => {
+    const fixture = sessionFixture(library);
+    const outcome = await run(await fixture.open(), async () => JSON.parse('{"a":{"__proto__":{"polluted":true}}}'));
     strictEqual(outcome.status === 'error' && outcome.error.code, 'VALUE_INVALID');
     ok(outcome.status === 'error' && outcome.error.message.includes('["a"]: the key "__proto__"'));
     strictEqual('polluted' in {}, false);
   },
-  'endless recursion takes the process down': async (library) => {
-    const on = stage(library);
+  'unbounded recursion is refused': async (library) => {
+    const fixture = sessionFixture(library);
     const endless = {
       name: 'endless',
       body: async (_: unknown, scope: Scope): Promise<unknown> => scope.call(endless, null),
     };
-    const outcome = await (await on.open({ maxDepth: 50 })).run('t1', endless, null);
+    const outcome = await (await fixture.open({ maxDepth: 50 })).run('t1', endless, null);
     strictEqual(outcome.status === 'error' && outcome.error.code, 'DEPTH_EXCEEDED');
-    strictEqual((await on.entries()).filter(({ type }) => type === 'call.started').length, 51);
+    strictEqual((await fixture.entries()).filter(({ type }) => type === 'call.started').length, 51);
   },
-  'a large value that was changed in the store is believed': async (library) => {
-    const on = stage(library);
+  'a large value that was altered in the store is refused': async (library) => {
+    const fixture = sessionFixture(library);
     const body = async (scope: Scope) => {
-      const text = await scope.effect(on.effect('big', 'once', { perform: () => 'x'.repeat(10_000) }));
+      const text = await scope.effect(fixture.effect('big', 'once', { perform: () => 'x'.repeat(10_000) }));
       await scope.wait('go');
       return text;
     };
-    await run(await on.open(), body);
-    const blob = (await on.entries()).find(({ type }) => type === 'effect.returned')?.blob ?? '';
-    await on.store.blobs.put('s', blob, JSON.stringify('forged'));
-    strictEqual(await codeOf(run(await on.open(), body)), 'STORE_DAMAGED');
+    await run(await fixture.open(), body);
+    const blob = (await fixture.entries()).find(({ type }) => type === 'effect.returned')?.blob ?? '';
+    await fixture.store.blobs.put('s', blob, JSON.stringify('forged'));
+    strictEqual(await codeOf(run(await fixture.open(), body)), 'STORE_DAMAGED');
   },
-  'an entry is written that breaks an invariant': async (library) => {
-    const on = stage(library);
+  'an entry that violates an invariant is not written': async (library) => {
+    const fixture = sessionFixture(library);
     const spent = {
       name: 'spent',
       version: 1,
@@ -71,38 +71,40 @@ export const valueChecks = {
       check: (n: number, draft: { type: string }) =>
         draft.type === 'coin.spent' && n >= 2 ? { rule: 'cap', message: 'two coins are all there is' } : undefined,
     };
-    const session = await on.open({ invariants: [cap as never] });
+    const session = await fixture.open({ invariants: [cap as never] });
     const outcome = await run(session, async (scope) => {
       for (let i = 0; i < 3; i++) await scope.record('coin.spent', () => i);
     });
     strictEqual(outcome.status === 'error' && outcome.error.code, 'INVARIANT_VIOLATED');
-    strictEqual((await on.entries()).filter(({ type }) => type === 'coin.spent').length, 2);
+    strictEqual((await fixture.entries()).filter(({ type }) => type === 'coin.spent').length, 2);
   },
-  'an entry of a newer program is misread': async (library) => {
-    const on = stage(library);
+  'an entry of a newer version is refused': async (library) => {
+    const fixture = sessionFixture(library);
     await run(
-      await on.open({ upcasts: { 'call.started': { current: 2, from: { 1: (entry) => entry } } } }),
+      await fixture.open({ upcasts: { 'call.started': { current: 2, from: { 1: (entry) => entry } } } }),
       async () => 1,
     );
-    strictEqual(await codeOf(on.open()), 'ENTRY_FROM_THE_FUTURE');
+    strictEqual(await codeOf(fixture.open()), 'ENTRY_FROM_THE_FUTURE');
   },
-  'a snapshot of another past is believed': async (library) => {
-    const on = stage(library);
-    await run(await on.open(), async () => 'true');
+  'a snapshot that does not match the journal is ignored': async (library) => {
+    const fixture = sessionFixture(library);
+    await run(await fixture.open(), async () => 'true');
     const state = { standing: { born: 'x', roots: [], inbox: [], delivered: [] }, views: {} };
-    await on.store.snapshots.save('s', { next: 3, tail: 'of another past', state });
-    deepStrictEqual(await run(await on.open(), async () => 'false'), {
+    await fixture.store.snapshots.save('s', { next: 3, tail: 'of another past', state });
+    deepStrictEqual(await run(await fixture.open(), async () => 'false'), {
       status: 'ok',
       output: 'true',
     } satisfies Outcome);
   },
-  'an old session spends more on its snapshots than on its entries': async (library) => {
-    const on = stage(library);
+  'the cost of snapshots stays bounded as a session grows': async (library) => {
+    const fixture = sessionFixture(library);
     let saved = 0;
     const save: Store['snapshots']['save'] = async (_, { state }) => {
       saved += JSON.stringify(state).length;
     };
-    const session = await on.open({ store: { ...on.store, snapshots: { ...on.store.snapshots, save } } });
+    const session = await fixture.open({
+      store: { ...fixture.store, snapshots: { ...fixture.store.snapshots, save } },
+    });
     let entries = 0;
     for (let root = 0; root < 60; root++) {
       for (let n = 0; n < 500; n++) entries += Number(await session.signal({ id: `${root} ${n}`, name: 'x' }));
@@ -114,21 +116,21 @@ export const valueChecks = {
     }
     ok(saved > 0 && saved < 200 * entries, `${saved} bytes of snapshots for ${entries} entries`);
   },
-  'an effect is performed with other arguments than were journaled': async (library) => {
-    const on = stage(library);
+  'an effect receives the arguments that were journaled': async (library) => {
+    const fixture = sessionFixture(library);
     const input = { amount: 5 };
     let paid: unknown;
-    const pay = on.effect('pay', 'once', { input, perform: (given) => (paid = given) });
-    await run(await on.open(), (scope) => {
+    const pay = fixture.effect('pay', 'once', { input, perform: (given) => (paid = given) });
+    await run(await fixture.open(), (scope) => {
       const paying = scope.effect(pay);
       input.amount = 500;
       return paying;
     });
-    const intent = (await on.entries()).find(({ type }) => type === 'effect.requested');
+    const intent = (await fixture.entries()).find(({ type }) => type === 'effect.requested');
     deepStrictEqual(paid, intent?.value);
   },
-  'what an invariant refused is allowed by a replay': async (library) => {
-    const on = stage(library);
+  'a replay repeats the refusal of an invariant': async (library) => {
+    const fixture = sessionFixture(library);
     let allowed = false;
     const any = { name: 'any', version: 1, initial: 0, apply: (n: number) => n };
     const rule = {
@@ -141,9 +143,9 @@ export const valueChecks = {
       await scope.wait('go');
       return spent;
     };
-    await run(await on.open({ invariants: [rule as never] }), body);
+    await run(await fixture.open({ invariants: [rule as never] }), body);
     allowed = true;
-    const session = await on.open({ invariants: [rule as never] });
+    const session = await fixture.open({ invariants: [rule as never] });
     await session.signal({ id: '1', name: 'go' });
     deepStrictEqual(await run(session, body), { status: 'ok', output: 'refused' });
   },

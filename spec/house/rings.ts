@@ -20,31 +20,46 @@ interface Ring {
 
 const table: Readonly<Record<string, Ring>> = {
   protocol: { rings: [], packages: 'none', builtins: [] },
-  // Of net it uses what only computes, reading an address and lists of subnets, and with fs what processes announce to each other.
+  // `net` only for parsing addresses and subnets; `fs` only for announcements between processes.
   base: { rings: ['protocol'], packages: 'none', builtins: ['crypto', 'fs', 'net'] },
-  journal: { rings: ['base', 'protocol'], packages: 'none', builtins: ['crypto'] },
-  kernel: { rings: ['journal', 'base', 'protocol'], packages: 'none', builtins: [] },
-  views: { rings: ['journal', 'base', 'protocol'], packages: 'none', builtins: ['crypto'] },
-  loops: { rings: ['kernel', 'journal', 'views', 'base', 'protocol'], packages: 'declared', builtins: 'inward' },
-  layers: { rings: ['kernel', 'journal', 'views', 'base', 'protocol'], packages: 'declared', builtins: 'inward' },
+  json: { rings: ['base', 'protocol'], packages: 'declared', builtins: ['crypto', 'module'] },
+  journal: { rings: ['json', 'base', 'protocol'], packages: 'none', builtins: ['crypto'] },
+  kernel: { rings: ['journal', 'json', 'base', 'protocol'], packages: 'none', builtins: [] },
+  views: { rings: ['journal', 'json', 'base', 'protocol'], packages: 'none', builtins: ['crypto'] },
+  policy: { rings: ['journal', 'json', 'base', 'protocol'], packages: 'none', builtins: [] },
+  loops: {
+    rings: ['kernel', 'views', 'policy', 'journal', 'json', 'base', 'protocol'],
+    packages: 'declared',
+    builtins: 'inward',
+  },
+  layers: {
+    rings: ['kernel', 'views', 'policy', 'journal', 'json', 'base', 'protocol'],
+    packages: 'declared',
+    builtins: 'inward',
+  },
   host: {
-    rings: ['kernel', 'journal', 'loops', 'layers', 'views', 'base', 'protocol'],
+    rings: ['kernel', 'loops', 'layers', 'views', 'policy', 'journal', 'json', 'base', 'protocol'],
     packages: 'declared',
     builtins: 'inward',
   },
   adapters: {
-    rings: ['journal', 'base', 'protocol'],
+    rings: ['journal', 'json', 'base', 'protocol'],
     typesFrom: ['loops', 'host'],
     packages: 'declared',
     builtins: 'all',
   },
+  conformance: {
+    rings: ['host', 'loops', 'journal', 'json', 'base', 'protocol'],
+    packages: 'declared',
+    builtins: 'all',
+  },
   surfaces: {
-    rings: ['journal', 'host', 'loops', 'views', 'base', 'protocol', 'testing'],
+    rings: ['host', 'loops', 'views', 'conformance', 'journal', 'json', 'base', 'protocol'],
     packages: 'declared',
     builtins: 'all',
   },
   testing: {
-    rings: ['protocol', 'base', 'journal', 'kernel', 'views', 'loops', 'layers', 'host'],
+    rings: ['conformance', 'host', 'loops', 'layers', 'views', 'kernel', 'journal', 'json', 'base', 'protocol'],
     packages: 'declared',
     builtins: 'all',
   },
@@ -86,8 +101,10 @@ function refusalOfFile(file: string, item: Import): string | undefined {
 }
 
 function refusalOfAdapter(file: string, target: string): string | undefined {
-  if (ringOf(file) === 'testing')
-    return adapterOf(target) === 'memory' ? undefined : 'testing knows only the memory adapter';
+  if (ringOf(file) === 'testing' || ringOf(file) === 'conformance')
+    return /^(?:memory|system)$/.test(adapterOf(target))
+      ? undefined
+      : `${ringOf(file)} may import only the memory and system adapters`;
   if (file === 'src/surfaces/compose.ts') return undefined;
   return ringOf(file) === 'surfaces'
     ? 'only surfaces/compose.ts picks adapters'

@@ -8,6 +8,7 @@ import { HIDDEN_CHARACTER } from './hidden-characters.js';
 const HIDDEN = new RegExp(HIDDEN_CHARACTER, 'gu');
 
 /** What is escaped in text: line feed and tab may stay. */
+// guard: hidden-note-brackets-escaped
 const ESCAPED = new RegExp(`(?![\\n\\t])(?:${HIDDEN_CHARACTER}|[⟪⟫])`, 'gu');
 const ORDINARY = /^[\n\t -~]*$/;
 
@@ -51,6 +52,7 @@ export function excerptOf(text: string, most: number): Excerpt {
   const start = lengthFromStart(text, most - room);
   const end = Math.max(start, text.length - lengthFromEnd(text, room));
   const [head, middle, tail] = [text.slice(0, start), text.slice(start, end), text.slice(end)];
+  // guard: hidden-characters-counted
   const hidden = charactersIn(middle);
   return { head: escaped(head), tail: escaped(tail), hidden, total: charactersIn(head) + hidden + charactersIn(tail) };
 }
@@ -67,7 +69,11 @@ export function escapeJson(json: string): string {
 
 function escaped(text: string): string {
   if (ORDINARY.test(text)) return text;
-  return text.replace(ESCAPED, (character) => `\\u{${hex(character.codePointAt(0) ?? 0, 1)}}`);
+  return text.replace(
+    // guard: all-unseen-characters-escaped
+    ESCAPED,
+    (character) => `\\u{${hex(character.codePointAt(0) ?? 0, 1)}}`,
+  );
 }
 
 function hex(code: number, digits: number): string {

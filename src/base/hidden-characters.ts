@@ -4,6 +4,7 @@
  */
 
 /** A class for regular expressions: controls, direction marks, characters without width, blanks that are not spaces, unassigned ones. */
+// guard: ignorable-characters-escaped
 export const HIDDEN_CHARACTER: string =
   '[\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u00a0\\u115f\\u1160\\u2800\\u3164\\uffa0]';
 

@@ -12,7 +12,7 @@ const ESCAPED = /[%:]|\p{Surrogate}/gu;
  * @example compositeId('a:b', 'c') // 'a%3Ab:c'
  */
 export function compositeId(...parts: readonly [string, ...string[]]): string {
-  return parts.map((part) => part.replace(ESCAPED, escapeOf)).join(':');
+  return parts.map((part) => /* guard: composite-id-escapes-parts */ part.replace(ESCAPED, escapeOf)).join(':');
 }
 
 function escapeOf(character: string): string {

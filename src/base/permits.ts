@@ -43,7 +43,10 @@ export function permitsOf(env: Environment, { send, destinations }: PermitLists 
   return {
     maySend: (variable, url) =>
       knownHosts(variable, env).some((host) => names(host, url)) ||
-      (send.get(variable) ?? []).some((host) => names(host, url) && (host.includes('://') || isSealed(url))),
+      (send.get(variable) ?? []).some(
+        (host) =>
+          names(host, url) && /* guard: clear-text-needs-explicit-scheme */ (host.includes('://') || isSealed(url)),
+      ),
     mayReach: (url) => reachable.some((host) => names(host, url)),
   };
 }

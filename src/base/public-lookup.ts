@@ -16,6 +16,7 @@ export class NotPublic extends Error {
 /** All addresses of a host; `NotPublic` if one of them is not public. */
 export async function publicAddresses(hostname: string, resolve: Resolve): Promise<readonly string[]> {
   const addresses = await resolve(hostname);
+  // guard: every-resolved-address-public
   if (!addresses.every(isPublic)) throw notPublic(hostname);
   return addresses;
 }

@@ -110,6 +110,7 @@ class SearchedForms implements Redactor {
   private found(text: string): readonly Range[] {
     return roundsOf(text).flatMap((round) => [
       ...this.forms.flatMap((form) => occurrences(round.text, form)).map(round.sourceOf),
+      // guard: wrapped-base64-redacted
       ...this.foundInLines(round),
     ]);
   }

@@ -62,11 +62,13 @@ function stepsFrom(
       sourceOf: ({ from, to }) => step.sourceOf({ from: decoded.startOf(from), to: decoded.endOf(to) }),
     });
     const decoded = step.escaped === MAX_ESCAPED ? undefined : decode(step.text);
+    // guard: url-escapes-decoded
     if (decoded !== undefined) {
       // An escape is longer than what it stands for.
       const isNew = (from: number, to: number): boolean => decoded.endOf(to) - decoded.startOf(from) > to - from;
       all.push({ ...next(decoded), escaped: step.escaped + 1, packed: step.packed, isNew });
     }
+    // guard: nested-base64-decoded
     if (step.packed === MAX_PACKED) continue;
     for (const unpacked of unpackedOf(step)) {
       all.push({ ...next(unpacked), escaped: step.escaped, packed: step.packed + 1, isNew: () => true });

@@ -11,7 +11,9 @@ const MIN_WORD_CHARS = 16;
 export function secretParts(secret: string): readonly string[] {
   const whole = secret.trim();
   const credentials = withoutScheme(whole);
-  const main = [whole, credentials, ...passwordsIn(whole)].filter(({ length }) => length >= MIN_SECRET_CHARS);
+  const main = [whole, /* guard: token-without-scheme-redacted */ credentials, ...passwordsIn(whole)].filter(
+    ({ length }) => length >= MIN_SECRET_CHARS,
+  );
   const parts = [...basicOf(whole), ...valuesIn(credentials), ...tokenParts(credentials), ...linesOf(whole)];
   return [...new Set([...main, ...parts.filter(({ length }) => length >= MIN_PART_CHARS)])];
 }

@@ -50,6 +50,7 @@ export function payloadFault(event: TraceEvent): string | undefined {
 /** An event as JSON carries it: what a later change or a lossy writing cannot alter any more. */
 export function eventOf(given: unknown): TraceEvent {
   try {
+    // guard: deep-events-copied
     const event = jsonCopy(given);
     if (isObject(event)) return event as unknown as TraceEvent;
   } catch {

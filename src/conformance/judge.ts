@@ -53,6 +53,7 @@ export async function judgeBy(
     onCheck(check.id);
     if (check.census && !late) {
       late = true;
+      // guard: late-events-awaited
       await new Promise((resolve) => setTimeout(resolve, LATE_MS));
     }
     const verdict = await verdictOn(check, driver, history, timeoutMs);
@@ -83,7 +84,7 @@ export async function judgeBy(
 /** A failure that the driver says is known is one of its own kind; one that did not happen is a reminder to say so. */
 function heldAgainst(row: CheckResult, reason: string | undefined): CheckResult {
   if (reason === undefined || row.status === 'not-applicable') return row;
-  if (row.status === 'pass') return reminderOf(row, reason);
+  if (row.status === 'pass') return /* guard: fixed-known-failure-reported */ reminderOf(row, reason);
   return rowOf(row, 'known-failure', `known failure: ${reason} Seen: ${row.note}`);
 }
 

@@ -34,7 +34,7 @@ export class Recording {
   hear(event: unknown): void {
     // Thrown into the runtime: the only way to stop a recursion that never lets a timer fire.
     if (this.endless) throw ENOUGH;
-    this.raw.push(held(event));
+    this.raw.push(/* guard: event-copied-when-recorded */ held(event));
   }
 
   /** What was handed over while it ran, and later. */

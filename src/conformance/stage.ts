@@ -45,6 +45,7 @@ export class Stage {
     const opened = await this.driver.open();
     const { register, run } = Object(opened) as Partial<LsemRuntime>;
     const usable = typeof register === 'function' && typeof run === 'function';
+    // guard: runtime-shape-demanded
     demand(usable, `open gave ${show(opened)}, not a runtime with register and run`);
     this.current = opened;
     this.opened.push(opened);

@@ -162,7 +162,9 @@ export class Governed {
     this.watchdog = new Watchdog(attended.clock);
     this.speak = (delta) => this.live?.delta(delta);
     for (const entry of entries) {
-      if (entry.type === 'call.started') this.watches.began(entry.key, entry.name ?? '');
+      if (entry.type === 'call.started')
+        // guard: recorded-calls-known-to-policy
+        this.watches.began(entry.key, entry.name ?? '');
       else this.keep(entry);
     }
   }

@@ -47,6 +47,7 @@ export function turnOfApproval(id: string): string {
 
 /** A copy of an answer, read once; what is no answer at all is refused before anything is looked up. */
 export function answerOf(given: ApprovalAnswer): ApprovalAnswer {
+  // guard: answer-read-once
   const answer = { ...given };
   assertAnswer(answer);
   return answer;
@@ -96,6 +97,7 @@ export function answeredAlike({ id, approved, by }: ApprovalAnswer, known: Known
 export async function refuse(answer: ApprovalAnswer, { session, ids }: Place, why: string): Promise<LoopError> {
   const { id, approved, by } = answer;
   const message = `The answer of ${by} to ${id} was not taken: ${why}.`;
+  // guard: refused-answer-recorded
   await session.note(REFUSED, ids.id(), { id, approved, by, code: 'DECISION_REFUSED', message });
   return new LoopError('DECISION_REFUSED', message, { id, reason: why });
 }
@@ -115,22 +117,29 @@ function grantOf(approval: Approval, { by, standing = null }: ApprovalAnswer, at
 function refusalOf(answer: ApprovalAnswer, approvals: Approvals | undefined, now: number): string | undefined {
   const known = approvals?.get(answer.id);
   if (known === undefined) return 'there is no such approval';
+  // guard: second-answer-refused
   if (known.answered !== undefined) return 'it was answered before';
   const { approval } = known;
+  // guard: answer-to-ended-turn-refused
   if (known.over || approval === undefined) return 'nobody waits for it any more';
   const other = (['sessionId', 'callId', 'tool', 'argumentsDigest'] as const).find(
     (name) => answer[name] !== undefined && answer[name] !== approval[name],
   );
+  // guard: answer-bound-to-its-call
   if (other !== undefined) return `its ${other} is another`;
+  // guard: agent-cannot-answer
   if (isAgent(answer.by, approval)) return 'an agent may not answer for itself';
+  // guard: only-approvers-answer
   if (approval.approvers !== undefined && !approval.approvers.includes(answer.by))
     return `${answer.by} may not answer it`;
+  // guard: expired-approval-takes-no-answer
   if (now > Date.parse(approval.expiresAt)) return `it expired at ${approval.expiresAt}`;
   return answer.standing === undefined ? undefined : predicateFlaw(answer, approval);
 }
 
 /** Whoever is part of the call, or says to be an agent, is none of those who are asked; however the name is spelt. */
 function isAgent(by: string, { path }: Approval): boolean {
+  // guard: name-of-answerer-normalized
   const name = spelt(by);
   return name.startsWith('agent:') || path.some((loop) => spelt(loop) === name);
 }
@@ -144,9 +153,11 @@ const BLANK = new RegExp(`${HIDDEN_CHARACTER}|[\\p{Z}\\s]`, 'gu');
 
 /** A grant must limit the value or range of an argument, and hold for the call that it is given with. */
 function predicateFlaw({ approved, standing = null }: ApprovalAnswer, approval: Approval): string | undefined {
+  // guard: denial-is-no-grant
   if (!approved) return 'a denial cannot stand for further calls';
   const { arguments: given } = approval;
   if (!fits(standing, given)) return 'its predicate does not hold for this very call, or cannot be used';
+  // guard: grant-limits-an-argument
   if (limitedArguments(standing, given).length > 0) return undefined;
   return (
     'a standing grant needs a written predicate: a JSON Schema that limits the value or the range of at least one argument ' +

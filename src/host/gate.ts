@@ -63,10 +63,12 @@ export class HostGate implements Gate {
     if (watches === undefined) return own === 'always_allow' ? undefined : { policy: own, modes: [effect.mode] };
     // What judges a call is no action of its own.
     if (kind === 'gate') return undefined;
+    // guard: agent-policy-applies-to-tools
     const policy = kind === 'tool' ? stricter(own, watches.policy(key, name)) : own;
     const deadline = watches.deadline(key);
     if (policy === 'always_allow') return deadline === undefined ? undefined : { policy, deadline };
     const modes = own === 'ask' ? ownModes(effect, key, watches) : [];
+    // guard: enclosing-asks-apply
     const asking = kind === 'tool' ? watches.askingModes(key, name) : [];
     return { policy, deadline, modes: [...modes, ...asking], limitMs: watches.errand(key)?.limitMs };
   }
@@ -84,9 +86,13 @@ export class HostGate implements Gate {
     return grants.filter(
       (given) =>
         given.tool === tool &&
+        // guard: grant-bound-to-definition
         given.definition === definition &&
+        // guard: grant-bound-to-principal
         given.principal === principals?.principal &&
+        // guard: grant-giver-may-answer
         mayAnswer(given.by) &&
+        // guard: grant-predicate-holds
         covers(given, input),
     );
   }
@@ -96,6 +102,7 @@ export class HostGate implements Gate {
 function ownPolicy(effect: Effect, key: string, watches: Watches | undefined): ApprovalPolicy {
   const explicit = effect.policy?.approval;
   if (explicit !== undefined) return explicit;
+  // guard: asking-tool-asked-by-default
   return effect.asksByDefault === true && watches?.allows(key, effect.name) !== true ? 'ask' : 'always_allow';
 }
 
@@ -103,5 +110,5 @@ function ownPolicy(effect: Effect, key: string, watches: Watches | undefined): A
 function ownModes({ mode }: Effect, key: string, watches: Watches): readonly (string | undefined)[] {
   if (mode !== undefined) return [mode];
   const modes = watches.modes(key);
-  return modes.length === 0 ? [undefined] : modes;
+  return modes.length === 0 ? [undefined] : /* guard: every-enclosing-mode-asked */ modes;
 }

@@ -99,6 +99,7 @@ function asRecorded({ code, message, data }: LoopError): LoopError {
 /** True if what was recorded is what is registered now, from the same directory: then its trust is that of now. */
 function isSame(now: Registered | undefined, definition: Json | undefined, directory?: string): now is Registered {
   if (now === undefined || definition === undefined || now.origin.directory !== directory) return false;
+  // guard: pinned-definition-is-the-current-one
   return now.digest === digest(canonical(definition));
 }
 

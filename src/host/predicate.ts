@@ -32,7 +32,9 @@ const MAX_MEMBERS = 20;
 export function covers({ schema, limits }: Granted, input: Json): boolean {
   if (!fits(schema, input)) return false;
   const limited = limitedArguments(schema, input);
-  return limited.length > 0 && (limits ?? []).every((path) => limited.includes(path));
+  return (
+    limited.length > 0 && /* guard: granted-limits-still-apply */ (limits ?? []).every((path) => limited.includes(path))
+  );
 }
 
 /** True if a schema holds for arguments. One that cannot be compiled holds for none. */
@@ -63,7 +65,11 @@ export function limitedArguments(schema: Json, input: Json): readonly string[] {
   const named = new Map(paths.map((path) => [JSON.stringify(path), path]));
   return [...named].flatMap(([name, path]) => {
     const others = othersOf(valueAt(input, path));
-    return others.some((other) => !accepts(validator, replaced(input, path, other))) ? [name] : [];
+    return others.some(
+      (other) => /* guard: limit-excludes-other-values */ !accepts(validator, replaced(input, path, other)),
+    )
+      ? [name]
+      : [];
   });
 }
 

@@ -62,7 +62,7 @@ export function identityOf(request: TurnRequest, found: Registered | undefined, 
 /** The name of a key in ids. The two kinds have prefixes of their own: no key is taken for another one with its principal. */
 function nameOf(key: string, principal: string | undefined): string {
   if (principal === undefined) return `k-${digest(key).slice(0, 16)}`;
-  return `p-${digest(compositeId(principal, key)).slice(0, 22)}`;
+  return `p-${digest(/* guard: turn-key-bound-to-principal */ compositeId(principal, key)).slice(0, 22)}`;
 }
 
 /**
@@ -75,8 +75,10 @@ export async function keptIdentity(archive: Archive, request: TurnRequest, ident
   const named = nameOf(key, undefined);
   const session = sessionId ?? named;
   const turnId = `${session}.${named}`;
+  // guard: legacy-turn-found-again
   if (!(await archive.has(turnId))) return identity;
   const known = await archive.known(turnId);
+  // guard: legacy-turn-bound-to-principal
   return known?.turn.principal === principal ? { ...identity, sessionId: session, turnId } : identity;
 }
 
@@ -88,6 +90,7 @@ export function conflict(
 ): LoopError | undefined {
   const { name, value } = turn.started;
   // Nothing is told of what another principal runs.
+  // guard: turn-of-other-principal-refused
   if (turn.principal !== principal) return keyConflict(key, 'belongs to a turn of another principal; use another key');
   if (name !== loopId) return keyConflict(key, `belongs to a turn of "${name}" with another loop`);
   if (same(value, snapshot(input, 'the input'))) return undefined;

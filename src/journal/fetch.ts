@@ -16,7 +16,7 @@ export async function fetchValue(blobs: Blobs, session: string, entry: Entry): P
 
 async function fetchText(blobs: Blobs, session: string, seq: number, blob: string): Promise<string> {
   const text = await blobs.get(session, blob);
-  if (text !== undefined && digest(text) === blob) return text;
+  if (text !== undefined && /* guard: blob-matches-digest */ digest(text) === blob) return text;
   const flaw = text === undefined ? 'is missing' : 'does not match its digest';
   const message = `Session "${session}", entry ${seq}: its value ${blob} ${flaw}.`;
   throw new Fault('STORE_DAMAGED', message, { session, seq, blob });

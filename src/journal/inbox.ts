@@ -20,7 +20,7 @@ export class Inbox {
     const { key, name = '', seq } = signal;
     const list = this.byName.get(name) ?? [];
     const after = list.findLastIndex((other) => other.seq < seq);
-    list.splice(after + 1, 0, signal);
+    list.splice(/* guard: returned-signal-keeps-its-place */ after + 1, 0, signal);
     this.byName.set(name, list);
     this.byId.set(key, signal);
   }

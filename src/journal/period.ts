@@ -52,9 +52,12 @@ export class Period {
     this.name = `${id} ${until}`;
     const ends = endsOf(clock);
     const now = clock.elapsed();
+    // guard: running-period-remembered
     const before = begins ? undefined : ends.get(this.name);
     // If the wall clock was set back, the time that is left would be too long: it is never longer than the whole period.
-    this.end = before ?? now + (begins ? ms : Math.min(ms, Math.max(0, until - clock.now())));
+    this.end =
+      before ??
+      now + (begins ? ms : /* guard: remaining-period-bounded */ Math.min(ms, Math.max(0, until - clock.now())));
     ends.set(this.name, this.end).sweep(now);
   }
 

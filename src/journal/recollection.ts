@@ -46,6 +46,7 @@ export class Recollection {
     const { session, store, folds, standing, upcasts } = this.parts;
     const saved = await store.snapshots.load(session);
     if (saved === undefined || saved.next > next || saved.next === 0) return 0;
+    // guard: snapshot-matches-journal
     if (tailOf(await reader.at(saved.next - 1)) !== saved.tail) return 0;
     try {
       const state = saved.state as { standing: Json; views: { [view: string]: Json } };
@@ -67,6 +68,7 @@ export class Recollection {
     try {
       const state = snapshot({ standing: standing.save(), views: folds.save() }, 'a snapshot') as Json;
       // The heavier it is, the more entries share its price: the cost of an entry stays flat, however old the session.
+      // guard: snapshot-interval-grows
       this.every = Math.max(EVERY, weighed() / SHARE);
       await store.snapshots.save(session, { next, tail: tailOf(last), state });
     } catch {

@@ -70,6 +70,7 @@ export function flawOf(record: SealedRecord, prev: string, first: number): strin
   if (record.first !== first) return `expected entry ${first}, found a record that starts at ${record.first}`;
   if (record.prev !== prev) return 'it does not follow the record before it';
   const { count, fence, body } = record;
+  // guard: record-hash-verified
   if (link(prev, first, count, fence, body) !== record.hash) return 'its bytes do not match its hash';
   return undefined;
 }

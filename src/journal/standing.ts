@@ -63,7 +63,7 @@ export class Standing {
 
   apply(entry: Entry): void {
     const { key, type } = entry;
-    if (type === 'session.opened') this.born = entry.born ?? '';
+    if (type === 'session.opened') /* guard: idempotency-key-bound-to-session */ this.born = entry.born ?? '';
     else if (type === 'signal.received') this.receive(entry);
     else if (type === 'wait.settled') this.settle(entry);
     else if (type === 'group.opened' && entry.name === 'race') this.openRace(key);
@@ -99,6 +99,7 @@ export class Standing {
     for (const [wait, signal] of this.taken ?? []) {
       if (!wait.startsWith(`${key}/`)) continue;
       const won = wait.startsWith(`${key}/${winner}/`);
+      // guard: losing-branch-returns-its-signal
       if (!won) this.keep(signal);
       if (!won || !this.racing(wait)) this.taken?.delete(wait);
     }

@@ -19,6 +19,7 @@ export function upcast(entry: Entry, upcasts: Upcasts): Entry {
   const known = Object.hasOwn(upcasts, entry.type) ? upcasts[entry.type] : undefined;
   const current = known?.current ?? 1;
   let version = entry.v ?? 1;
+  // guard: newer-entry-refused
   if (version > current) {
     throw new Fault(
       'ENTRY_FROM_THE_FUTURE',

@@ -91,8 +91,11 @@ export class Writer {
   push(entry: Fresh, proposed = false, weight?: number): Entry {
     const { folds, upcasts } = this.parts;
     if (entry.error !== undefined) entry.error = writable(entry.error);
-    if (weight === undefined) entry.value = snapshot(entry.value, entry.type, entry.key);
+    if (weight === undefined)
+      // guard: journaled-value-copied
+      entry.value = snapshot(entry.value, entry.type, entry.key);
     const size = weight ?? weighed();
+    // guard: entry-keeps-invariants
     if (proposed && folds.ruled) folds.admit(entry);
     if (size > INLINE) this.putAside(entry);
     if (this.versioned) entry.v = upcasts[entry.type]?.current ?? 1;
@@ -158,6 +161,7 @@ export class Writer {
   }
 
   private async append(first: number, entries: Fresh[], blobs: Map<string, string> | undefined): Promise<void> {
+    // guard: nothing-appended-after-fault
     if (this.fault !== undefined) return;
     const { session, store, claim } = this.parts;
     try {

@@ -27,6 +27,7 @@ class Flaw extends Error {}
 
 function copyFields(source: Fields, depth: number): { [key: string]: Json } {
   const proto = Object.getPrototypeOf(source);
+  // guard: class-instance-refused
   if (proto !== PLAIN && proto !== null && Object.getPrototypeOf(proto) !== null) {
     throw new Flaw(`an instance of ${proto.constructor?.name ?? 'a class'} is not JSON; convert it first`);
   }
@@ -34,6 +35,7 @@ function copyFields(source: Fields, depth: number): { [key: string]: Json } {
   const own = proto === PLAIN && !polluted;
   for (const key in source) {
     if (!own && !Object.hasOwn(source, key)) continue;
+    // guard: proto-key-refused
     if (key === '__proto__') throw new Flaw('the key "__proto__" is forbidden');
     const value = source[key];
     if (value === undefined) continue;
@@ -58,12 +60,14 @@ function copyOf(value: unknown, depth: number): Json {
       if (weight > SIZE) throw new Flaw(`the whole is larger than ${SIZE} bytes`);
       return value;
     case 'number':
+      // guard: number-is-finite
       if (!Number.isFinite(value)) throw new Flaw(`${value} is not a JSON number`);
       return value === 0 ? 0 : value;
     case 'boolean':
       return value;
     case 'object':
       if (value === null) return null;
+      // guard: value-depth-bounded
       if (depth >= DEPTH) throw new Flaw(`it is cyclic, or nested deeper than ${DEPTH}`);
       return Array.isArray(value) ? copyList(value, depth + 1) : copyFields(value as Fields, depth + 1);
     default:

@@ -30,10 +30,12 @@ export async function runCall<I, O>(
   const { seen } = scope;
   try {
     const own = seen === undefined ? start(run, scope, loop, input) : await replay(run, scope, seen, loop, input);
+    // guard: finished-call-not-repeated
     if (seen?.close !== undefined) {
       caller?.leave();
       return own;
     }
+    // guard: full-queue-awaited
     if (seen === undefined && run.writer.crowded) await run.ease(scope.life);
     const output = await loop.body(own as I, scope);
     const untidy = scope.close();
@@ -63,7 +65,7 @@ function start(run: Run, scope: KernelScope, loop: Frame, input: unknown): unkno
   const { key, life, depth } = scope;
   const { name, version, definitionDigest: digest, bodyKind: form } = loop;
   const { clock, maxDepth } = run.parts;
-  if (depth > maxDepth) throw tooDeep(key, maxDepth);
+  if (depth > /* guard: call-depth-bounded */ maxDepth) throw tooDeep(key, maxDepth);
   if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw nameless(key);
   const value = snapshot(input, 'call.started', key);
   const weight = weighed();

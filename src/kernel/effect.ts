@@ -32,10 +32,12 @@ class Performing implements EffectContext {
   }
 
   get sharedSignal(): AbortSignal {
+    // guard: idle-signal-borrowed-once
     this.borrowed ??= this.life.idle.pop() ?? abortSignal(this.life);
     return this.borrowed.signal;
   }
 
+  // guard: idle-signal-stays-connected
   release(): void {
     this.own?.release();
     if (this.borrowed !== undefined) this.life.idle.push(this.borrowed);
@@ -58,24 +60,29 @@ export function attemptEffect(run: Run, site: Site, effect: Effect, identity: st
 async function repeat(run: Run, site: Site, seen: Trodden, effect: Effect, identity: string): Promise<unknown> {
   const { key } = site;
   await run.expect(key, seen, effectEntry('effect.requested', key, effect));
+  // guard: recorded-result-returned
   if (seen.close !== undefined) return run.recall(seen.close);
   const going = underWay(run, site);
   if (going !== undefined || seen.open === undefined) return going ?? begin(run, site, key, effect, identity);
+  // guard: once-effect-in-doubt-not-repeated
   if (seen.open.safety === 'once') return resolveDoubt(run, site, effect, seen, identity);
   return perform(run, site, effect, { input: snapshot(effect.input, effect.name), identity, waits: false });
 }
 
 function underWay(run: Run, { key, life }: Site): Promise<unknown> | undefined {
+  // guard: cancel-checked-before-effect
   life.check();
   const landed = run.parts.landed?.get(key);
   if (landed !== undefined) return run.recall(landed);
   const flying = run.parts.inFlight.get(key);
+  // guard: effect-in-flight-joined
   return flying && life.bound(flying);
 }
 
 function begin(run: Run, site: Site, intent: string, effect: Effect, identity: string): Promise<unknown> {
   const entry = run.propose(site.life, effectEntry('effect.requested', intent, effect));
   run.note(entry);
+  // guard: intent-durable-before-effect
   const waits = effect.safety !== 'pure';
   return perform(run, site, effect, { input: entry.value, identity, waits });
 }
@@ -122,10 +129,12 @@ async function performAndRecord(run: Run, { key, life }: Site, effect: Effect, m
   if (manner.waits) await run.writer.flushed();
   else if (run.writer.crowded) await run.writer.eased();
   if (run.parts.idle) run.attempt.fail(new Fault('RECORD_ENDS', `The record of the run ends at ${key}.`, { key }));
+  // guard: ended-attempt-starts-no-effect
   if (run.over) return undefined;
   const performance = new Performing(`${run.parts.standing.born}:${manner.identity}`, life);
   try {
     life.check();
+    // guard: effect-gets-journaled-input
     const value = await effect.perform(copy(manner.input) as Json, performance);
     return recordEnd(run, returnedEntry(key, value));
   } catch (thrown) {

@@ -79,6 +79,7 @@ export async function joinAll<O>(run: Run, site: Site, branches: Branches<O>): P
   await new Promise<void>((resolve) => {
     const settled: Settled<O> = (index, value, failure) => {
       if (failure === undefined) results[index] = value as O;
+      // guard: first-error-by-place
       else if (index < first.index) first = { index, error: failure.error };
       left -= 1;
       if (left === 0) resolve();
@@ -95,7 +96,8 @@ export async function raceFirst<O>(run: Run, site: Site, branches: Branches<O>):
   const count = branches.list.length;
   if (count === 0) throw new LoopError('VALUE_INVALID', `The race at ${key} has no branches.`, { key });
   const opening: Fresh = { seq: 0, at: 0, type: 'group.opened', key, name: 'race', value: count };
-  if ((await openGroup(run, site, opening)) && seen?.close !== undefined) return run.recall(seen.close);
+  if ((await openGroup(run, site, opening)) && /* guard: recorded-winner-returned */ seen?.close !== undefined)
+    return run.recall(seen.close);
   if (seen === undefined) run.note(opening);
   const lives = Array.from({ length: count }, () => new Lifetime(life));
   run.attempt.fork(count);
@@ -112,6 +114,7 @@ export async function raceFirst<O>(run: Run, site: Site, branches: Branches<O>):
       const lost = new LoopError('CANCELLED', `Branch ${winner} of the race at ${key} ended first.`);
       for (const [index, branch] of lives.entries()) {
         if (index === winner) branch.detach();
+        // guard: losing-branch-ended
         else branch.end(lost, true);
       }
       run.redeliver();

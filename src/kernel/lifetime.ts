@@ -48,6 +48,7 @@ export class Lifetime {
 
   /** New work is refused once the lifetime has ended. */
   check(): void {
+    // guard: ended-lifetime-refuses-work
     if (this.reason !== undefined) throw this.reason;
   }
 

@@ -85,6 +85,7 @@ export class Run {
 
   /** Writes for this attempt. Once it is over nothing is written for it, and nothing for a branch that has lost. */
   push(life: Lifetime, entry: Fresh, weight?: number): Entry {
+    // guard: ended-attempt-writes-nothing
     if (this.over) throw OVER;
     if (life.lost) life.check();
     return this.writer.push(entry, false, weight);
@@ -97,6 +98,7 @@ export class Run {
     try {
       return this.writer.propose(entry, weight);
     } catch (thrown) {
+      // guard: invariant-refusal-recorded
       if (!(thrown instanceof LoopError) || thrown.code !== 'INVARIANT_VIOLATED') throw thrown;
       const { type, key, name, value } = entry;
       const refused = { seq: 0, at: 0, type: 'step.refused', key, name: type, value, error: thrown.record() };
@@ -169,8 +171,10 @@ export class Run {
     if (refused && error !== undefined && sameAs(await this.fetch(recorded), asked.value)) throw LoopError.of(error);
     const { type, name, kind, version } = recorded;
     const alike = type === asked.type && name === asked.name && kind === asked.kind && version === asked.version;
+    // guard: replayed-step-matches-record
     if (!alike) return this.mismatch(key, recorded, asked);
     const value = await this.fetch(recorded);
+    // guard: replayed-input-matches-record
     if (!sameAs(value, asked.value)) return this.mismatch(key, { ...recorded, value }, asked);
   }
 

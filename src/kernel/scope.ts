@@ -130,17 +130,20 @@ export class KernelScope implements Scope, Site {
 
   /** One step: the next key, nothing else beside it, and nothing at all once the attempt is over. */
   step<T>(work: (site: Site) => Promise<T>): Promise<T> {
+    // guard: one-step-at-a-time
     return this.busy ? this.refused() : this.take(work);
   }
 
   private async take<T>(work: (site: Site) => Promise<T>): Promise<T> {
     if (this.run.over) return stall();
+    // guard: uncooperative-body-abandoned
     if (this.refusals > PATIENCE) return this.run.attempt.giveUp();
     try {
       const seen = this.enter();
       return await work({ key: `${this.key}/${this.next - 1}`, life: this.life, seen, depth: this.depth });
     } finally {
       this.leave();
+      // guard: body-stalled-after-fault
       if (this.run.over) await stall();
     }
   }
@@ -152,10 +155,13 @@ export class KernelScope implements Scope, Site {
 
   /** Refuses to end while a step still runs, or while the journal holds steps that were not asked for. */
   close(): Promise<never> | undefined {
+    // guard: body-ends-after-its-steps
     if (this.busy) throw this.tangled('the body ended');
     // Whoever kept this scope meets the same refusal as a second step at once.
+    // guard: closed-scope-refuses-steps
     this.busy = true;
     const untaken = this.seen?.untaken;
+    // guard: untaken-steps-refused
     if (untaken === undefined || this.life.reason !== undefined) return undefined;
     return this.run.mismatch(this.key, untaken.witness, undefined);
   }

@@ -148,10 +148,12 @@ export class Session {
       const known = this.standing.roots.get(root);
       const seen = known === undefined ? undefined : await this.past(root, known);
       attempt.check();
+      // guard: recorded-cancel-applied
       if (known?.cancelled !== undefined) attempt.life.end(cancelledBecause(root, known.cancelled), false);
       const run = new Run(this.parts, attempt);
       const scope = new KernelScope(run, root, attempt.life, seen, 0);
       const outcome = await attempt.outcome(runCall(run, scope, loop, input), (error) => this.failed(root, error));
+      // guard: result-durable-before-reported
       await this.writer.durable();
       if (this.recollection.due) await this.recollection.save();
       return outcome as Outcome<O>;
@@ -168,6 +170,7 @@ export class Session {
     if (typeof id !== 'string' || id === '' || typeof name !== 'string')
       throw new TypeError('A signal has an id and a name; both are text, and the id is not empty.');
     const known = this.standing.delivered.get(id);
+    // guard: signal-delivered-once
     if (known !== undefined) return this.delivered(known, { id, name, value });
     const entry = this.writer.propose({ seq: 0, at: 0, type: 'signal.received', key: id, name, value: value as Json });
     this.standing.apply(entry);
@@ -186,6 +189,7 @@ export class Session {
   ): Promise<void> {
     this.usable();
     if (!DECISIONS.has(decision)) throw new TypeError(`A decision is retry, supply or fail; not ${String(decision)}.`);
+    // guard: decision-needs-a-doubt
     if (!this.doubts.some((doubt) => doubt.key === key)) {
       throw new LoopError('DECISION_REFUSED', `Nothing is in doubt under ${key} in session "${this.name}".`, { key });
     }
@@ -236,6 +240,7 @@ export class Session {
 
   private async end(): Promise<void> {
     this.attempt?.current.fail(this.fault('SESSION_CLOSED', 'it was closed'));
+    // guard: effects-in-flight-awaited
     while (this.inFlight.size > 0 && this.writer.fault === undefined) await Promise.allSettled(this.inFlight.values());
     if (this.writer.fault === undefined) await this.writer.durable();
   }

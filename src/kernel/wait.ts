@@ -11,10 +11,12 @@ export async function waitUntil(run: Run, site: Site, ms: number): Promise<void>
   const { clock, session } = run.parts;
   if (!(ms >= 0 && Number.isFinite(ms)))
     throw new LoopError('VALUE_INVALID', `Cannot sleep for ${ms} ms at ${key}.`, { key });
+  // guard: timer-end-recorded
   const until = seen?.open?.until ?? clock.now() + ms;
   if (await run.enter(site, { seq: 0, at: 0, type: 'timer.set', key, until, value: ms })) return;
   const period = new Period(clock, { id: `${session} ${key}`, until, ms }, seen === undefined);
   await run.barrier(life);
+  // guard: timer-waits-until-due
   if (period.left > 0) {
     await run.attempt.park<void>({ kind: 'timer', key, until }, life, (wake) => {
       period.sleep().then(wake, (error: unknown) => {

@@ -114,6 +114,7 @@ export function approvalLayer(rule: Rule, asking: Asking): Layer {
   const { gate } = asking;
   return async (effect: Effect, scope, next) => {
     // Whatever is no policy at all does not let anything pass.
+    // guard: unknown-policy-blocks
     if (rule.policy !== 'ask') throw blocked(effect.name);
     const judged = await judge(effect, scope, rule, asking);
     if (judged.verdict === 'waived') return next();
@@ -124,7 +125,7 @@ export function approvalLayer(rule: Rule, asking: Asking): Layer {
     )) as Request;
     const answer = (await scope.wait(`approval ${request.id}`)) as unknown;
     assertHolds(effect, request, answer as Answer);
-    return next(boundTo(effect, request.target));
+    return next(/* guard: approved-target-handed-on */ boundTo(effect, request.target));
   };
 }
 
@@ -142,7 +143,7 @@ async function judge(effect: Effect, scope: Scope, rule: Rule, { gate, clock }: 
   const perform = async (): Promise<Verdict> => {
     const grants = gate.granted(name, definitionOf(effect), input, scope.key) ?? [];
     const target = grants.length > 0 ? await resolved(effect, words) : undefined;
-    const grant = grants.find((given) => coversTarget(given.target, target));
+    const grant = grants.find((given) => /* guard: grant-covers-target */ coversTarget(given.target, target));
     if (grant !== undefined) return { verdict: 'granted', grant: grant.approval, ...withTarget(target) };
     return question(effect, rule.modes?.length ? rule.modes : [undefined], words);
   };
@@ -173,7 +174,10 @@ async function described(
   const texts = new Set<string>();
   for (const mode of new Set(modes)) {
     // Made of a copy: what is asked about is what runs, whoever changes what it was shown.
-    const told = await worded(describe?.(copy(input) as Json, mode === undefined ? {} : { mode }), words);
+    const told = await worded(
+      describe?.(/* guard: description-gets-a-copy */ copy(input) as Json, mode === undefined ? {} : { mode }),
+      words,
+    );
     if (told !== null) texts.add(typeof told === 'string' && told.trim() !== '' ? told : `Run ${name}?`);
   }
   return texts.size === 0 ? undefined : shown([...texts].join('\n'), LONGEST);
@@ -222,6 +226,7 @@ function definitionOf({ definition = '' }: Effect): string {
 function assertHolds(effect: Effect, request: Request, answer: Answer): void {
   const { name } = effect;
   const { approved, by, reason, at, expired } = answer ?? {};
+  // guard: denied-call-refused
   if (approved !== true) {
     // Bounded: the journal drops the data of an error that is too large, and with it that a person said no.
     const [who, why] = [shown(String(by), 200), reason === undefined ? undefined : shown(String(reason), 1000)];
@@ -233,12 +238,14 @@ function assertHolds(effect: Effect, request: Request, answer: Answer): void {
     );
   }
   const changed =
+    // guard: approval-bound-to-arguments
     request.argumentsDigest !== argumentsOf(effect)
       ? 'its arguments'
-      : request.definition !== definitionOf(effect)
+      : /* guard: approval-bound-to-definition */ request.definition !== definitionOf(effect)
         ? 'its definition'
         : undefined;
   if (changed !== undefined) throw notAdmitted(name, `${changed} changed after it was approved`);
+  // guard: late-approval-refused
   if (!(at <= request.expiresAt)) throw notAdmitted(name, 'the approval came too late');
 }
 

@@ -25,6 +25,7 @@ export function admitted<I, O>({ name, definition, named }: Admission, body: Bod
     if (!(bench instanceof Bench) || !bench.alert.on) return body(input, scope);
     const watches = bench.occasion(turnOf(scope)).watching;
     const policy = named ? watches?.namedPolicy(scope.key, name) : watches?.policy(scope.key, name);
+    // guard: policy-applies-to-code
     if (policy === undefined || policy === 'always_allow') return body(input, scope);
     const effect: Effect = { kind: 'tool', name, input, safety: 'pure', definition, perform };
     return scope.effect(effect).then(() => body(input, scope));

@@ -133,7 +133,12 @@ function definitionOf(spec: LoopSpec<Schema, Schema>, input: Validator, output: 
     return parseDefinition({ ...base, kind: 'prompt', prompt, ...(spec.backend && { backend: spec.backend }) }, where);
   }
   const tool = { implementation: 'code:tool', ...(spec.tool !== undefined && spec.safety && { safety: spec.safety }) };
-  const parsed = parseDefinition({ ...base, kind: 'tool', tool }, where, spec.tool === undefined ? 'code' : 'tool');
+  const parsed = parseDefinition(
+    { ...base, kind: 'tool', tool },
+    where,
+    // guard: form-of-code-loop-known
+    spec.tool === undefined ? 'code' : 'tool',
+  );
   if (spec.tool !== undefined) return parsed;
   const { tool: _, ...rest } = parsed;
   return { ...rest, kind: 'composite', composite: { steps: [] } };

@@ -118,7 +118,9 @@ export function assertOutside(file: string, asked: Asked, home = recordedHome())
   const own = home === undefined ? undefined : operatorFileOf({ HOME: home });
   for (const place of [cwd, config, ...places.map((path) => resolve(cwd, path))]) {
     const isHome = own === file && home !== undefined && isInside(nearestReal(place), nearestReal(home));
-    const isWithin = isInside(place, file) || isInside(nearestReal(place), nearestReal(file));
+    const isWithin =
+      isInside(place, file) || /* guard: links-into-project-resolved */ isInside(nearestReal(place), nearestReal(file));
+    // guard: operator-file-outside-project
     if (!isWithin || isHome) continue;
     const reason = `it lies inside of ${place}, and a project must not decide what it may do`;
     const advice = 'Set XDG_CONFIG_HOME or HOME to a directory outside of the project.';
@@ -142,7 +144,9 @@ export type Trusts = (directory: string | undefined) => boolean;
 export function trustOf({ directories }: Pick<Authority, 'directories'>): Trusts {
   const places = directories.flatMap(({ directory, source }) => {
     const real = realPathOf(directory);
-    return real === undefined || (source === 'file' && real !== directory) ? [] : [real];
+    return real === undefined || /* guard: remembered-link-not-trusted */ (source === 'file' && real !== directory)
+      ? []
+      : [real];
   });
   return (directory) => {
     const real = directory === undefined ? undefined : realPathOf(directory);

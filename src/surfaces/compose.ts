@@ -113,6 +113,7 @@ function assertLoopsInside({ loops, loopsNamed, cwd }: ProjectSettings, trusts: 
  */
 function recordedTrust({ store, authority }: Settings): Trusts {
   const trusts = trustOf(authority);
+  // guard: journal-trust-needs-trusted-directory
   return store.kind === 'memory' || trusts(dirname(store.path)) ? trusts : () => false;
 }
 
@@ -296,6 +297,7 @@ function openAt(
       throw refused(`The backend '${id}' takes no options: its address and its key stand in the config.`);
     }
     const url = new URL(baseURL);
+    // guard: config-key-variable-permitted
     if (apiKeyEnv !== undefined && !maySend(apiKeyEnv, url)) {
       throw refused(`The backend '${id}' of the config ${sendRefusal(apiKeyEnv, url)}.`);
     }

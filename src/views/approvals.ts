@@ -115,6 +115,7 @@ export class Approvals {
 
   /** Only a note from outside counts: what a body records lies under its call, and nobody grants anything to himself. */
   private grant({ key, value, at }: Entry): void {
+    // guard: grant-only-from-outside
     if (!key.startsWith('#')) return;
     const schema = ownProperty(value, 'schema');
     const given = ownProperty(value, 'at');

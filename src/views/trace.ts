@@ -279,8 +279,10 @@ export class Tracing {
  */
 function traceOfEffect({ started }: Open, kind: string, name: string): Effect['as'] {
   if (kind === 'gate') return 'gate';
-  if (kind === 'model') return started.form === 'code' ? 'body' : 'backend';
-  return kind === 'tool' && started.form === undefined && name === started.name ? 'tool' : 'body';
+  if (kind === 'model') return /* guard: code-effect-is-no-backend */ started.form === 'code' ? 'body' : 'backend';
+  return kind === 'tool' && /* guard: code-effect-is-no-tool */ started.form === undefined && name === started.name
+    ? 'tool'
+    : 'body';
 }
 
 const SLASH = 47;

@@ -130,6 +130,7 @@ function configOf(value: unknown, file: string, { confined = () => [] }: ConfigO
     prices: new Map(parts(root, 'prices').map(([name, part, path]) => [name, price(part, path)])),
     backends: new Map(parts(root, 'backends').map(([name, part, path]) => [name, customBackend(part, path)])),
   };
+  // guard: config-paths-confined
   assertConfined(config, home, confined(home));
   return config;
 }

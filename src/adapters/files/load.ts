@@ -114,6 +114,7 @@ async function loadModule(file: string, trusted: boolean): Promise<Loaded> {
     const text = await readText(file, SIZE);
     // A program is started, never imported: importing it would run it.
     if (text.startsWith('#!')) return { found: [], bad: [] };
+    // guard: untrusted-code-not-imported
     if (!trusted) return refused(file, `it is code, and its directory is not trusted. ${trustAdvice(dirname(file))}`);
     const origin = originOf(file, trusted);
     return { found: (await importLoops(file)).map((item) => ({ file, origin, ...item })), bad: [] };

@@ -20,6 +20,7 @@ const EMPTY: OperatorFile = { directories: [], send: new Map(), destinations: []
 /** What the file says; nothing if it is absent. CONFIG_INVALID says why it is not believed, or what is wrong in it. */
 export async function loadOperatorFile(file: string): Promise<OperatorFile> {
   if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return EMPTY;
+  // guard: operator-file-owned-by-user
   assertOwn(file);
   return (await readTable(file, SIZE, true, operatorOf)) ?? EMPTY;
 }
@@ -87,6 +88,7 @@ const HEADER = `# What Rondo may run and send for you. \`rondo trust\` writes th
 
 /** A string of TOML. It is that of JSON, except that TOML has no raw delete character. */
 function tomlString(text: string): string {
+  // guard: delete-character-escaped
   return JSON.stringify(text).replaceAll('\u007f', '\\u007f');
 }
 
@@ -99,17 +101,22 @@ function textOf({ directories, destinations, send }: OperatorFile): string {
 
 /** Replaces the file as a whole: a reader sees the old one or the new one. Only its user can read it. */
 export async function saveOperatorFile(file: string, content: OperatorFile): Promise<void> {
+  // guard: operator-directory-private
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  // guard: linked-operator-file-kept
   const target = lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() ? realpathSync(file) : file;
   const draft = join(dirname(target), `.trust.toml.${process.pid}`);
   let handle: FileHandle | undefined;
+  // guard: draft-created-exclusively
   try {
     rmSync(draft, { force: true });
+    // guard: operator-file-private
     handle = await open(draft, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
     await handle.writeFile(textOf(content));
     await handle.sync();
     renameSync(draft, target);
   } catch (thrown) {
+    // guard: failed-draft-removed
     rmSync(draft, { force: true });
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
     throw new LoopError('CONFIG_INVALID', `${file} cannot be written: ${reason}`, { file, reason }, thrown);

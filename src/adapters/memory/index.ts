@@ -28,13 +28,20 @@ class MemoryJournal implements Journal {
     const stream = this.streams.get(session) ?? { fence: 0, next: 0, batches: [] };
     this.streams.set(session, stream);
     this.claims += 1;
+    // guard: claim-raises-the-fence
     stream.fence = this.claims;
     return { fence: stream.fence, next: stream.next };
   }
 
   append(batch: Batch): Promise<void> {
     const stream = this.streams.get(batch.session);
-    if (stream === undefined || stream.fence !== batch.fence || stream.next !== batch.first) {
+    if (
+      stream === undefined ||
+      // guard: stale-fence-refused
+      stream.fence !== batch.fence ||
+      // guard: append-only-at-the-end
+      stream.next !== batch.first
+    ) {
       return isWritten(batch, stream) ? DONE : Promise.reject(staleWriter(batch, stream));
     }
     const large = batch.entries.some((entry) => entry.blob !== undefined);
@@ -49,7 +56,10 @@ class MemoryJournal implements Journal {
     let index = firstHolding(stream.batches, from);
     for (; index < stream.batches.length; index++) {
       const batch = stream.batches[index];
-      if (batch !== undefined) yield batch.first >= from ? batch.entries : batch.entries.slice(from - batch.first);
+      if (batch !== undefined)
+        yield batch.first >= from
+          ? batch.entries
+          : /* guard: read-starts-at-its-offset */ batch.entries.slice(from - batch.first);
     }
   }
 
@@ -58,6 +68,7 @@ class MemoryJournal implements Journal {
   }
 
   async remove(session: string): Promise<void> {
+    // guard: removed-session-forgotten
     this.streams.delete(session);
   }
 }

@@ -11,7 +11,7 @@ type Fetch = typeof globalThis.fetch;
 
 /** The fetch of this Node. */
 export const plainFetch: Fetch = async (input, init) =>
-  withoutRedirect(await globalThis.fetch(input, { ...init, redirect: 'manual' }));
+  withoutRedirect(await globalThis.fetch(input, { ...init, /* guard: redirects-not-followed */ redirect: 'manual' }));
 
 function withoutRedirect(response: Response): Response {
   const { status, headers } = response;

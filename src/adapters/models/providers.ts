@@ -114,7 +114,12 @@ function backendOf(settings: ProviderSettings, kind: Kind): Backend {
       const options = optionsOf(ref, ['baseURL', 'apiKeyEnv']);
       if (ref.model === '') throw refused(`The backend '${kind.id}' needs a model; name one in the definition.`);
       const access = accessOf(ref, kind, options, settings, origin);
-      const key = JSON.stringify([access.baseURL, options.apiKeyEnv ?? kind.keyEnv, access.fetch === plainFetch]);
+      const key = JSON.stringify([
+        access.baseURL,
+        options.apiKeyEnv ?? kind.keyEnv,
+        // guard: provider-cached-per-trust
+        access.fetch === plainFetch,
+      ]);
       const provider = opened.get(key) ?? load(kind, access);
       opened.set(key, provider);
       provider.catch(() => opened.delete(key));
@@ -169,6 +174,7 @@ function assertPermitted(
   permits: Permits,
   named: boolean,
 ): void {
+  // guard: definition-key-variable-permitted
   if (variable !== undefined && !permits.maySend(variable, url)) {
     throw refused(`The backend '${ref.id}' ${sendRefusal(variable, url)}.`);
   }

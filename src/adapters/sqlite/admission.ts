@@ -63,10 +63,16 @@ async function attempt(path: string): Promise<Admission | Seen> {
       const places = placesOf(dirname(resolve(path)));
       const directories = places.map(({ directory }) => directory);
       // A command that begins later recognises a store that is complete.
+      // guard: store-creation-announced
       if (!isComplete(path)) await announcement.add('store', directories);
       const command = commandIn(places);
       const database = command === undefined ? locate(path) : undefined;
-      if (database !== undefined && dirname(database) === places[0]?.path) return { database, release };
+      if (
+        database !== undefined &&
+        // guard: announced-directory-holds-the-store
+        dirname(database) === places[0]?.path
+      )
+        return { database, release };
       release();
       if (command !== undefined) return command;
       // The directory is new, so it has to be announced itself.
@@ -97,7 +103,15 @@ function commandIn(places: readonly Place[]): Seen | undefined {
   for (const command of all) {
     if (command.kind !== 'command') continue;
     const place = places.find(({ directory }) => directory === command.directory);
-    if (place !== undefined && !isHiddenFrom(command) && isTrusted(command)) return { place, command };
+    // guard: store-waits-for-commands-that-see-it
+    if (
+      place !== undefined &&
+      // guard: hidden-directory-delays-no-store
+      !isHiddenFrom(command) &&
+      // guard: only-trusted-announcement-delays-store
+      isTrusted(command)
+    )
+      return { place, command };
   }
   return undefined;
 }

@@ -178,8 +178,10 @@ export class Commits {
   #transact(queue: readonly Queued[]): (() => void)[] | undefined {
     // Without BEGIN and COMMIT around it a step of a lone session takes a tenth less.
     const alone = queue.length === 1 && queue[0]?.single === true && this.#staged.size === 0;
+    // guard: lone-statement-counts-as-commit
     let committing = alone;
     try {
+      // guard: store-file-present
       this.#presence.assert();
       this.#writes.begin(this.#commit + 1, this.#now());
       if (!alone) {
@@ -232,6 +234,7 @@ export class Commits {
     let fault = committing ? this.#judge(error, 'COMMIT to') : faultOf(error, 'A commit to', this.#path);
     const left = this.#rollback();
     if (left !== undefined) fault = faultOf(left, 'ROLLBACK of', this.#path, 'SYNC_FAILED');
+    // guard: failed-sync-stops-the-store
     if (fault.code === 'SYNC_FAILED' || fault.code === 'STORE_DAMAGED' || final.has(fault.code)) this.stop(fault);
     for (const { reject } of queue) reject(fault);
     if (final.has(fault.code)) setImmediate(this.#lost);

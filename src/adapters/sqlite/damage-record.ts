@@ -64,6 +64,7 @@ function recorded(driver: Driver, found: Findings, { accept, now }: RecordOption
   const remaining = standing.filter(({ incident }) => !accepted.has(incident.id));
   for (const { incident, sids } of remaining) {
     const { session = '' } = incident;
+    // guard: recorded-damage-refused
     if (isRefused(incident) && !found.refusals.has(session)) found.refusals.set(session, refusalOf(incident, sids));
   }
   return { ...found, report: { ...found.report, damage }, record: remaining };
@@ -78,7 +79,11 @@ function reportOf(found: readonly Damage[], standing: readonly Recorded[]): read
     if (item === undefined) return [damage];
     return isOpen(item) ? [item.incident] : [];
   });
-  return [...now, ...[...byKey.values()].filter(isOpen).map(({ incident }) => incident)];
+  return [
+    ...now,
+    // guard: recorded-damage-reported
+    ...[...byKey.values()].filter(isOpen).map(({ incident }) => incident),
+  ];
 }
 
 function inTransaction(driver: Driver, work: () => void): void {

@@ -97,6 +97,7 @@ export function assertFiles(database: string): void {
 }
 
 function assertFile(path: string, found: Stats): void {
+  // guard: store-file-is-regular
   if (!found.isFile()) throw refused(path, 'it is not a regular file; remove it if it is not yours');
   // Also for root: the files that it made would keep their user out.
   if (isOurs(found)) return;
@@ -136,6 +137,7 @@ export function ensureFile(path: string): void {
 /** Creates a file of mode 0600, whatever the umask, that must not be there yet; the descriptor to write it. */
 export function createFile(path: string): number {
   const descriptor = openSync(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, FILE_MODE);
+  // guard: store-file-mode-set
   fchmodSync(descriptor, FILE_MODE);
   return descriptor;
 }

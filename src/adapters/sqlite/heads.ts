@@ -102,6 +102,7 @@ export class Heads {
     }
     const tail = this.#records.tail(owned.sid);
     const flaw = tail && this.#records.flawOf(owned.sid, tail);
+    // guard: last-record-verified-on-claim
     if (flaw !== undefined) throw damagedAt(name, tail?.first ?? 0, flaw);
     return headOf(owned, tail);
   }

@@ -132,6 +132,7 @@ export class LocalStore {
     const perform = (): (() => void) => {
       this.#writable(draft.session);
       this.#writes.append(draft);
+      // guard: acknowledged-after-commit
       return acknowledge;
     };
     this.#commits.enqueue({ perform, reject, single: true });
@@ -205,6 +206,7 @@ export class LocalStore {
       heads: this.#heads,
       records: this.#records,
       guard: (session) => this.#readable(session),
+      // guard: damage-of-reads-recorded
       failed: (error) => this.maintenance.noteFault(error),
       yieldedAt: 0,
     };

@@ -146,6 +146,7 @@ export function openLocal(database: string, options: SqliteOptions): LocalStore 
     const epoch = found.unwritable === undefined ? nextEpoch(driver, now()) : 0;
     // Before the fresh anchor, which knows nothing of what the last one could not vouch for.
     const accept = options.accept === 'loss';
+    // guard: findings-put-on-record
     const findings = recordFindings(driver, found, { path: database, accept, now: now() });
     const writable = findings.unwritable === undefined;
     const anchor = new Anchor(`${database}.anchor`, findings.fold, writable ? 'replace' : 'keep');

@@ -36,6 +36,7 @@ interface Statements {
 
 function prepare(driver: Driver, epoch: number): Statements {
   // A condition on every statement that may be committed by itself: only the owner of this epoch writes.
+  // guard: lone-write-checks-owner
   const owned = `(SELECT epoch FROM ownership WHERE id = 1) = ${epoch}`;
   return {
     insertSession: driver.prepare(
@@ -46,6 +47,7 @@ function prepare(driver: Driver, epoch: number): Statements {
     ),
     // Without a fence, which is NULL unless the writer is the one that it should be, the record is refused.
     insertRecord: driver.prepare(
+      // guard: append-needs-a-live-claim
       `INSERT INTO records (id, count, at, commit_no, prev, hash, body, fence)
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,
          (SELECT fence FROM sessions WHERE sid = CAST(?1 / ${span} AS INTEGER) AND fence = ?8 AND ${owned}))`,
@@ -157,6 +159,7 @@ export class Writes {
     const head = this.#find(session);
     if (count === 0) throw new Fault('STORE_FAILED', `Session "${session}" was given nothing to write.`);
     if (head === undefined || head.fence !== fence || head.next !== first) {
+      // guard: repeated-append-accepted
       if (head !== undefined && this.#isWritten(draft, head)) return;
       throw stale(draft, head);
     }
@@ -178,6 +181,7 @@ export class Writes {
   assertOwner(): void {
     const [row] = this.#do.selectEpoch.all();
     const epoch = whole(row?.epoch);
+    // guard: group-write-checks-owner
     if (epoch === this.#epoch) return;
     const message = `Another process owns the store now (owner ${epoch}; this process was owner ${this.#epoch}). Nothing of this commit was written.`;
     throw new Fault('OWNERSHIP_LOST', message, { epoch, own: this.#epoch });
@@ -267,7 +271,12 @@ export class Writes {
   #isWritten({ fence, first, count, body }: Draft, { sid, next }: Head): boolean {
     if (first + count > next) return false;
     const [record] = this.#records.page(sid, first, first + 1);
-    return record?.fence === fence && record.count === count && record.body === body;
+    return (
+      record?.fence === fence &&
+      record.count === count &&
+      // guard: repeated-append-has-same-body
+      record.body === body
+    );
   }
 
   /** False if the record was not written: only the newest claim of its session may, and only the owner. */

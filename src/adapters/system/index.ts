@@ -23,7 +23,10 @@ const PLATFORM: TimeSource = {
 };
 
 /** A clock over the platform's, or over another source of time. */
-export function clockOver({ now, elapsed, setTimeout, clearTimeout }: TimeSource): Clock {
+export function clockOver(
+  // guard: sleep-measured-monotonically
+  { now, elapsed, setTimeout, clearTimeout }: TimeSource,
+): Clock {
   return {
     now,
     elapsed,

@@ -43,6 +43,7 @@ export async function performed(roots: Roots, path: string, plan: Plan, approved
         .within(spot.directory, spot.name, 'file', (opened) => presentIn(opened, path))
         .catch(missingFile);
       const text = plan(present?.bytes);
+      // guard: new-file-replaces-nothing
       assertNew(path, approved, present?.bytes, text);
       await replaceAt(roots, spot, path, text, present?.stats);
       return changeOf(roots.shown(spot.real), present?.bytes, text);

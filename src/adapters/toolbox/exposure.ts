@@ -34,12 +34,15 @@ export async function runExposed(
     const places = placesOf(roots.all);
     // What is mounted in a root has another parent elsewhere.
     const seen = inodesOf([...places, ...mountPointsIn(places)]);
+    // guard: command-announced
     await announce(() => announcement.add('command', seen));
+    // guard: command-waits-for-store-creation
     await creationsEnded(new Set(seen), roots, abort);
     const startedMs = Date.now();
     const mounts = await mountsOf(roots.all);
     if (inodesOf(places).some((inode) => !seen.includes(inode))) throw moved(roots.all);
     await announce(async () => {
+      // guard: hidden-directories-announced
       await announcement.add('hides', inodesOf(mounts.hidden).slice(0, MAX_HIDDEN));
       await announcement.add('covers', inodesOf(mounts.covered).slice(0, MAX_HIDDEN));
     });

@@ -13,6 +13,7 @@ const CLOSE_ON_EXEC = 0o2000000;
 /** Starts a program with these descriptors and no others. */
 export function withoutInherited<T>(stdio: Stdio, start: (stdio: Stdio) => T): T {
   const inherited = inheritedDescriptors().filter((descriptor) => descriptor >= stdio.length);
+  // guard: inherited-descriptors-closed
   if (inherited.length === 0) return start(stdio);
   const nothing = openSync('/dev/null', 'r');
   try {

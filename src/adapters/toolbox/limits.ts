@@ -31,6 +31,7 @@ export function tasksOf({ processes }: Limits): number {
  * Compares what was mounted, sets the limits and then becomes the program that follows; its arguments are no text for the
  * shell. A limit that is lower already cannot be raised, and stays. Shells call the number of tasks -u or -p.
  */
+// guard: file-size-limited
 const SCRIPT = `
 while [ "$1" != -- ]; do
   if [ "$(stat -c %d:%i -- "$2" 2>/dev/null)" != "$1" ]; then

@@ -55,11 +55,16 @@ export async function mountsOf(roots: readonly string[]): Promise<Mounts> {
   // A mount point cannot be renamed, so a command cannot move a store to another path.
   const parents = new Set([...covered, ...files].flatMap((path) => parentsIn(roots, path)));
   const covers = [
+    // guard: data-directories-covered
     ...hidden.map((at) => ({ at, argv: ['--tmpfs', at, '--remount-ro', at], shows: [] })),
     ...files.map((at) => ({ at, argv: ['--ro-bind', '/dev/null', at], shows: [] })),
     ...(await Promise.all(shared.map((directory) => without(directory, roots, isHidden)))),
   ];
-  const shown = [...roots, ...[...parents].filter((parent) => !covered.includes(parent))].map(bound);
+  const shown = [
+    ...roots,
+    // guard: parents-of-data-pinned
+    ...[...parents].filter((parent) => !covered.includes(parent)),
+  ].map(bound);
   // A directory before what is in it: a mount hides what was mounted below it before.
   const mounts = [...shown, ...covers].sort((a, b) => a.at.length - b.at.length);
   const sources = new Set(mounts.flatMap(({ shows }) => shows.filter((path) => !covered.includes(path))));

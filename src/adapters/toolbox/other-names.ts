@@ -37,10 +37,11 @@ const FRESH_MS = 1000;
 export async function otherNamesIn(places: readonly string[], stores: Stores): Promise<readonly OtherName[]> {
   const { all, hasLinks } = await inodesOf(stores);
   const found: OtherName[] = [];
-  for (const path of mountPointsIn(places)) {
+  for (const path of /* guard: mounted-names-searched */ mountPointsIn(places)) {
     const status = entryOf(path);
     if (status !== undefined && all.has(inodeOf(status))) found.push({ path, isDirectory: status.isDirectory() });
   }
+  // guard: linked-names-hidden
   if (!hasLinks) return found;
   const isFile = (entry: Dirent): boolean => !entry.isDirectory() && !entry.isSymbolicLink();
   for await (const { path, status } of statusesIn(stores.searched, isFile)) {
@@ -66,6 +67,7 @@ export class OtherNames {
 
   /** A file with one name that is below no mount point is where its path says, and costs no search. */
   async include(real: string, status: BigIntStats): Promise<boolean> {
+    // guard: hard-links-searched
     const isLinked = status.nlink > 1n && !status.isDirectory();
     if (!isLinked && !this.isMounted(real)) return false;
     const { all } = await this.protectedInodes();
@@ -109,7 +111,9 @@ async function inodesOf({ data, shared }: Stores): Promise<Inodes> {
   const used = protectedPaths()
     .map((path) => dirname(path))
     .filter(isInDataDirectory);
-  const directories = [...new Set([...protectedDirectories(), ...used, ...data])];
+  const directories = [
+    ...new Set([...protectedDirectories(), ...used, /* guard: foreign-data-directories-searched */ ...data]),
+  ];
   for (const path of [...protectedPaths().flatMap(storeFilesOf), ...beside, ...directories]) add(entryOf(path));
   let left = MAX_ENTRIES;
   for await (const { path, status } of statusesIn(directories, () => true)) {

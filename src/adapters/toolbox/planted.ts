@@ -35,7 +35,11 @@ const CLOCK_SLACK_MS = 1000;
 /** @param startedMs when the search began whose result this is. */
 export function beforeCommand({ stores, hidden, covered }: Mounts, startedMs: number): Before {
   return {
-    closed: new Set([...hidden, ...covered, ...stores.data].flatMap((directory) => inodeAt(directory) ?? [])),
+    closed: new Set(
+      [...hidden, /* guard: covered-store-keeps-marker */ ...covered, ...stores.data].flatMap(
+        (directory) => inodeAt(directory) ?? [],
+      ),
+    ),
     sinceMs: stores.isPartial ? undefined : BigInt(startedMs - CLOCK_SLACK_MS),
   };
 }
@@ -63,7 +67,9 @@ function plantedAmong({ marked }: Stores, { closed, sinceMs }: Before): readonly
     const status = entryOf(directory);
     const marker = status && markerIn(directory, status);
     if (status === undefined || marker === undefined || isInDataDirectory(directory)) return false;
+    // guard: known-data-directory-keeps-marker
     if (closed.has(inodeOf(status))) return false;
+    // guard: older-marker-kept
     return sinceMs === undefined || marker.ctimeMs >= sinceMs;
   });
 }
@@ -72,6 +78,7 @@ function plantedAmong({ marked }: Stores, { closed, sinceMs }: Before): readonly
 function isRemoved(directory: string, left: string[]): boolean {
   try {
     return identified(directory, moved, (at) => {
+      // guard: planted-marker-removed
       if (entryOf(join(at, DATA_MARKER))?.isFile()) unlinkSync(join(at, DATA_MARKER));
       return true;
     });

@@ -49,6 +49,7 @@ function followed(root: string, isWritable: (directory: string) => boolean): str
     }
     links += 1;
     if (links > MAX_LINKS) throw Object.assign(new Error('Too many links.'), { code: 'ELOOP' });
+    // guard: link-in-writable-directory-refused
     if (real !== sep && isWritable(real)) throw replaceable(root, path);
     // What the link leads to begins at the top again: it may have links itself.
     parts.unshift(

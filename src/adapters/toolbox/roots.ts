@@ -104,6 +104,7 @@ export class Roots {
     const [directory, names] = missing.length === 0 ? [dirname(real), [basename(real)]] : [real, missing];
     if (!this.holds(directory)) throw refusal(`${named(path)} is a directory, not a file.`);
     return this.using(path, directory, 'directory', (opened) => {
+      // guard: written-path-approved
       assertApproved(path, approved, join(opened.real, ...names));
       return this.descend(path, opened, names, use);
     });

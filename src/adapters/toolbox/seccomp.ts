@@ -61,13 +61,14 @@ export function filterFor(arch: string = process.arch): Buffer | undefined {
     step(RETURN, KILL_PROCESS),
     step(LOAD, NUMBER_OFFSET),
     ...(arch === 'x64' ? [step(JUMP_AT_LEAST, X32, 0, 1), step(RETURN, ERRNO | ENOSYS)] : []),
+    // guard: keyring-calls-denied
     ...deny(calls.keyring, EPERM),
     // As on a kernel that does not have them: programs then use a file, which is counted.
     ...deny(calls.memory, ENOSYS),
     step(JUMP_EQUAL, calls.socket, 0, FAMILIES.length + 2),
     step(LOAD, ARGUMENT_OFFSET),
     ...FAMILIES.map((family, index) => step(JUMP_EQUAL, family, FAMILIES.length - index, 0)),
-    step(RETURN, ERRNO | EAFNOSUPPORT),
+    step(RETURN, /* guard: unknown-socket-families-denied */ ERRNO | EAFNOSUPPORT),
     step(RETURN, ALLOW),
   ]);
 }

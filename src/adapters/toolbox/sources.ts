@@ -44,7 +44,8 @@ export function identified<T>(
     const at = `/proc/self/fd/${descriptor}`;
     const status = fstatSync(descriptor, { bigint: true });
     // The kernel tells where the inode is: not at this path, if a link was on the way.
-    if (status.isSymbolicLink() || readlinkSync(at) !== path) throw refused(path);
+    if (status.isSymbolicLink() || /* guard: source-is-where-its-path-says */ readlinkSync(at) !== path)
+      throw refused(path);
     return use(at, status);
   } finally {
     closeSync(descriptor);

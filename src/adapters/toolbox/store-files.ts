@@ -34,6 +34,7 @@ export function isDataDirectory(directory: string): boolean {
   if (isInDataDirectory(directory)) return true;
   const found = statusOf(directory);
   if (!found?.isDirectory()) return false;
+  // guard: marked-directory-is-data
   return isMarked(directory, found) || protectedDirectories().some((own) => isSame(found, statusOf(own)));
 }
 
@@ -73,7 +74,7 @@ function isBesideStore(path: string): boolean {
 function recordBeside(path: string): string | undefined {
   const databases = [path, databaseOf(path), path.replace(/\.owner\.[^/]*$/, '')];
   return databases
-    .filter((own) => own !== undefined && isDatabase(own))
+    .filter((own) => own !== undefined && /* guard: anchor-needs-a-database */ isDatabase(own))
     .flatMap((own) => [`${own}.anchor`, `${own}.owner`])
     .find(isFile);
 }
@@ -85,7 +86,14 @@ function recordBeside(path: string): string | undefined {
 export function isDatabase(path: string): boolean {
   const status = entryOf(path);
   if (!status?.isFile()) return false;
-  return status.size === 0n || isStoreInode(status) || isOwnedHere(path) || hasHeader(path, HEADER) !== false;
+  return (
+    status.size === 0n ||
+    // guard: own-database-never-opened
+    isStoreInode(status) ||
+    // guard: database-of-other-thread-never-opened
+    isOwnedHere(path) ||
+    hasHeader(path, HEADER) !== false
+  );
 }
 
 /** True for a database of another thread of this process, which is not among the protected paths of this one. */
@@ -125,7 +133,7 @@ export function isMarked(directory: string, status: Pick<BigIntStats, 'uid'>): b
 /** The status of the marker in a directory, if it counts. */
 export function markerIn(directory: string, { uid }: Pick<BigIntStats, 'uid'>): BigIntStats | undefined {
   const marker = entryOf(join(directory, DATA_MARKER));
-  return marker?.isFile() && marker.uid === uid ? marker : undefined;
+  return marker?.uid === uid && /* guard: marker-is-a-regular-file */ marker.isFile() ? marker : undefined;
 }
 
 function markerAbove(path: string): string | undefined {

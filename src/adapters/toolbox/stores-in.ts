@@ -69,8 +69,10 @@ export async function storesIn(
       continue;
     }
     stores.searched.push(path);
-    if (listing.recorded.some((name) => isDatabase(`${path}/${name}`))) stores.shared.push(path);
+    if (listing.recorded.some((name) => /* guard: shared-directory-holds-a-database */ isDatabase(`${path}/${name}`)))
+      stores.shared.push(path);
     if (queue.length + listing.directories.length > most) throw tooMany(places, most);
+    // guard: every-directory-searched
     for (const name of listing.directories) queue.push(`${path}/${name}`);
   }
   return { ...stores, isPartial };
@@ -83,6 +85,7 @@ function listingOf(path: string, status: BigIntStats, now: () => number): Listin
   const isSettled = BigInt(now()) - status.ctimeMs >= SETTLED_MS;
   const listing = read(path, status.ctimeNs);
   listings.delete(inode);
+  // guard: recent-listing-not-cached
   if (isSettled && listing !== undefined) listings.set(inode, listing);
   const oldest = listings.size > MAX_DIRECTORIES ? listings.keys().next().value : undefined;
   if (oldest !== undefined) listings.delete(oldest);

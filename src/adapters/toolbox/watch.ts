@@ -45,11 +45,13 @@ function excessOf(root: string, limits: Limits): Excess | undefined {
     // Until it is set up, the root is that of the whole machine.
     if (statSync(proc).dev === statSync('/proc').dev) return undefined;
     const processes = readdirSync(proc).filter((name) => /^\d+$/.test(name));
+    // guard: process-count-limited
     if (processes.length - OWN_PROCESSES > limits.processes) return 'processes';
     const places = processes.map((pid) => `${proc}/${pid}`);
     const files = memoryFiles(root);
     if (files + sum(places, resident) <= limits.memoryBytes) return undefined;
     // Pages that several processes share were counted for each of them. The exact count takes longer.
+    // guard: memory-limited
     return files + sum(places, proportional) > limits.memoryBytes ? 'memory' : undefined;
   } catch (error) {
     return isGone(error) ? undefined : 'unwatched';

@@ -19,16 +19,18 @@ export async function runApproved(
   startMs: number = START_MS,
 ): Promise<Ending> {
   const program = await settledProgram(command.file, named);
+  // guard: program-matches-approval
   assertProgram(approved, program.target, named);
   const look = () => assertUnchanged(program, () => replaced(named, command.file));
   const looks: Promise<void>[] = [];
   const stopped = new AbortController();
   const timer = setTimeout(() => {
     looks.push(look());
-    looks[0]?.catch((error) => stopped.abort(error));
+    looks[0]?.catch(/* guard: changed-program-stopped */ (error) => stopped.abort(error));
   }, startMs);
   try {
     const ending = await runCommand(command, AbortSignal.any([signal, stopped.signal]));
+    // guard: program-checked-after-run
     await (looks[0] ?? look());
     return ending;
   } finally {

@@ -67,8 +67,10 @@ function flawOf(
 
 /** What of a definition that is not trusted the operator does not permit, as far as its text tells. */
 function permitFlaw(url: URL, variables: readonly string[], permits: Permits): string | undefined {
+  // guard: header-variables-permitted
   const refused = variables.find((variable) => !permits.maySend(variable, url));
   if (refused !== undefined) return `config.headersFromEnv ${sendRefusal(refused, url)}`;
+  // guard: private-address-refused
   return isKnownPrivate(url) && !permits.mayReach(url) ? reachRefusal(url) : undefined;
 }
 
@@ -150,6 +152,7 @@ function tools(scheme: string, options: HttpOptions): Implementation {
         const secret = fromEnvironment(environment, headersFromEnv);
         const secrets = redactorFor(Object.values(secret));
         const all = { ...own, ...secret, 'idempotency-key': headerText(idempotencyKey) };
+        // guard: untrusted-tool-reaches-public-only
         const publicOnly = !trusted && !permits.mayReach(url);
         const posting = { url, headers: all, body: JSON.stringify(input), maxOutputBytes, publicOnly, resolve };
         const answer = await post(posting, signal).catch((error) => {

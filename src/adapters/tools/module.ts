@@ -56,6 +56,7 @@ function exportsOf(file: string, sha256: string, target: string, importing: Impo
 /** Node caches a module by its URL, and a common module by its path too, whatever the file holds by now: each import has a URL of its own. */
 async function load(file: string, sha256: string, target: string, importing: Import): Promise<object> {
   imports += 1;
+  // guard: common-module-cache-cleared
   delete commonModules[file];
   try {
     return await importing(file, sha256, imports);

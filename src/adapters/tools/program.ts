@@ -32,6 +32,7 @@ export async function settledProgram(file: string, named: string, now: () => num
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const { changedMs, ...program } = await read(file, named);
     const age = now() - changedMs;
+    // guard: program-file-settled
     if (age >= SETTLED_MS) return program;
     await setTimeout(Math.min(SETTLED_MS, SETTLED_MS - age));
   }
@@ -74,5 +75,5 @@ async function read(file: string, named: string): Promise<Program & { readonly c
 }
 
 function stampOf({ dev, ino, ctimeNs }: BigIntStats): string {
-  return `${dev}:${ino}:${ctimeNs}`;
+  return `${dev}:${ino}:${/* guard: change-time-in-stamp */ ctimeNs}`;
 }

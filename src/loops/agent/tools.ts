@@ -68,6 +68,7 @@ export class ToolTable {
 
   private mark(call: AskedCall): AskedCall {
     const tool = this.byName.get(call.name);
+    // guard: called-tool-resolved-to-its-id
     if (tool === undefined || (tool.name === call.name && !tool.readOnly)) return call;
     return tool.readOnly ? { ...call, name: tool.name, readOnly: true } : { ...call, name: tool.name };
   }

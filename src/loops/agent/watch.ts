@@ -130,7 +130,9 @@ export class Watches {
   allows(key: string, tool: string): boolean {
     if (!this.guarded) return false;
     const own = this.innermost(key);
-    return own?.tools.has(tool) === true && ownOf(own.approvals, tool) === 'always_allow';
+    return (
+      own?.tools.has(tool) === true && /* guard: tool-allowed-by-name */ ownOf(own.approvals, tool) === 'always_allow'
+    );
   }
 
   private innermost(key: string): Watch | undefined {
@@ -161,6 +163,7 @@ export class Watches {
       // An agent says nothing of itself: its own name is for those above it.
       if (watch !== undefined) for (const name of names) policy = stricter(policy, told(watch, name) ?? 'always_allow');
       const name = this.names.get(at);
+      // guard: policy-covers-calls-inside
       if (name !== undefined) names.push(name);
     }
     return policy;
@@ -172,6 +175,7 @@ const LENIENCE: readonly ApprovalPolicy[] = ['ask', 'always_allow'];
 
 /** The stricter of two policies: authority only narrows, and what is no policy blocks. */
 export function stricter(a: ApprovalPolicy, b: ApprovalPolicy): ApprovalPolicy {
+  // guard: stricter-policy-wins
   return LENIENCE.indexOf(a) < LENIENCE.indexOf(b) ? a : b;
 }
 

@@ -45,9 +45,11 @@ export function modelEffect(request: ModelRequest, questioning: Questioning): Ef
       throw openFailureOf({ request: asked, conversation }, thrown);
     };
     let model: Model | PromiseLike<Model>;
+    // guard: backend-open-error-caught
     try {
       model = modelOf(asked, request, questioning);
-      if (isThenable(model)) return Promise.resolve(model as PromiseLike<Model>).then(put, fail);
+      if (isThenable(model))
+        return Promise.resolve(model as PromiseLike<Model>).then(put, /* guard: backend-open-rejection-caught */ fail);
     } catch (thrown) {
       return fail(thrown);
     }

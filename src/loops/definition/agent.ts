@@ -61,10 +61,12 @@ function checkNames(ids: readonly unknown[], path: string, flaws: Flaws): void {
   const known = new Map<string, string>();
   for (const id of ids) {
     if (typeof id !== 'string') continue;
+    // guard: tool-names-compared-as-models-see-them
     const name = toolNameOf(id);
     const other = known.get(name);
     known.set(name, id);
     if (other === id) flaws.add(pointer(path, 'tools'), `names ${quote(id)} twice`);
+    // guard: tools-with-one-name-refused
     else if (other !== undefined) flaws.add(pointer(path, 'tools'), sameName(other, id, name));
   }
 }

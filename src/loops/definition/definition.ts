@@ -38,6 +38,7 @@ const known = [...checks.keys(), ...kinds];
 const neutral = (key: string): boolean => key === '$schema' || key === '$comment' || key.startsWith('x-');
 
 /** Members at the top that keep something from happening: without them a loop still runs. */
+// guard: near-miss-of-policy-refused
 const GUARDS: readonly string[] = ['policy'];
 
 /** Members of the parts that do the same, and where each belongs. */
@@ -92,6 +93,7 @@ function checkDocument(document: Fields, form: LoopForm | undefined, flaws: Flaw
     if (!Object.hasOwn(document, key)) flaws.add(pointer('', key), 'is required');
   }
   checkBody(document, flaws);
+  // guard: ineffective-policy-refused
   checkPolicyApplies(document, form ?? formOf(document), flaws);
 }
 

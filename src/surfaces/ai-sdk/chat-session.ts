@@ -31,7 +31,7 @@ const RESERVED = /^(?:rondo:|u-[\w-]{32}$)/;
 export async function chatSession(host: SessionHost, { chatId, principal }: ChatAccess): Promise<string> {
   const id = chatIdOf(chatId);
   if (principal === undefined) return plainSession(id);
-  const own = `u-${digest(compositeId('chat', principal, id)).slice(0, 32)}`;
+  const own = `u-${digest(compositeId('chat', /* guard: chat-bound-to-principal */ principal, id)).slice(0, 32)}`;
   if (RESERVED.test(id) || (await host.archive.turns(own)).length > 0) return own;
   // Chats were once kept under their id alone: one that belongs to this principal in all its turns stays where it is.
   const earlier = await host.archive.turns(id);

@@ -141,6 +141,7 @@ class Chats {
     const who: unknown = await principal(request);
     if (typeof who === 'string' && who.trim() !== '' && who.length <= MAX_PRINCIPAL_CHARS && isWellFormed(who))
       return who;
+    // guard: unknown-user-refused
     throw new Problem(403, 'NOT_AUTHORISED', 'The server does not know who asks; sign in first.');
   }
 
@@ -157,7 +158,11 @@ class Chats {
     const { chatId, messageId, text: prompt, again } = asked;
     const key = compositeId(chatId, messageId, ...(again ? await this.attempt(sessionId) : []));
     const turn = { loop, input: { prompt }, sessionId, key, ...(principal !== undefined && { principal }) };
-    return this.respond(this.told(sessionId, ['message', sessionId, key], (driven) => host.run(turn, driven)));
+    return this.respond(
+      this.told(sessionId, /* guard: stream-bound-to-chat */ ['message', sessionId, key], (driven) =>
+        host.run(turn, driven),
+      ),
+    );
   }
 
   /** Tells one wish for another answer from the next: it is the same as long as nothing has ended. */

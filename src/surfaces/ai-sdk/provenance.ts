@@ -25,8 +25,11 @@ export function provenanceOf({ origins = [], hosts }: Provenance, isLocal: boole
   return (request) => {
     assertMethod(request);
     const host = hostIn(request);
+    // guard: only-served-hosts-accepted
     if (!isServed(host, served, isLocal)) throw notServed(host);
+    // guard: foreign-origin-refused
     if (!isTrusted(request, host, allowed)) throw foreign();
+    // guard: post-is-json
     if (request.method === 'POST') assertJson(request);
   };
 }

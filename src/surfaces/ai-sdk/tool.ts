@@ -157,6 +157,7 @@ function requestOf(bound: Bound, input: unknown, call: AISDKCall): ToolTurn {
     foundFor(bound.sessionId, call, 'sessionId'),
     foundFor(bound.principal, call, 'principal'),
   ];
+  // guard: calls-bound-to-conversation
   const conversation = sessionId === undefined ? [conversations.of(call)] : [];
   return {
     loop,

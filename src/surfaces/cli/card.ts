@@ -113,5 +113,10 @@ function excerptLines({ head, tail, hidden, total }: Excerpt, look: CardLook, wh
   const shape = { colors, width, diff: isDiff(`${head}\n${tail}`) };
   if (hidden === 0) return block(head, shape);
   const note = `… ${exact(hidden)} of ${exact(total)} characters are hidden here … (${what}: rondo approvals --full ${inLine(id, NAME)})`;
-  return [...block(head, shape), ...factLines('hidden', note, look, 'yellow'), ...block(tail, shape)];
+  return [
+    ...block(head, shape),
+    ...factLines('hidden', note, look, 'yellow'),
+    // guard: tail-of-command-shown
+    ...block(tail, shape),
+  ];
 }

@@ -17,6 +17,7 @@ type Write = (fd: number, bytes: Buffer, at: number) => number;
 
 /** The stream to write to instead of `process.stdout` or `process.stderr`. */
 export function outputOf(stream: Output & { readonly fd: number }, write: Write = writeSync): Output {
+  // guard: files-written-completely
   return stream.isTTY !== true && isFile(stream.fd) ? new FileOutput(stream.fd, write) : stream;
 }
 
@@ -44,7 +45,9 @@ class FileOutput extends Writable {
     try {
       for (let at = 0; at < bytes.length; ) {
         const written = this.writeTo(this.fd, bytes, at);
+        // guard: full-disk-is-an-error
         if (written === 0) throw Object.assign(new Error('ENOSPC: nothing was written'), { code: 'ENOSPC' });
+        // guard: short-writes-continued
         at += written;
       }
       done();

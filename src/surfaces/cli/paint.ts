@@ -60,6 +60,7 @@ const ORDINARY = /^[ -~]*$/;
 const ORDINARY_LINES = /^[\n -~]*$/;
 
 /** The colours that `paint` makes. */
+// guard: only-own-colors-pass
 const OWN_COLOR = '\\u001b\\[(?:1|2|22|31|32|33|36|39)m';
 const FOREIGN = new RegExp(`(?!\\n)(?:${HIDDEN.source})`, 'gu');
 const FOREIGN_TO_COLOR = new RegExp(`(?!\\n|${OWN_COLOR})(?:${HIDDEN.source})`, 'gu');

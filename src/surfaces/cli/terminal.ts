@@ -47,7 +47,7 @@ export class Terminal {
   /** Writes an answer; resolves when it has been handed over, or could not be. */
   print(text: string): Promise<void> {
     const { stdout } = this.streams;
-    return handOver(stdout, printable(text, this.look(stdout).color));
+    return handOver(stdout, /* guard: printed-text-escaped */ printable(text, this.look(stdout).color));
   }
 
   /** Writes an answer for a program: one document. */
@@ -68,7 +68,7 @@ export class Terminal {
   /** Says a line to the person. */
   say(line: string): void {
     const { stderr } = this.streams;
-    stderr.write(printable(`${line}\n`, this.look(stderr).color));
+    stderr.write(/* guard: message-escaped */ printable(`${line}\n`, this.look(stderr).color));
   }
 
   /** Shows how far something is: in place on a terminal, else as a line. Undefined takes the display away. */
@@ -78,7 +78,8 @@ export class Terminal {
       if (text !== undefined) this.say(text);
       return;
     }
-    const line = text === undefined ? '' : cut(printable(text, false), this.width(stderr) - 1);
+    const line =
+      text === undefined ? '' : cut(/* guard: progress-escaped */ printable(text, false), this.width(stderr) - 1);
     stderr.write(`\r${ERASE_LINE}${line}`);
   }
 
@@ -93,11 +94,14 @@ export class Terminal {
    */
   async end(code: number): Promise<number> {
     await this.flush();
-    const lost = [...this.failures].find(([, error]) => !READER_GONE.has(error.code));
+    const lost = [...this.failures].find(
+      ([, error]) => /* guard: closed-reader-is-no-failure */ !READER_GONE.has(error.code),
+    );
     if (lost === undefined) return code;
     const [name, error] = lost;
     this.say(`rondo: The output could not be written to ${name}: ${error.message}. What the verb did is recorded.`);
     await this.flush();
+    // guard: lost-output-fails-a-success
     return code === exit.ok ? exit.fault : code;
   }
 
@@ -114,6 +118,7 @@ export class Terminal {
 
 /** JSON that is safe on a terminal: what cannot be seen is escaped, and the value stays the same. */
 function jsonOf(value: unknown, indent?: number): string {
+  // guard: json-escaped
   return escapeJson(JSON.stringify(value, null, indent) ?? 'null');
 }
 

@@ -79,6 +79,7 @@ export function stateOf({ pid, start }: ProcessId): ProcessState {
   if (namespace !== ownNamespace) return 'unknown';
   const status = statusOf(pid);
   if (status === undefined || /^[ZXx]/.test(status.state)) return 'gone';
+  // guard: owner-process-identified
   if (started.join(' ') !== status.started) return 'gone';
   return /^[Tt]/.test(status.state) ? 'stopped' : 'running';
 }

@@ -92,6 +92,7 @@ export async function proveToOwner(channel: Channel, secret: string): Promise<vo
   const nonces = [nonce, freshNonce()] as const;
   channel.send({ nonce: nonces[1], proof: proofOf(secret, 'client', nonces) });
   const { proof } = await talk.next();
+  // guard: owner-proves-secret
   if (!isProof(proof, proofOf(secret, 'owner', nonces))) throw new HandshakeError('proof', 'It has another secret.');
   talk.end();
 }
@@ -106,6 +107,7 @@ export async function proveToClient(channel: Channel, secret: string): Promise<v
     const answer = await talk.next();
     if (typeof answer.nonce !== 'string' || !NONCE.test(answer.nonce)) throw new HandshakeError('proof', 'No nonce.');
     const nonces = [nonce, answer.nonce] as const;
+    // guard: client-proves-secret
     if (!isProof(answer.proof, proofOf(secret, 'client', nonces))) throw new HandshakeError('proof', 'Wrong proof.');
     talk.end();
     channel.send({ proof: proofOf(secret, 'owner', nonces) });

@@ -11,6 +11,7 @@ import { UsageError } from '../../settings.js';
 import { type Assignment, DRIVER_PROCESS, type Progress } from './messages.js';
 
 /** How many processes a driver may take down before it is given up. */
+// guard: lost-processes-bounded
 const MAX_LOST = 5;
 /** What a check takes beside its own time: closing its runtimes, and starting a process. */
 const SLACK_MS = 5_000;
@@ -40,6 +41,7 @@ export async function judgeDriver({ file, options, onStart }: Judging): Promise<
     if (check === undefined || name === undefined) {
       throw new UsageError(`The driver ${file} was not loaded: ${end.lost}.`);
     }
+    // guard: lost-check-fails
     decided.set(check, failed(check, end.lost));
     if (lost === MAX_LOST) return givenUp(name, options, decided);
   }
@@ -70,20 +72,24 @@ function oneProcess(task: Assignment, decided: Map<string, CheckResult>, onStart
   return new Promise<End>((resolve) => {
     const settle = (how: End): void => {
       clearTimeout(timer);
+      // guard: messages-after-report-ignored
       child.off('message', onMessage);
+      // guard: settled-process-ended
       end(child);
       resolve(how);
     };
-    const lose = (why: string): void => settle({ lost: why, check, name });
+    const lose = (why: string): void => settle({ lost: why, /* guard: lost-process-names-its-check */ check, name });
     const late = (): void => lose(`the driver blocked its process for ${limitMs} ms`);
     let timer = setTimeout(late, limitMs);
     const onMessage = (sent: unknown): void => {
       const progress = sent as Progress;
       clearTimeout(timer);
+      // guard: silence-timer-restarted
       timer = setTimeout(late, limitMs);
       if (progress.ready) child.send(task);
       name = progress.loaded ?? name;
       check = progress.check ?? check;
+      // guard: results-kept-as-they-come
       if (progress.result !== undefined) decided.set(progress.result.id, progress.result);
       if (progress.report !== undefined) settle({ report: progress.report });
       if (progress.refused !== undefined) settle({ refused: progress.refused });
@@ -97,7 +103,7 @@ function oneProcess(task: Assignment, decided: Map<string, CheckResult>, onStart
 /** The same command line again, its stdout among our messages for people: ours is for the report. */
 function start(): ChildProcess {
   return spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', 'conformance'], {
-    stdio: ['ignore', 2, 2, 'ipc'],
+    stdio: ['ignore', /* guard: driver-stdout-redirected */ 2, 2, 'ipc'],
     env: { ...process.env, [DRIVER_PROCESS]: '1' },
     detached: true,
   });
@@ -107,7 +113,7 @@ function start(): ChildProcess {
 function end({ pid }: ChildProcess): void {
   if (pid === undefined) return;
   try {
-    process.kill(-pid, 'SIGKILL');
+    process.kill(/* guard: process-group-killed */ -pid, 'SIGKILL');
   } catch {
     // It has ended, and so have those it started.
   }

@@ -28,6 +28,7 @@ export const trust: Act = async ({ args, options, asked, terminal, json }) => {
   let changed = false;
   if (change !== undefined) {
     if (file === undefined) throw new UsageError('There is no place to remember it: set HOME or XDG_CONFIG_HOME.');
+    // guard: operator-file-not-written-into-project
     assertOutside(file, asked);
     const next = change.remove ? without(remembered, change) : merged(remembered, change);
     changed = countOf(next) !== countOf(remembered);
@@ -56,11 +57,15 @@ function changeOf(directory: string | undefined, remove: boolean, asked: Asked):
 /** The real path of a directory. One that is gone can still be taken back. */
 function namedDirectories(named: string, remove: boolean, { cwd, env }: Asked): readonly string[] {
   const path = resolve(cwd, named);
+  // guard: real-directory-remembered
   const real = realPathOf(path);
   if (remove) return [...new Set([path, real ?? path])];
   if (real === undefined || !statSync(real).isDirectory()) throw new UsageError(`There is no directory ${named}.`);
   const homes = [env.HOME, recordedHome()].flatMap((home) => (home ? (realPathOf(home) ?? []) : []));
-  if (real === resolve('/') || homes.some((home) => isInside(real, home))) {
+  if (
+    real === resolve('/') ||
+    homes.some((home) => /* guard: directory-above-home-not-trusted */ isInside(real, home))
+  ) {
     throw new UsageError(
       `${real} holds everything you have, downloads and clones too: trust a directory in it instead.`,
     );

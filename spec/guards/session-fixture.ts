@@ -1,4 +1,4 @@
-// A stage for checks: one session on a store, with a clock by hand and a count of what effects really did.
+// A session on a store, with a manual clock and a record of the effects that were performed.
 
 import type { Effect, Loop, Outcome, Scope, Session, SessionOptions, Store } from '../../src/index.js';
 import type { Entry, Json, Safety } from '../../src/protocol/index.js';
@@ -7,20 +7,20 @@ import type { Library } from './library.js';
 
 export { codeOf } from '../code-of.js';
 
-export interface Stage {
+export interface SessionFixture {
   readonly library: Library;
   readonly store: Store;
   readonly clock: ManualClock;
-  /** What was performed, in order: `name` of each effect. */
+  /** The names of the performed effects, in order. */
   readonly performed: string[];
-  /** The idempotency keys effects were given, in order. */
+  /** The idempotency keys of the performed effects, in order. */
   readonly keys: string[];
   open(options?: Partial<SessionOptions>): Promise<Session>;
   effect(name: string, safety: Safety, more?: Partial<Effect>): Effect;
   entries(session?: string): Promise<Entry[]>;
 }
 
-export function stage(library: Library, store: Store = library.memoryStore()): Stage {
+export function sessionFixture(library: Library, store: Store = library.memoryStore()): SessionFixture {
   const clock = new library.ManualClock(1_000);
   const performed: string[] = [];
   const keys: string[] = [];
@@ -64,13 +64,13 @@ export function run(session: Session, body: (scope: Scope) => Promise<unknown>):
   return session.run('t1', loop(body), null, { timers: 'pause' });
 }
 
-/** Runs a body on a store that dies at an append, and forgets the error. */
+/** Runs a body on a store that crashes at an append, and ignores the error. */
 export async function crash(
-  on: Stage,
+  fixture: SessionFixture,
   point: { append: number; when: 'before' | 'after' },
   body: (scope: Scope) => Promise<unknown>,
 ): Promise<void> {
-  const session = await on.open({ store: on.library.crashingStore(on.store, point) });
+  const session = await fixture.open({ store: fixture.library.crashingStore(fixture.store, point) });
   await run(session, body).catch(() => {});
   await new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,4 +1,4 @@
-// What the guards of new stores and of planted markers prevent, as checks that fail with the guard broken.
+// Checks of stores that are created while a command runs, and of planted markers; each fails when its guard is broken.
 
 import { match, ok, strictEqual } from 'node:assert';
 import { spawn } from 'node:child_process';
@@ -9,24 +9,21 @@ import { setTimeout } from 'node:timers/promises';
 import { DATABASE, use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import { exposedCommand, freshRoot, inodeAt } from '../support/exposed-command.js';
 import { isLocked, lockedStore } from '../support/locked-store.js';
-import type { Shelf } from './library.js';
+import type { LibraryParts } from './library.js';
 
 /** The toolbox, the store and what they need. */
-export const shelf: Shelf = {
-  rings: /^(?:(?:protocol|base|journal)[/][^/]*|adapters[/](?:toolbox|sqlite(?:[/](?:owner|wire))?)[/][^/]*)$/,
-  parts: [
-    'adapters/toolbox/index.js',
-    'adapters/toolbox/planted.js',
-    'adapters/toolbox/store-files.js',
-    'adapters/toolbox/mounts.js',
-    'adapters/toolbox/stores-in.js',
-    'adapters/sqlite/index.js',
-    'adapters/sqlite/admission.js',
-    'base/announcement.js',
-  ],
-};
+export const storeCreationParts: LibraryParts = [
+  'adapters/toolbox/index.js',
+  'adapters/toolbox/planted.js',
+  'adapters/toolbox/store-files.js',
+  'adapters/toolbox/mounts.js',
+  'adapters/toolbox/stores-in.js',
+  'adapters/sqlite/index.js',
+  'adapters/sqlite/admission.js',
+  'base/announcement.js',
+];
 
-export type Appearing = typeof import('../../src/adapters/toolbox/index.js') &
+export type StoreCreationLibrary = typeof import('../../src/adapters/toolbox/index.js') &
   typeof import('../../src/adapters/toolbox/planted.js') &
   typeof import('../../src/adapters/toolbox/store-files.js') &
   typeof import('../../src/adapters/toolbox/mounts.js') &
@@ -35,9 +32,9 @@ export type Appearing = typeof import('../../src/adapters/toolbox/index.js') &
   typeof import('../../src/adapters/sqlite/admission.js') &
   typeof import('../../src/base/announcement.js') & { readonly folder: string };
 
-type Check = (library: Appearing) => Promise<void>;
+type Check = (library: StoreCreationLibrary) => Promise<void>;
 
-function inRoot(work: (library: Appearing, root: string) => Promise<void>): Check {
+function inRoot(work: (library: StoreCreationLibrary, root: string) => Promise<void>): Check {
   return async (library) => {
     const root = freshRoot();
     try {
@@ -48,8 +45,8 @@ function inRoot(work: (library: Appearing, root: string) => Promise<void>): Chec
   };
 }
 
-/** Whether a store in the root can be used at once. */
-async function isAdmitted({ admit }: Appearing, path: string): Promise<boolean> {
+/** Whether a store in the root can be used immediately. */
+async function isAdmitted({ admit }: StoreCreationLibrary, path: string): Promise<boolean> {
   try {
     (await admit(path, {}, 0)).release();
     return true;
@@ -58,8 +55,8 @@ async function isAdmitted({ admit }: Appearing, path: string): Promise<boolean> 
   }
 }
 
-/** A check with a directory that is announced as that of a command. */
-function announced(work: (library: Appearing, root: string) => Promise<void>): Check {
+/** Runs a check in a directory that is announced as the root of a command. */
+function announced(work: (library: StoreCreationLibrary, root: string) => Promise<void>): Check {
   return inRoot(async (library, root) => {
     const command = new library.Announcement();
     await command.add('command', [inodeAt(root)]);
@@ -71,7 +68,7 @@ function announced(work: (library: Appearing, root: string) => Promise<void>): C
   });
 }
 
-/** What is left of markers that were there, or came, when a command ends. */
+/** The markers that remain after a command has ended. */
 function left(meanwhile: (root: string) => void, startedMs: () => number): Check {
   return inRoot(async ({ beforeCommand, mountsOf, removePlanted }, root) => {
     for (const name of ['data', 'shared']) mkdirSync(join(root, name));
@@ -85,12 +82,12 @@ function left(meanwhile: (root: string) => void, startedMs: () => number): Check
   });
 }
 
-export const appearingChecks = {
-  'a store is created that a command sees': announced(async (library, root) => {
+export const storeCreationChecks = {
+  'no store is created where a running command can read it': announced(async (library, root) => {
     strictEqual(await isAdmitted(library, join(root, 'state/j.db')), false);
     strictEqual(existsSync(join(root, 'state')), false);
   }),
-  'a store waits for a command that hides it': inRoot(async (library, root) => {
+  'a store does not wait for a command that hides its directory': inRoot(async (library, root) => {
     const command = new library.Announcement();
     await command.add('command', [inodeAt(root)]);
     mkdirSync(join(root, '.rondo'));
@@ -99,7 +96,7 @@ export const appearingChecks = {
     command.release();
     ok(isOpen);
   }),
-  'a store waits for a name that another user has taken': inRoot(async (library, root) => {
+  'a store does not wait for an announcement of another user': inRoot(async (library, root) => {
     const name = `rondo-command-${process.pid}-${'0'.repeat(16)}-${inodeAt(root).replace(':', '-')}`;
     const program = `require('node:net').createServer().listen({ path: '\\0${name}' }, () => console.log('held'))`;
     const child = spawn(process.execPath, ['-e', program], {
@@ -114,17 +111,19 @@ export const appearingChecks = {
       child.kill('SIGKILL');
     }
   }),
-  'a command begins while a store is created': inRoot(async ({ openSqlite, openDriver, announcements }, root) => {
-    const directories: string[] = [];
-    const driver = (path: string) => {
-      const all = announcements().filter(({ kind }) => kind === 'store');
-      directories.push(all.some(({ directory }) => directory === inodeAt(dirname(path))) ? 'announced' : 'unknown');
-      return openDriver(path);
-    };
-    await (await openSqlite(join(root, 'state/j.db'), { driver })).close();
-    match(directories.join(), /^announced(?:,announced)*$/);
-  }),
-  'a command does not wait for a store that is created': inRoot(async ({ toolbox, Announcement }, root) => {
+  'no command starts while a store is being created': inRoot(
+    async ({ openSqlite, openDriver, announcements }, root) => {
+      const directories: string[] = [];
+      const driver = (path: string) => {
+        const all = announcements().filter(({ kind }) => kind === 'store');
+        directories.push(all.some(({ directory }) => directory === inodeAt(dirname(path))) ? 'announced' : 'unknown');
+        return openDriver(path);
+      };
+      await (await openSqlite(join(root, 'state/j.db'), { driver })).close();
+      match(directories.join(), /^announced(?:,announced)*$/);
+    },
+  ),
+  'a command waits for a store that is being created': inRoot(async ({ toolbox, Announcement }, root) => {
     const creation = new Announcement();
     await creation.add('store', [inodeAt(root)]);
     const running = use(toolbox({ roots: [root] }).run_command, { command: 'touch begun' });
@@ -134,25 +133,25 @@ export const appearingChecks = {
     await running;
     strictEqual(hasBegun, false);
   }),
-  'a command is not announced': inRoot(async (library, root) => {
+  'a command is announced before it starts': inRoot(async (library, root) => {
     const command = await exposedCommand(library.toolbox({ roots: [root] }), root);
     const isOpen = await isAdmitted(library, join(root, 'state/j.db'));
     await command.finish();
     strictEqual(isOpen, false);
   }),
-  'a command does not tell what it hides': inRoot(async (library, root) => {
+  'a command announces the directories that it hides': inRoot(async (library, root) => {
     mkdirSync(join(root, '.rondo'));
     const command = await exposedCommand(library.toolbox({ roots: [root] }), root);
     const isOpen = await isAdmitted(library, join(root, '.rondo/j.db'));
     await command.finish();
     ok(isOpen);
   }),
-  'a command closes its root with a marker': inRoot(async ({ toolbox }, root) => {
+  'a marker that a command plants in its root is removed': inRoot(async ({ toolbox }, root) => {
     const { note } = await use(toolbox({ roots: [root] }).run_command, { command: 'touch .rondo-data' });
     match(String(note), /\.rondo-data, which was removed/);
     strictEqual(existsSync(join(root, '.rondo-data')), false);
   }),
-  'a command hides a file with a false anchor': inRoot(async ({ toolbox }, root) => {
+  'a false anchor hides no file': inRoot(async ({ toolbox }, root) => {
     for (const [name, text] of [
       ['a.txt', 'text\n'],
       ['a.txt.anchor', ''],
@@ -161,7 +160,7 @@ export const appearingChecks = {
     const { text } = await use(toolbox({ roots: [root] }).view_file, { path: 'a.txt' });
     match(String(text), /text/);
   }),
-  'a false anchor makes a directory read-only for commands': inRoot(async ({ storesIn }, root) => {
+  'a false anchor does not make a directory read-only for commands': inRoot(async ({ storesIn }, root) => {
     for (const [name, text] of [
       ['a.txt', 'text\n'],
       ['a.txt.anchor', ''],
@@ -169,11 +168,11 @@ export const appearingChecks = {
       writeFileSync(join(root, `${name}`), `${text}`);
     strictEqual((await storesIn([root])).shared.join(), '');
   }),
-  'a marker that is a directory closes the one above it': inRoot(async ({ isDataDirectory }, root) => {
+  'a directory with the name of the marker does not mark its parent': inRoot(async ({ isDataDirectory }, root) => {
     mkdirSync(join(root, '.rondo-data'));
     strictEqual(isDataDirectory(root), false);
   }),
-  'a database of this process is opened': inRoot(async ({ isDatabase }, root) => {
+  'a database that this process has open is not opened again': inRoot(async ({ isDatabase }, root) => {
     const store = lockedStore(join(root, 'db/j.db'));
     linkSync(join(root, 'db/j.db'), join(root, 'hard'));
     writeFileSync(join(root, 'hard.anchor'), '');
@@ -181,30 +180,30 @@ export const appearingChecks = {
     const before = descriptors();
     const isKnown = isDatabase(join(root, 'hard'));
     const isStillLocked = isLocked(join(root, 'db/j.db'));
-    // A descriptor that was opened by mistake stays open, so that the lock stays too.
+    // A descriptor that a broken twin opened stays open, so that closing it does not release the lock.
     const isUntouched = descriptors() === before;
     store.close();
     ok(isKnown && isStillLocked && isUntouched);
   }),
-  'a database of another thread of this process is opened': inRoot(async ({ isDatabase }, root) => {
+  'a database that another thread has open is not opened again': inRoot(async ({ isDatabase }, root) => {
     writeFileSync(join(root, 'x'), 'no database, and known without a look into it');
     writeFileSync(join(root, 'x.owner'), JSON.stringify({ pid: process.pid, start: '' }));
     ok(isDatabase(join(root, 'x')));
   }),
-  'a data directory that is renamed loses its marker': left(
+  'a renamed data directory keeps its marker': left(
     (root) => renameSync(join(root, 'data'), join(root, 'renamed')),
     () => 0,
   ),
-  'a store that is marked meanwhile loses its marker': left(
+  'a store that is marked while a command runs keeps its marker': left(
     (root) => writeFileSync(join(root, 'shared/.rondo-data'), ''),
     () => 0,
   ),
-  'a data directory that is moved into a root loses its marker': left(
+  'a data directory that is moved into a root keeps its marker': left(
     (root) => {
       mkdirSync(join(root, 'moved'));
       writeFileSync(join(root, 'moved/.rondo-data'), '');
     },
-    // As if the command began long after that file was made.
+    // As if the command started long after the file was created.
     () => Date.now() + 60_000,
   ),
-} satisfies { readonly [disaster: string]: Check };
+} satisfies { readonly [promise: string]: Check };

@@ -86,7 +86,7 @@ export const effectsInSequence = (steps: number, safety: Safety): Loop<Count, Co
 export function forgettingStore(): Store {
   return {
     journal: {
-      claim: async () => ({ fence: 1, next: 0 }),
+      claim: async () => ({ fence: 1, nextSeq: 0 }),
       append: async () => {},
       read: async function* () {},
       list: async () => [],

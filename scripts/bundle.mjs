@@ -27,9 +27,9 @@ const external = (id, importer) =>
 const groups = [
   {
     name: 'base',
-    test: /\/dist\/(?:base\/(?!announcement|redact|decode|packed|rounds|secret)|journal\/(?:errors|parts|record|leases)\b|loops\/definition\/(?:identity|nearest|shape)\b)/,
+    test: /\/dist\/(?:base\/(?!announcement|redact|decod|binary|secret|process-group)|json\/(?:value|canonical)|journal\/(?:blob-parts|record|leases)\b|loops\/definition\/(?:loop-identity|shape)\b)/,
   },
-  { name: 'tools', test: /\/dist\/adapters\/tools\/(?!approved-program|command|post)/ },
+  { name: 'tools', test: /\/dist\/adapters\/tools\/(?!approved-program|run-process|post)/ },
 ];
 
 rmSync(new URL('lib', root), { recursive: true, force: true });

@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** @typedef {{ family: string, retry: boolean, http: number, exit: number, means: string }} Facts */
+/** @typedef {{ family: string, isRetryable: boolean, httpStatus: number, exitCode: number, meaning: string }} Facts */
 
 /** @type {Readonly<Record<string, string>>} */
 export const advice = {
@@ -17,12 +17,12 @@ export const advice = {
   CANCELLED: 'Nothing, it was asked for. Start a new turn to do the work after all.',
   CONFIG_INVALID: 'Mend the line of `rondo.toml` that the message names. Unknown keys are refused.',
   CONTENT_REFUSED: 'Change the text, or the filter of the policy that the message names.',
-  DECISION_REFUSED:
+  ANSWER_REFUSED:
     'The message says why. Look what waits with `rondo approvals` and `rondo status`; it may have been decided.',
   DEFINITION_INVALID: 'Mend what the message names. `rondo check` lists every flaw with its line.',
   DEPTH_EXCEEDED: 'Look for a composite that calls itself; if it is meant, raise `maxDepth`.',
   EFFECT_IN_DOUBT: 'Somebody gave it up with `rondo resolve --fail`. If it has to be done, start a new turn.',
-  ENTRY_FROM_THE_FUTURE: 'Use the newer version of Rondo that wrote the store.',
+  ENTRY_TOO_NEW: 'Use the newer version of Rondo that wrote the store.',
   EXECUTION_FAILED: 'Read `details.failedStep`, or the message of what was thrown; mend the code or the mapping.',
   INPUT_VALIDATION_FAILED: 'Mend the input at the places in `details.errors`. `rondo show` prints the schema.',
   INVARIANT_VIOLATED: 'Do what the rule asks for first; the message names the rule.',
@@ -30,7 +30,7 @@ export const advice = {
   LOOP_NOT_FOUND: 'Check the spelling with `rondo list`, and `rondo check` for files that did not load.',
   MAPPING_FAILED: 'Mend the path; the message lists what is readable there. Use `optional:` for what may be absent.',
   OUTPUT_VALIDATION_FAILED: 'Mend the body or the schema. For a prompt, say in the template what is wanted.',
-  RECORD_ENDS: 'Nothing is wrong: a replay stops where the record does. Resume the turn to go on.',
+  REPLAY_INCOMPLETE: 'Nothing is wrong: a replay stops where the record does. Resume the turn to go on.',
   OWNERSHIP_LOST:
     'Another process owns the store now. Continue the turn with `rondo resume`; look for code that removes files of the data directory.',
   REPLAY_MISMATCH: 'Bring back the code that the turn began with, then resume. Give changed code a new version.',
@@ -73,12 +73,12 @@ export function errorsPage(codes) {
 }
 
 /** @param {string} code @param {Facts} facts */
-function rowOf(code, { family, retry, http, exit, means }) {
-  return `| \`${code}\` | ${family} | ${retry ? 'yes' : 'no'} | ${http} | ${exit} | ${means} | ${advice[code]} |`;
+function rowOf(code, { family, isRetryable, httpStatus, exitCode, meaning }) {
+  return `| \`${code}\` | ${family} | ${isRetryable ? 'yes' : 'no'} | ${httpStatus} | ${exitCode} | ${meaning} | ${advice[code]} |`;
 }
 
 const head = [
-  '<!-- Made by scripts/errors-page.mjs from src/journal/errors.ts; a test compares. Change those, not this. -->',
+  '<!-- Made by scripts/errors-page.mjs from src/base/errors.ts; a test compares. Change those, not this. -->',
   '',
   '# Errors',
   '',
@@ -93,6 +93,6 @@ const head = [
 ];
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { codes } = await import('rondo');
-  writeFileSync(new URL('../docs/errors.md', import.meta.url), errorsPage(codes));
+  const { errorCodes } = await import('rondo');
+  writeFileSync(new URL('../docs/errors.md', import.meta.url), errorsPage(errorCodes));
 }

@@ -7,7 +7,7 @@ import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { openSqlite } from '../../src/adapters/sqlite/index.js';
 import type { Entry } from '../../src/protocol/index.js';
-import type { Sighting } from '../../src/testing/index.js';
+import type { ReportedEffect } from '../../src/testing/index.js';
 import { faultsOf, noteOf } from './judge.mjs';
 
 const patience = 300_000;
@@ -42,7 +42,7 @@ function evidence(): Promise<Parameters<typeof faultsOf>[0]> {
     expect(code, said).toBe(0);
     const kept = join(folder, readdirSync(folder)[0] ?? '');
     const lines = readFileSync(join(kept, 'sink.log'), 'utf8').trim().split('\n');
-    const sightings = lines.map((line) => JSON.parse(line) as Sighting);
+    const sightings = lines.map((line) => JSON.parse(line) as ReportedEffect);
     const journal = await journalIn(kept);
     const left = journal.slice(0, Number(/a journal of (\d+) entries/.exec(said)?.[1]));
     const ordered = [...new Set(sightings.map((sighting) => noteOf(sighting).name))];

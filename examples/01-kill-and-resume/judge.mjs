@@ -3,7 +3,7 @@
  * hold. It believes neither process.
  */
 /** @import { Entry } from 'rondo/protocol' */
-/** @import { Sighting } from 'rondo/testing' */
+/** @import { ReportedEffect } from 'rondo/testing' */
 /** @import { Note } from './world.mjs' */
 
 /** @typedef {{ name: string, asked: number, happened: number, keys: Set<string>, pids: Set<number> }} Line */
@@ -12,19 +12,19 @@
  * @typedef {object} Evidence
  * @property {readonly string[]} ordered what has to happen, once each
  * @property {readonly string[]} cutOff what was under way when process 1 was killed
- * @property {readonly Sighting[]} sightings
+ * @property {readonly ReportedEffect[]} sightings
  * @property {readonly Entry[]} left the journal as process 1 left it
  * @property {readonly Entry[]} journal the journal at the end
  * @property {number} second the pid of process 2
  * @property {unknown} output what process 2 returned
  */
 
-/** @param {Sighting} sighting */
+/** @param {ReportedEffect} sighting */
 export function noteOf({ data }) {
   return /** @type {Note} */ (/** @type {unknown} */ (data));
 }
 
-/** How often each effect was asked for and how often it happened, by name. @param {readonly Sighting[]} sightings */
+/** How often each effect was asked for and how often it happened, by name. @param {readonly ReportedEffect[]} sightings */
 export function tally(sightings) {
   /** @type {Map<string, Line>} */
   const lines = new Map();
@@ -100,7 +100,7 @@ function faultsAtTheEnd({ sightings, left, journal, output }) {
   const [set, fired, decided, completed] = [
     only('timer.set'),
     only('timer.fired'),
-    only('effect.decided'),
+    only('effect.resolved'),
     only('call.completed'),
   ];
   if ((fired?.at ?? 0) < (set?.until ?? 0)) faults.push('The timer fired too early.');

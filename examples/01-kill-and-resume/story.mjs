@@ -2,9 +2,9 @@
  * The story, told by the parent: process 1 is killed, its journal is read, process 2 finishes, the judge speaks.
  * Nothing waits for a length of time: the kill comes when bank and printer have both acted and neither has answered.
  */
-/** @import { Outcome } from 'rondo' */
+/** @import { RunOutcome } from 'rondo' */
 /** @import { Entry, Safety } from 'rondo/protocol' */
-/** @import { Sighting, Sink } from 'rondo/testing' */
+/** @import { ReportedEffect, EffectSink } from 'rondo/testing' */
 /** @import { Verdict } from './worker.mjs' */
 /** @import { Asked } from './world.mjs' */
 import { fork } from 'node:child_process';
@@ -13,14 +13,14 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { openSqlite } from 'rondo/sqlite';
-import { startSink } from 'rondo/testing';
+import { startEffectSink } from 'rondo/testing';
 import { faultsOf, namesOf, noteOf, progressOf, tally } from './judge.mjs';
 import { order } from './order.mjs';
 import { bold, dim, green, heading, line, red, row, rule, step, yellow } from './print.mjs';
 import { openWorld } from './world.mjs';
 
-/** @typedef {{ file: string, url: string, sink: Sink, hear(asked: Asked, happened: boolean): void | Promise<void> }} Stage */
-/** @typedef {{ doubt: { name: string } } | { outcome: Outcome }} Message */
+/** @typedef {{ file: string, url: string, sink: EffectSink, hear(asked: Asked, happened: boolean): void | Promise<void> }} Stage */
+/** @typedef {{ doubt: { name: string } } | { outcome: RunOutcome }} Message */
 
 const cutOff = ['charge card', 'print label'];
 const ordered = [...order.items.map((item) => `reserve ${item}`), ...cutOff, ...order.tell.map((who) => `mail ${who}`)];
@@ -83,9 +83,9 @@ function showLeft(left) {
   }
 }
 
-/** What somebody who looks at the printer would say. @param {Sink} sink @param {string} name @returns {Verdict} */
+/** What somebody who looks at the printer would say. @param {EffectSink} sink @param {string} name @returns {Verdict} */
 function decide(sink, name) {
-  const printed = sink.sightings().find((seen) => seen.kind === 'happened' && noteOf(seen).name === name);
+  const printed = sink.reportedEffects().find((seen) => seen.kind === 'happened' && noteOf(seen).name === name);
   if (printed === undefined) return { decision: 'retry', by: 'the sink' };
   return { decision: 'supply', by: 'the sink', value: noteOf(printed).answer };
 }
@@ -96,7 +96,7 @@ async function secondProcess(stage) {
   heading('Process 2', `pid ${pid}, the same command on the same journal`);
   stage.hear = ({ kind, name }, happened) =>
     step(kind, name, happened ? 'done, answered' : yellow('its key is known: not done again, first answer given'));
-  /** @type {Outcome | undefined} */
+  /** @type {RunOutcome | undefined} */
   let outcome;
   child.on('message', (/** @type {Message} */ message) => {
     if ('outcome' in message) {
@@ -117,7 +117,7 @@ async function secondProcess(stage) {
   return { second: pid, output: outcome.output };
 }
 
-/** @param {readonly Sighting[]} sightings @param {number} second */
+/** @param {readonly ReportedEffect[]} sightings @param {number} second */
 function showTally(sightings, second) {
   heading('The judge', 'what the sink saw from outside');
   const widths = [16, 5, 8];
@@ -137,17 +137,17 @@ function showJournal(journal, cut) {
   const widths = [3, 16, 10];
   const nameAt = namesOf(journal);
   line(dim(row(['seq', 'type', 'key', 'name'], widths)));
-  for (const { seq, type, key, until, value, decision, by } of journal) {
+  for (const { seq, type, key, until, value, resolution, by } of journal) {
     if (seq === 0) rule('process 1', 52);
     if (seq === cut) rule('SIGKILL, process 2', 52);
-    const said = decision === undefined ? nameAt(key) : `${decision}, says ${by}`;
+    const said = resolution === undefined ? nameAt(key) : `${resolution}, says ${by}`;
     line(row([seq, type, key, until === undefined ? said : `${value} ms`], widths));
   }
 }
 
 /** Tells all of it; returns what does not hold. @param {string} folder @returns {Promise<string[]>} */
 export async function tellStory(folder) {
-  const sink = await startSink(join(folder, 'sink.log'));
+  const sink = await startEffectSink(join(folder, 'sink.log'));
   /** @type {Stage} */
   const stage = { file: join(folder, 'journal.db'), url: '', sink, hear: () => {} };
   const world = await openWorld(sink.url, (asked, happened) => stage.hear(asked, happened));
@@ -158,7 +158,7 @@ export async function tellStory(folder) {
     showLeft(left);
     const { second, output } = await secondProcess(stage);
     const journal = await readJournal(stage.file);
-    const sightings = sink.sightings();
+    const sightings = sink.reportedEffects();
     const faults = faultsOf({ ordered, cutOff, sightings, left, journal, second, output });
     showTally(sightings, second);
     line(faults.length === 0 ? bold(green('Nothing was done twice, nothing was lost.')) : red('It does not hold.'));

@@ -2,13 +2,13 @@
  * The process that is killed, and the one that goes on: the same file, started twice with the same arguments. It opens
  * the store, runs the order, and asks its parent about effects that are in doubt.
  */
-/** @import { Decision, Json } from 'rondo/protocol' */
+/** @import { Resolution, Json } from 'rondo/protocol' */
 import { once } from 'node:events';
 import { Session, systemClock, systemIds } from 'rondo';
 import { openSqlite } from 'rondo/sqlite';
 import { fulfil, order } from './order.mjs';
 
-/** @typedef {{ decision: Decision, by: string, value?: Json }} Verdict */
+/** @typedef {{ decision: Resolution, by: string, value?: Json }} Verdict */
 
 /** @param {{ key: string, name: string }} doubt @returns {Promise<Verdict>} */
 async function askParent(doubt) {
@@ -24,9 +24,9 @@ async function work(file) {
 
   let outcome = await session.run('t1', fulfil, order);
   while (outcome.status === 'paused') {
-    for (const doubt of session.doubts) {
+    for (const doubt of session.effectsInDoubt) {
       const { decision, by, value } = await askParent(doubt);
-      await session.decide(doubt.key, decision, by, { value });
+      await session.resolveEffect(doubt.key, decision, by, { value });
     }
     outcome = await session.run('t1', fulfil, order);
   }

@@ -6,7 +6,7 @@
 /** @import { Request } from './ask.mjs' */
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { reportTo } from 'rondo/testing';
+import { reportEffect } from 'rondo/testing';
 
 /** @typedef {Request & { pid: number }} Asked */
 /** @typedef {{ name: string, key: string, pid: number, answer: string }} Note What a sighting of the sink carries. */
@@ -53,8 +53,8 @@ export async function openWorld(sink, heard) {
       const asked = /** @type {Asked} */ (JSON.parse(await text(request)));
       const { answer, happened } = act(asked);
       const data = { name: asked.name, key: asked.key, pid: asked.pid, answer };
-      await reportTo(sink, { key: `asked ${asked.name}`, kind: 'asked', data });
-      if (happened) await reportTo(sink, { key: `happened ${asked.name}`, kind: 'happened', data });
+      await reportEffect(sink, { key: `asked ${asked.name}`, kind: 'asked', data });
+      if (happened) await reportEffect(sink, { key: `happened ${asked.name}`, kind: 'happened', data });
       await heard(asked, happened);
       response.end(answer);
     } catch {

@@ -23,7 +23,7 @@ await tell('A support agent that asks before it pays', import.meta.url, async ({
   holds('approved, the turn goes on to its end', approved.code === 0);
   holds('the refund ran once', paid().join() === '1017 4000');
   const again = await rondo('approve', first.id, '--as', 'bob', ...args);
-  holds('an answer counts once: the second is refused', again.code === 1 && again.stderr.includes('DECISION_REFUSED'));
+  holds('an answer counts once: the second is refused', again.code === 1 && again.stderr.includes('ANSWER_REFUSED'));
   holds('and pays nothing', paid().length === 1);
 
   const more = await say('Then pay the chair of order 1018 back too. I have changed my mind.');

@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
 import { z } from 'zod';
-import { ask } from '../../src/loops/ask.js';
 import { defineLoop } from '../../src/loops/define.js';
 import { defineAgent } from '../../src/loops/define-agent.js';
-import type { Backend, ModelRequest } from '../../src/loops/model.js';
+import type { ModelProvider, ModelRequest } from '../../src/loops/model.js';
+import { callModel } from '../../src/loops/model-call.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { Model, ModelStreamPart } from '../../src/protocol/model.js';
 import { loopsTool } from '../../src/protocol/tool.js';
@@ -32,9 +32,9 @@ function modelWith(stream: () => unknown): Model {
   return { ...about, doStream, doGenerate };
 }
 
-const backendOf = (model: Model): Backend => ({ id: 'told', defaultModel: 'x', open: async () => model });
+const backendOf = (model: Model): ModelProvider => ({ id: 'told', defaultModel: 'x', open: async () => model });
 const asked = (stream: () => unknown, maxBytes: number): Promise<string> =>
-  codeOf(ask(modelWith(stream), REQUEST, { signal: new AbortController().signal, maxBytes }));
+  codeOf(callModel(modelWith(stream), REQUEST, { signal: new AbortController().signal, maxBytes }));
 
 /** A stream that gives the same part for ever. */
 function endless(part: unknown): ReadableStream<unknown> {
@@ -91,7 +91,7 @@ verifies('agent.hostile', 'a reply of many calls under one id takes the process 
   const calls = Array.from({ length: 6000 }, () => ({ type: 'tool-call', toolCallId: 'c', toolName: 'x', input: '' }));
   const model = modelWith(() => ReadableStream.from([...calls, FINISH]));
   const start = process.cpuUsage();
-  const { toolCalls } = await ask(model, REQUEST, { signal: new AbortController().signal });
+  const { toolCalls } = await callModel(model, REQUEST, { signal: new AbortController().signal });
   const { user, system } = process.cpuUsage(start);
   expect(new Set(toolCalls?.map(({ id }) => id)).size).toBe(6000);
   expect((user + system) / 1000).toBeLessThan(1000);
@@ -139,7 +139,7 @@ verifies(
 );
 
 /** Runs an agent while time passes; 'it hangs' if that does not end it. */
-async function inTime(definitions: readonly unknown[], backends: readonly Backend[], tools = {}, watching = {}) {
+async function inTime(definitions: readonly unknown[], backends: readonly ModelProvider[], tools = {}, watching = {}) {
   const clock = new ManualClock(1_000_000);
   const host = hostOf(definitions, { clock, backends, tools });
   const running = host.run({ loop: 'boss', input: { prompt: 'go' } }, watching);
@@ -153,12 +153,12 @@ async function inTime(definitions: readonly unknown[], backends: readonly Backen
   return result.error?.code ?? result.status;
 }
 
-const silent = (): Backend => backendOf(modelWith(() => new ReadableStream({})));
-const calling = (name: string): Backend => telling([{ calls: [[name, {}]] }, { text: 'done' }]);
+const silent = (): ModelProvider => backendOf(modelWith(() => new ReadableStream({})));
+const calling = (name: string): ModelProvider => telling([{ calls: [[name, {}]] }, { text: 'done' }]);
 const forever = (): Promise<Json> => new Promise(() => {});
 
 verifies('agent.hostile', 'a model that never answers is waited for beyond the deadline', async () => {
-  const trickle = (): Backend =>
+  const trickle = (): ModelProvider =>
     backendOf(
       modelWith(
         () =>

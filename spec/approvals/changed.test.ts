@@ -4,9 +4,9 @@ import { memoryStore } from '../../src/adapters/memory/index.js';
 import type { Host } from '../../src/host/host.js';
 import { defineLoop } from '../../src/loops/define.js';
 import { defineAgent } from '../../src/loops/define-agent.js';
-import type { DefinedLoop } from '../../src/loops/defined.js';
-import type { ToolCall } from '../../src/loops/implementation.js';
-import { toolLoop } from '../../src/loops/tool-loop.js';
+import type { DefinedLoop } from '../../src/loops/defined-loop.js';
+import type { ToolCallContext } from '../../src/loops/tool-implementation.js';
+import { loopFromTool } from '../../src/loops/tool-loop.js';
 import type { Json } from '../../src/protocol/json.js';
 import { loopsTool } from '../../src/protocol/tool.js';
 import { agentDef, modelOf, told as telling } from '../turns/agents.js';
@@ -20,7 +20,7 @@ const INPUT = { amount: 5, to: 'ada' };
 /** What was done and by whom. */
 class Ledger {
   readonly done: { readonly by: string; readonly input: Json; readonly config: unknown }[] = [];
-  private readonly note = (by: string) => (input: Json, call: ToolCall) => {
+  private readonly note = (by: string) => (input: Json, call: ToolCallContext) => {
     this.done.push({ by, input, config: call.config });
     return { paid: 5 };
   };
@@ -148,7 +148,7 @@ verifies('approval.bound', 'a protocol tool that was changed after it was approv
   for (const change of changes) {
     ran = 0;
     const asked = { ...base, execute: first, requestApproval: () => 'Pay?' };
-    const make = (more: object) => toolLoop(loopsTool({ ...asked, ...more }).withApproval('ask'));
+    const make = (more: object) => loopFromTool(loopsTool({ ...asked, ...more }).withApproval('ask'));
     const { begun, end } = await swapped(hostWith(make({})), hostWith(make(change)), 'pay');
     expect(begun).toBe('paused');
     if (ran > 0 || !REFUSED.includes(end)) missed.push(`${Object.entries(change).join(' ')} ended with ${end}`);
@@ -158,8 +158,8 @@ verifies('approval.bound', 'a protocol tool that was changed after it was approv
 
 verifies('approval.bound', 'two protocol tools of one name and other deeds are taken for the same', () => {
   const make = (execute: () => unknown) => loopsTool({ name: 'pay', inputSchema: z.object({}), execute });
-  const host = hostOf([toolLoop(make(first))]);
-  expect(() => host.registry.add(toolLoop(make(second)))).toThrow(/registered with other content/);
+  const host = hostOf([loopFromTool(make(first))]);
+  expect(() => host.registry.add(loopFromTool(make(second)))).toThrow(/registered with other content/);
 });
 
 /** An agent in JSON whose tool is a body of code. */

@@ -6,11 +6,11 @@ import { memoryStore } from '../../src/adapters/memory/index.js';
 import { openSqlite } from '../../src/adapters/sqlite/index.js';
 import { ownText } from '../../src/base/own-property.js';
 import type { Host } from '../../src/host/host.js';
-import { digest } from '../../src/journal/record.js';
+import { digestOfText } from '../../src/journal/record.js';
 import type { Store } from '../../src/journal/store.js';
-import { canonical } from '../../src/json/canonical.js';
+import { canonicalJson } from '../../src/json/canonical.js';
 import { defineLoop } from '../../src/loops/define.js';
-import type { Backend } from '../../src/loops/model.js';
+import type { ModelProvider } from '../../src/loops/model.js';
 import type { Scope } from '../../src/protocol/body.js';
 import type { EventEnvelope } from '../../src/protocol/events.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
@@ -24,11 +24,11 @@ const ARGUMENTS = { prompt: 'go', amount: 5, to: ['ada', { name: 'bob\u202e' }],
 /** A tool that lies this deep: composites and agents in turn above it, every other of them. */
 function tower(depth: number): {
   readonly definitions: object[];
-  readonly backends: Backend[];
+  readonly backends: ModelProvider[];
   readonly path: string[];
 } {
   const definitions: object[] = [tool('pay', 'builtin:act', ASK)];
-  const backends: Backend[] = [];
+  const backends: ModelProvider[] = [];
   const path = ['pay'];
   for (let level = 1; level < depth; level++) {
     const [child = ''] = path;
@@ -63,7 +63,7 @@ verifies(
       const other = towerHost(depth, store, deeds, 2);
       const approval = await onlyPending(other);
       expect(approval).toMatchObject({ path, tool: 'pay', arguments: ARGUMENTS, turnId, sessionId: 's' });
-      expect(approval.argumentsDigest).toBe(digest(canonical(ARGUMENTS)));
+      expect(approval.argumentsDigest).toBe(digestOfText(canonicalJson(ARGUMENTS)));
       expect(approval.callId.startsWith(turnId)).toBe(true);
       const { id, callId, argumentsDigest } = approval;
       for (const by of path) expect(await told(other, { id, approved: true, by })).toMatch(/agent may not answer/);

@@ -5,9 +5,9 @@ import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { toolbox } from '../../src/adapters/toolbox/index.js';
-import { usable } from '../../src/adapters/toolbox/sandbox.js';
+import { probeSandbox } from '../../src/adapters/toolbox/sandbox.js';
 import type { Host } from '../../src/host/host.js';
-import { toolLoop } from '../../src/loops/tool-loop.js';
+import { loopFromTool } from '../../src/loops/tool-loop.js';
 import { loopsTool } from '../../src/protocol/tool.js';
 import { hostOf } from '../turns/stage.js';
 import { verifies } from '../verifies.js';
@@ -60,7 +60,7 @@ function inCode(): Ground {
   const hosts = async (): Promise<Host> => {
     seed += 1;
     const tools = Object.values(toolbox({ roots: [root], commands: COMMANDS }));
-    return hostOf(tools.map(toolLoop), { store, seed });
+    return hostOf(tools.map(loopFromTool), { store, seed });
   };
   return { ...files, swapped: (tool, input, change) => through(hosts, tool, input, change) };
 }
@@ -181,7 +181,7 @@ verifies('approval.target', 'a file tool does what was approved when nothing cha
 verifies('approval.target', 'the real path that a call acts on is shown', async () => {
   const ground = inCode();
   symlinkSync(ground.path('real'), ground.path('link'));
-  const host = hostOf(Object.values(toolbox({ roots: [ground.root], commands: COMMANDS })).map(toolLoop));
+  const host = hostOf(Object.values(toolbox({ roots: [ground.root], commands: COMMANDS })).map(loopFromTool));
   const targetOf = async (loop: Tool, input: object) => {
     const { turnId } = await host.run({ loop, input });
     const { target } = await waiting(host);
@@ -199,7 +199,7 @@ verifies('approval.target', 'the real path that a call acts on is shown', async 
 });
 
 verifies('approval.target', 'a command that was approved in a sandbox does not run without one', async (context) => {
-  context.skip(!('bubblewrap' in (await usable())), 'needs bubblewrap');
+  context.skip(!('bubblewrap' in (await probeSandbox())), 'needs bubblewrap');
   for (const [asked, later] of [
     [{ sandbox: 'required' }, { sandbox: 'off' }],
     [{ sandbox: 'preferred' }, { sandbox: 'preferred', bubblewrap: '/nowhere/bwrap' }],
@@ -208,7 +208,7 @@ verifies('approval.target', 'a command that was approved in a sandbox does not r
     const ground = inCode();
     const store = memoryStore();
     const hostWith = (seed: number, commands: object) =>
-      hostOf([toolLoop(toolbox({ roots: [ground.root], commands }).run_command)], { store, seed });
+      hostOf([loopFromTool(toolbox({ roots: [ground.root], commands }).run_command)], { store, seed });
     const { turnId } = await hostWith(1, asked).run({ loop: 'run_command', input: touch('real') });
     const end = await approved(hostWith(2, later), turnId);
     expect([end, ground.read('real/a.txt')], JSON.stringify(later)).toEqual(['TOOL_NOT_ADMITTED', 'one\n']);
@@ -217,7 +217,7 @@ verifies('approval.target', 'a command that was approved in a sandbox does not r
 
 verifies('approval.target', 'a standing grant for files covers no path that a link or .. leads away', async () => {
   const ground = inCode();
-  const host = hostOf([toolLoop(toolbox({ roots: [ground.root] }).write_file)]);
+  const host = hostOf([loopFromTool(toolbox({ roots: [ground.root] }).write_file)]);
   const run = (path: string) => host.run({ loop: 'write_file', input: write(path), sessionId: 's' });
   const { turnId } = await run('real/a.txt');
   const standing = { properties: { path: { pattern: '^real/' } } };
@@ -247,7 +247,7 @@ verifies('approval.target', 'a tool of one’s own is bound to the target that i
     approvalTarget: () => ({ kind: 'file', path }),
     execute: (_, { approvedTarget }) => done.push(approvedTarget),
   });
-  const host = hostOf([toolLoop(move)]);
+  const host = hostOf([loopFromTool(move)]);
   const first = await host.run({ loop: 'move', input: {} });
   expect(await approved(host, first.turnId)).toBe('ok');
   const second = await host.run({ loop: 'move', input: {} });
@@ -272,7 +272,7 @@ verifies('approval.target', 'a target that changes while it is described is not 
     approvalTarget: () => ({ path: 5 }) as never,
     execute: () => 'moved',
   });
-  const host = hostOf([toolLoop(move), toolLoop(nothing)]);
+  const host = hostOf([loopFromTool(move), loopFromTool(nothing)]);
   expect(await host.run({ loop: 'move', input: {} })).toMatchObject({ error: { code: 'TOOL_NOT_ADMITTED' } });
   expect(await host.run({ loop: 'bad', input: {} })).toMatchObject({ error: { code: 'TOOL_FAILED' } });
 });

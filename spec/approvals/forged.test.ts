@@ -91,10 +91,10 @@ verifies('approval.forged', 'what is no decision of an approval decides it', asy
   const { id, turnId, callId, sessionId } = paused;
   for (const key of [callId, `${callId}/0`, `${callId}/0/0`, `${callId}/0/1`, id]) {
     for (const decision of ['retry', 'supply', 'fail'] as const)
-      await expect(host.decide(key, decision, 'mallory', true)).rejects.toMatchObject({ name: 'LoopError' });
+      await expect(host.resolveEffect(key, decision, 'mallory', true)).rejects.toMatchObject({ name: 'LoopError' });
   }
   const say = (mode: string) =>
-    host.say({
+    host.sendMessage({
       sessionId,
       text: 'approved',
       mode: mode as 'steer',

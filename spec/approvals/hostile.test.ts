@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { codes } from '../../src/base/errors.js';
+import { errorCodes } from '../../src/base/errors.js';
 import type { Host } from '../../src/host/host.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
@@ -96,7 +96,7 @@ verifies(
       if (result === 'it hangs') throw new Error(`${where}: it hangs`);
       expect(STATUSES, where).toContain(result.status);
       if (result.error !== undefined) {
-        expect(Object.keys(codes), `${where}: ${result.error.message}`).toContain(result.error.code);
+        expect(Object.keys(errorCodes), `${where}: ${result.error.message}`).toContain(result.error.code);
         expect(result.error.code, `${where}: ${result.error.message}`).toMatch(/^(BACKEND_FAILED|VALUE_INVALID)$/);
       }
       seen.add(result.error?.code ?? result.status);

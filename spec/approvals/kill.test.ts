@@ -2,11 +2,11 @@ import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import type { Host } from '../../src/host/host.js';
 import type { Store } from '../../src/journal/store.js';
-import type { ToolFunction } from '../../src/loops/implementation.js';
+import type { ToolFunction } from '../../src/loops/tool-implementation.js';
 import type { Safety } from '../../src/protocol/entry.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
-import { type CrashPoint, crashingStore } from '../../src/testing/crashing-journal.js';
+import { type CrashPoint, crashingStore } from '../../src/testing/crashing-store.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { agentDef, type Scripted, told as telling } from '../turns/agents.js';
 import { composite, hostOf, tool } from '../turns/stage.js';
@@ -133,7 +133,7 @@ async function assertOnce(
   point: CrashPoint,
   calm: TurnResult,
 ): Promise<'ended' | 'parked'> {
-  const where = `${scene.name}, ${safety}, append ${point.append}, ${point.when}`;
+  const where = `${scene.name}, ${safety}, append ${point.appendNumber}, ${point.when}`;
   const [{ outside }, result, host] = await killed(scene, safety, point);
   for (const keys of outside.deeds.values()) expect(new Set(keys).size, where).toBe(1);
   expect(outside.most, where).toBeLessThanOrEqual(safety === 'once' ? 1 : 2);
@@ -162,13 +162,13 @@ for (const scene of SCENES) {
         const expected = await drive(calm, counting, 1);
         expect([expected.status, calm.outside.most]).toEqual(['ok', 1]);
         const ends = new Map<string, number>();
-        for (let append = 1; append <= counting.appends; append++) {
+        for (let append = 1; append <= counting.appendCount; append++) {
           for (const when of ['before', 'after'] as const) {
-            const end = await assertOnce(scene, safety, { append, when }, expected);
+            const end = await assertOnce(scene, safety, { appendNumber: append, when }, expected);
             ends.set(end, (ends.get(end) ?? 0) + 1);
           }
         }
-        expect(ends.get('ended') ?? 0).toBeGreaterThan(counting.appends / 2);
+        expect(ends.get('ended') ?? 0).toBeGreaterThan(counting.appendCount / 2);
         expect((ends.get('parked') ?? 0) > 0).toBe(safety === 'once');
       },
     );

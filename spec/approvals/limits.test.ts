@@ -188,7 +188,7 @@ verifies('approval.limits', 'a grant of an earlier version that limits nothing c
     await host.resume(turnId);
     const session = await Session.open('s', { store, clock, ids: seededIds(9) });
     const grant = { tool: 'pay', definition: definitionDigest, schema, by: 'ada', approval: id, at: 1_000_000 };
-    await session.note('rondo.grant.given', id, grant as never);
+    await session.recordFact('rondo.grant.given', id, grant as never);
     await session.close();
     expect(ofType(await host.archive.entries('s'), 'rondo.grant.given')).toHaveLength(1);
     const { status } = await host.run({ loop: 'pay', input: { amount: 6 }, sessionId: 's' });

@@ -2,8 +2,8 @@ import { expect } from 'vitest';
 import { z } from 'zod';
 import { defineLoop } from '../../src/loops/define.js';
 import { defineAgent } from '../../src/loops/define-agent.js';
-import type { DefinedLoop } from '../../src/loops/defined.js';
-import { toolLoop } from '../../src/loops/tool-loop.js';
+import type { DefinedLoop } from '../../src/loops/defined-loop.js';
+import { loopFromTool } from '../../src/loops/tool-loop.js';
 import type { Scope } from '../../src/protocol/body.js';
 import type { AgentSpec, ApprovalPolicy } from '../../src/protocol/loop.js';
 import { type LoopsTool, loopsTool } from '../../src/protocol/tool.js';
@@ -69,7 +69,7 @@ async function nested(way: string, outer: Rules, inner: Rules, policy?: Approval
   const deeds = new Deeds();
   const modes: (string | undefined)[] = [];
   const made = payTool(deeds, modes);
-  const pay = toolLoop(policy === undefined ? made : made.withApproval(policy, baked));
+  const pay = loopFromTool(policy === undefined ? made : made.withApproval(policy, baked));
   const level = LEVELS[way]?.(inner, pay);
   if (level === undefined) throw new Error(`There is no way ${way}.`);
   const has = level.handoff === true ? { tools: [], handoffs: [level.tool] } : { tools: [level.tool] };
@@ -151,7 +151,7 @@ verifies('approval.modes', "the mode of a tool's own policy never cancels the as
 verifies('approval.modes', 'ten agents deep, one ask on the way is enough', async () => {
   for (const asking of [0, 4, 9]) {
     const deeds = new Deeds();
-    const definitions: unknown[] = [toolLoop(payTool(deeds).withApproval('always_allow'))];
+    const definitions: unknown[] = [loopFromTool(payTool(deeds).withApproval('always_allow'))];
     const backends = [];
     let child = 'pay';
     for (let level = 9; level >= 0; level--) {
@@ -198,7 +198,7 @@ verifies('approval.default', 'only the agent that has the tool allows it, and by
 
 verifies('approval.default', 'a tool with requestApproval is asked about where no agent is', async () => {
   const deeds = new Deeds();
-  const pay = toolLoop(payTool(deeds));
+  const pay = loopFromTool(payTool(deeds));
   const steps = composite('steps', [{ loopId: 'pay', inputMapping: '$.input' }]);
   const host = hostOf([pay, steps, code(pay)]);
   for (const loop of ['pay', 'steps', 'code']) {

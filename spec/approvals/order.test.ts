@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { z } from 'zod';
 import type { Host } from '../../src/host/host.js';
-import { toolLoop } from '../../src/loops/tool-loop.js';
+import { loopFromTool } from '../../src/loops/tool-loop.js';
 import type { Approval } from '../../src/protocol/approval.js';
 import type { EventEnvelope } from '../../src/protocol/events.js';
 import type { ModelCallOptions, ModelMessage } from '../../src/protocol/model.js';
@@ -161,7 +161,7 @@ verifies(
       requestApproval: ({ nth }) => ticks(10 * (4 - nth)).then(() => 'Pay?'),
       execute: () => null,
     });
-    const host = hostOf([toolLoop(pay), boss], { backends });
+    const host = hostOf([loopFromTool(pay), boss], { backends });
     const { turnId, status, pending } = await host.run({ loop: 'boss', input: { prompt: 'pay' } });
     const waiting = await host.archive.approvals();
     const ids = waiting.map(({ id }) => id);

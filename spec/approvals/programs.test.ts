@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { copyFileSync, realpathSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { cardOf } from '../../src/surfaces/cli/card.js';
-import { paint } from '../../src/surfaces/cli/paint.js';
+import { renderApproval } from '../../src/surfaces/cli/render-approval.js';
+import { createColors } from '../../src/surfaces/cli/terminal-text.js';
 import { verifies } from '../verifies.js';
 import { approved, asking, type Project, projectOf, waiting } from './projects.js';
 
@@ -135,7 +135,7 @@ verifies('approval.target', 'the program and its digest are shown, and part of t
       const sha256 = createHash('sha256').update(text('first')).digest('hex');
       const target = { kind: 'program', path: join(realpathSync(project.loops), file), sha256 };
       expect(JSON.parse(JSON.stringify(approval))).toMatchObject({ tool: 'act', target });
-      const card = cardOf(approval, { colors: paint(false), width: 1000, now: 0 }).join('\n');
+      const card = renderApproval(approval, { colors: createColors(false), width: 1000, now: 0 }).join('\n');
       expect(card).toContain(target.path);
       expect(card).toContain(sha256);
       const entries = await host.archive.entries('s');

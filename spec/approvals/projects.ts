@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Host } from '../../src/host/host.js';
 import type { Approval } from '../../src/protocol/approval.js';
-import { compose, settingsOf } from '../../src/surfaces/compose.js';
+import { composeHost, loadSettings } from '../../src/surfaces/compose.js';
 
 export interface Project {
   readonly loops: string;
@@ -30,14 +30,14 @@ export function projectOf(files: { readonly [name: string]: string | object }): 
   };
   for (const [name, content] of Object.entries(files)) write(name, content);
   const inProcess: Project['inProcess'] = async (work) => {
-    const settings = await settingsOf({
+    const settings = await loadSettings({
       flags: { store: `sqlite:${join(cwd, 'data', 'store.db')}`, trust: ['loops'] },
       env: {},
       cwd,
     });
-    const { host, bad, close } = await compose(settings);
+    const { host, badFiles, close } = await composeHost(settings);
     try {
-      if (bad.length > 0) throw new Error(JSON.stringify(bad));
+      if (badFiles.length > 0) throw new Error(JSON.stringify(badFiles));
       return await work(host);
     } finally {
       await close();

@@ -4,7 +4,7 @@ import { createServer as createListener, type Server as Listener } from 'node:ne
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import { compose, loadLoops, settingsOf } from '../../src/surfaces/compose.js';
+import { composeHost, loadLoops, loadSettings } from '../../src/surfaces/compose.js';
 import { verifies } from '../verifies.js';
 import { onlyPending } from './stage.js';
 
@@ -17,7 +17,7 @@ function project(files: { readonly [name: string]: string | object }) {
     writeFileSync(join(cwd, name), typeof content === 'string' ? content : JSON.stringify(content));
     if (name.endsWith('.sh')) chmodSync(join(cwd, name), 0o755);
   }
-  return { cwd, settings: settingsOf({ flags: { store: 'memory:', trust: ['loops'] }, env: {}, cwd }) };
+  return { cwd, settings: loadSettings({ flags: { store: 'memory:', trust: ['loops'] }, env: {}, cwd }) };
 }
 
 const definition = (implementation: string, config?: object): object => ({
@@ -116,8 +116,8 @@ const CASES: { readonly [scheme: string]: () => Promise<Case> } = {
 /** The ways to run a tool that the composed registry names when it is asked for one that there is not. */
 async function schemes(): Promise<readonly string[]> {
   const { settings } = project({ 'loops/act.json': definition('nosuch:thing') });
-  const { bad } = await loadLoops(await settings);
-  return [...(bad[0]?.reason ?? '').matchAll(/\b([a-z]+):(?=,|\.|$)/g)].map((match) => match[1] ?? '').sort();
+  const { badFiles } = await loadLoops(await settings);
+  return [...(badFiles[0]?.reason ?? '').matchAll(/\b([a-z]+):(?=,|\.|$)/g)].map((match) => match[1] ?? '').sort();
 }
 
 verifies('approval.gate', 'a new way to run tools has no test of its gate', async () => {
@@ -130,8 +130,8 @@ verifies('approval.gate', 'a tool of some scheme starts before anybody said yes'
   for (const scheme of await schemes()) {
     const { files, input, acted } = await (CASES[scheme]?.() ?? Promise.reject(new Error(`no case for ${scheme}`)));
     const { cwd, settings } = project(files);
-    const { host, bad, close } = await compose(await settings);
-    expect(bad, scheme).toEqual([]);
+    const { host, badFiles, close } = await composeHost(await settings);
+    expect(badFiles, scheme).toEqual([]);
     const { turnId, status } = await host.run({ loop: 'act', input });
     expect([status, acted(cwd) ?? 0], scheme).toEqual(['paused', 0]);
     await host.resume(turnId);

@@ -3,7 +3,7 @@
 import { seededRandom } from '../../src/adapters/system/seeded-ids.js';
 import { LoopError } from '../../src/base/errors.js';
 import type { Host } from '../../src/host/host.js';
-import type { ToolFunction } from '../../src/loops/implementation.js';
+import type { ToolFunction } from '../../src/loops/tool-implementation.js';
 import type { Approval, ApprovalAnswer } from '../../src/protocol/approval.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import type { EventEnvelope } from '../../src/protocol/events.js';
@@ -64,7 +64,7 @@ export async function told(host: Host, answer: unknown): Promise<string> {
     return 'taken';
   } catch (thrown) {
     if (thrown instanceof TypeError) return 'TypeError';
-    if (!(thrown instanceof LoopError) || thrown.code !== 'DECISION_REFUSED') return `untyped: ${String(thrown)}`;
+    if (!(thrown instanceof LoopError) || thrown.code !== 'ANSWER_REFUSED') return `untyped: ${String(thrown)}`;
     return String((thrown.data as { readonly reason?: string }).reason);
   }
 }

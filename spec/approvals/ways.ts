@@ -7,8 +7,8 @@ import type { Host, TurnRequest } from '../../src/host/host.js';
 import type { Store } from '../../src/journal/store.js';
 import { defineLoop } from '../../src/loops/define.js';
 import { defineAgent } from '../../src/loops/define-agent.js';
-import type { DefinedLoop } from '../../src/loops/defined.js';
-import { toolLoop } from '../../src/loops/tool-loop.js';
+import type { DefinedLoop } from '../../src/loops/defined-loop.js';
+import { loopFromTool } from '../../src/loops/tool-loop.js';
 import type { Scope } from '../../src/protocol/body.js';
 import type { ApprovalPolicy, LoopDef } from '../../src/protocol/loop.js';
 import { loopsTool } from '../../src/protocol/tool.js';
@@ -71,7 +71,7 @@ function protocolTool(deeds: Deeds, { gating, policy }: Guard, described: boolea
     ...(described && { requestApproval: () => 'Shall it pay?' }),
     execute: (input) => deeds.act(input as never, undefined as never),
   });
-  return toolLoop(gating === 'own' ? made.withApproval(policy) : made);
+  return loopFromTool(gating === 'own' ? made.withApproval(policy) : made);
 }
 
 /** A tool as the AI SDK makes it, which has a word of its own for asking. */

@@ -35,10 +35,13 @@ const acts = {
     stores.set(store, opened);
     return { owner: opened.owner, damage: opened.report.damage };
   },
-  claim: (command) => storeOf(command).journal.claim(command.session),
+  claim: async (command) => {
+    const { fence, nextSeq: next } = await storeOf(command).journal.claim(command.session);
+    return { fence, next };
+  },
   append: async (command) => {
     const { session, fence, first, value = `v${first}` } = command;
-    await storeOf(command).journal.append({ session, fence, first, entries: [entryOf(first, value)] });
+    await storeOf(command).journal.append({ session, fence, firstSeq: first, entries: [entryOf(first, value)] });
   },
   put: (command) => storeOf(command).blobs.put(command.session, command.digest, command.text),
   list: (command) => storeOf(command).journal.list(),
@@ -60,7 +63,7 @@ const acts = {
       for (let n = 0; n < (command.pieces ?? 0); n++) send({ n });
       return { from: process.pid, request };
     };
-    const lease = await storeOf(command).leases.acquire(session, { turn, answer });
+    const lease = await storeOf(command).leases.acquire(session, { turn, handleRequest: answer });
     if (lease !== undefined) leases.set(session, lease);
     return lease !== undefined;
   },
@@ -68,8 +71,8 @@ const acts = {
   holdings: (command) => storeOf(command).leases.list(),
   ask: async (command) => {
     const pieces = [];
-    const reply = await storeOf(command).leases.ask(command.session, command.request ?? {}, {
-      onPiece: (piece) => pieces.push(piece),
+    const reply = await storeOf(command).leases.request(command.session, command.request ?? {}, {
+      onChunk: (piece) => pieces.push(piece),
     });
     return { ...reply, pieces: pieces.length };
   },
@@ -87,7 +90,7 @@ const acts = {
   /** Appends until it is told to stop, and tells each acknowledgement. */
   pump: async (command) => {
     const { session, pause = 0 } = command;
-    const { fence, next } = await storeOf(command).journal.claim(session);
+    const { fence, next } = await acts.claim(command);
     tell({ pumping: session });
     for (let first = next; ; first++) {
       await acts.append({ ...command, fence, first, value: `${session}-${first}` });
@@ -98,7 +101,7 @@ const acts = {
   /** Appends without waiting for each acknowledgement, and tells what became of each. */
   burst: async (command) => {
     const { session, count, width } = command;
-    const { fence, next } = await storeOf(command).journal.claim(session);
+    const { fence, next } = await acts.claim(command);
     const ends = [];
     for (let n = 0; n < count; n++) {
       ends.push(

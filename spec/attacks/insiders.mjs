@@ -14,13 +14,13 @@ const bodyOf = (first, value = 'x') =>
 const right = {
   hello: { id: 'x', process: me, held: [] },
   claim: { session: 'evil' },
-  append: { session: 'evil', fence: 1, first: 0, count: 1, body: bodyOf(0) },
+  append: { session: 'evil', fence: 1, firstSeq: 0, count: 1, body: bodyOf(0) },
   read: { session: 'honest-owner', from: 0 },
   list: {},
   remove: { session: 'evil' },
   get: { session: 'honest-owner', digest: 'x' },
   load: { session: 'honest-owner' },
-  save: { session: 'evil', snapshot: { next: 0, tail: '', state: {} } },
+  save: { session: 'evil', snapshot: { nextSeq: 0, tailDigest: '', state: {} } },
   acquire: { session: 'evil', turn: 't' },
   release: { session: 'evil' },
   holdings: {},
@@ -143,7 +143,7 @@ async function badBody(body) {
   const session = `honest-${nonce()}`;
   wire.send({ op: 'claim', i: 1, session });
   const { ok } = await wire.answer(1);
-  wire.send({ op: 'append', i: 2, session, fence: ok.fence, first: 0, count: 1, body });
+  wire.send({ op: 'append', i: 2, session, fence: ok.fence, firstSeq: 0, count: 1, body });
   const answer = await wire.answer(2);
   expect(answer === undefined || answer.error !== undefined, 'the append to be refused', answer);
   wire.socket.destroy();
@@ -158,7 +158,7 @@ const hostile = {
       i: 1,
       session: 'honest-owner',
       fence: shared.first.fence + 1,
-      first: 1,
+      firstSeq: 1,
       count: 1,
       body: bodyOf(1),
     });
@@ -170,7 +170,7 @@ const hostile = {
       i: 1,
       session: 'honest-owner',
       fence: shared.first.fence,
-      first: 0,
+      firstSeq: 0,
       count: 1,
       body: bodyOf(0, 'other'),
     });
@@ -195,7 +195,7 @@ const hostile = {
       i: 1,
       session: 'honest-owner',
       fence: shared.first.fence,
-      first: 9e9,
+      firstSeq: 9e9,
       count: 1,
       body: bodyOf(9e9),
       blobs: [['x', 'y']],
@@ -296,7 +296,7 @@ const hostile = {
     wire.send({ op: 'claim', i: 1, session: 'honest-deep' });
     const { fence } = (await wire.answer(1)).ok;
     const deep = `[{"seq":0,"at":0,"key":"k","type":"step.taken","value":${'['.repeat(50_000)}${']'.repeat(50_000)}}]`;
-    wire.send({ op: 'append', i: 2, session: 'honest-deep', fence, first: 0, count: 1, body: deep });
+    wire.send({ op: 'append', i: 2, session: 'honest-deep', fence, firstSeq: 0, count: 1, body: deep });
     await wire.answer(2);
     wire.send({ op: 'read', i: 3, session: 'honest-deep', from: 0 });
     const answer = await wire.answer(3);
@@ -360,7 +360,7 @@ async function blobOfAppend() {
   const [session, text] = [`honest-${nonce()}`, 'a large value'];
   wire.send({ op: 'claim', i: 1, session });
   const { fence } = (await wire.answer(1)).ok;
-  wire.send({ op: 'append', i: 2, session, fence, first: 0, count: 1, body: bodyOf(0), blobs: [[digest(text), text]] });
+  wire.send({ op: 'append', i: 2, session, fence, firstSeq: 0, count: 1, body: bodyOf(0), blobs: [[digest(text), text]] });
   expect((await wire.answer(2)).ok === null, 'an acknowledgement', 'something else');
   wire.send({ op: 'get', i: 3, session, digest: digest(text) });
   expect((await wire.answer(3)).ok === text, 'the value', 'something else');

@@ -34,7 +34,7 @@ const NAMES = [
   '.owner',
   '.sock',
 ];
-const REFUSED = ['STORE_FAILED', 'STORE_DAMAGED', 'STORE_READ_ONLY', 'ENTRY_FROM_THE_FUTURE'];
+const REFUSED = ['STORE_FAILED', 'STORE_DAMAGED', 'STORE_READ_ONLY', 'ENTRY_TOO_NEW'];
 
 /** All that is outside of the data directory, as text. @param {string} folder */
 function outside(folder) {

@@ -155,7 +155,7 @@ export class Fleet {
     record.fault(op, error.code ?? error.name ?? 'unknown');
     const what = `${op} ${id} in ${worker.pid}`;
     if (error.name !== 'Fault') record.violation(`${what} failed with what is no Fault: ${JSON.stringify(error)}`);
-    if (/^(STORE_DAMAGED|REPLAY_MISMATCH|VIEW_FAILED|ENTRY_FROM_THE_FUTURE|RECORD_ENDS)$/.test(error.code ?? ''))
+    if (/^(STORE_DAMAGED|REPLAY_MISMATCH|VIEW_FAILED|ENTRY_TOO_NEW|REPLAY_INCOMPLETE)$/.test(error.code ?? ''))
       record.violation(`${what} failed with ${error.code}: ${error.message}`);
     if (error.code === 'STORE_OWNED' && !this.options.pausing)
       record.violation(`${what} found no way to the store: ${error.message}`);

@@ -123,7 +123,7 @@ function answerFaults({ turn, entries }) {
 /** @param {Case} one @returns {string[]} */
 function decisionFaults({ turn, entries }) {
   return turn.decisions.flatMap(({ name, outcome }) => {
-    const held = entries.some(({ type, by }) => type === 'effect.decided' && by === name);
+    const held = entries.some(({ type, by }) => type === 'effect.resolved' && by === name);
     if (outcome.kind === 'ok' && !held) return [`${turn.name}: the decision of ${name} was acknowledged and is lost`];
     if (outcome.kind === 'refused' && held)
       return [`${turn.name}: the decision of ${name} was refused and is recorded`];

@@ -54,7 +54,7 @@ const operations = {
   /** @param {Command & { approved: boolean }} command */
   answer: async ({ approval = '', approved, by = '' }) => (await host.answer({ id: approval, approved, by })).id,
   /** @param {Command & { decision: 'retry' | 'supply' }} command */
-  decide: ({ key = '', decision, by = '', value }) => host.decide(key, decision, by, value),
+  decide: ({ key = '', decision, by = '', value }) => host.resolveEffect(key, decision, by, value),
   /** @param {Command} command */
   turns: async ({ session }) =>
     (await host.archive.turns(session)).map(({ turnId, sessionId, status }) => ({ turnId, sessionId, status })),

@@ -2,8 +2,8 @@
 
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect } from 'vitest';
+import { findDriverProblem } from '../../src/conformance/driver-shape.js';
 import type { CheckResult, ConformanceReport } from '../../src/conformance/report.js';
-import { driverFlaw } from '../../src/conformance/shape.js';
 import { mini } from '../conformance/mini.js';
 import { verifies } from '../verifies.js';
 import { type Ended, Project } from './stage.js';
@@ -140,15 +140,17 @@ verifies(
 verifies('lsem.suite.driver', 'every member of a driver is checked, with its place', () => {
   const driver = mini();
   const { profile } = driver;
-  expect(driverFlaw(driver)).toBeUndefined();
-  expect(driverFlaw({ ...driver, open: undefined })).toBe('driver.open is nothing, not a function');
-  expect(driverFlaw({ ...driver, knownFailures: { 'LIF-13': '' } })).toBe(
+  expect(findDriverProblem(driver)).toBeUndefined();
+  expect(findDriverProblem({ ...driver, open: undefined })).toBe('driver.open is nothing, not a function');
+  expect(findDriverProblem({ ...driver, knownFailures: { 'LIF-13': '' } })).toBe(
     'driver.knownFailures.LIF-13 gives no reason',
   );
   const tool = { ...profile.tool, echo: undefined };
-  expect(driverFlaw({ ...driver, profile: { ...profile, tool } })).toBe('driver.profile.tool.echo is missing');
+  expect(findDriverProblem({ ...driver, profile: { ...profile, tool } })).toBe('driver.profile.tool.echo is missing');
   const backend = { ...profile.backend, answering: { ref: {}, id: 'a' } };
-  const flaw = driverFlaw({ ...driver, profile: { ...profile, backend } });
+  const flaw = findDriverProblem({ ...driver, profile: { ...profile, backend } });
   expect(flaw).toBe('driver.profile.backend.answering.model is nothing, not a text');
-  expect(driverFlaw({ ...driver, profile: { ...profile, Code: 1 } })).toContain('driver.profile.Code is no member');
+  expect(findDriverProblem({ ...driver, profile: { ...profile, Code: 1 } })).toContain(
+    'driver.profile.Code is no member',
+  );
 });

@@ -62,7 +62,7 @@ verifies('cli.decide', 'a yes goes on with the turn, and counts once', async () 
   expect(project.paid).toEqual(['5']);
   const again = await project.run(['approve', id, '--json']);
   expect(again.code).toBe(1);
-  expect(JSON.parse(again.stdout)).toMatchObject({ error: { code: 'DECISION_REFUSED' } });
+  expect(JSON.parse(again.stdout)).toMatchObject({ error: { code: 'ANSWER_REFUSED' } });
   expect(again.stderr).toContain('it was answered before');
   expect(project.paid).toEqual(['5']);
 });

@@ -12,10 +12,10 @@ verifies('cli.help', 'a verb of the surface is missing', async () => {
   expect(verbs.map(({ name }) => name).sort()).toEqual(contract.split(' ').sort());
   const { code, stdout } = await new Project().run(['--help']);
   expect(code).toBe(0);
-  for (const { name, group, about } of verbs) {
+  for (const { name, group, description } of verbs) {
     expect(stdout).toMatch(new RegExp(`^ {2}${name} `, 'm'));
     expect(stdout).toContain(`\n${group}:\n`);
-    expect(about).toMatch(/^[A-Z].*\.$/);
+    expect(description).toMatch(/^[A-Z].*\.$/);
   }
   expect(stdout).toContain('Exit codes:');
   expect(stdout).toMatch(/\$ rondo run/);

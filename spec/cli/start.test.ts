@@ -46,7 +46,7 @@ verifies('cli.start', 'a verb that only reads the store loads no definitions', a
 verifies('cli.start', 'a run loads nothing that only a chat needs', async () => {
   const files = loaded(new Project(), ['run', 'echo']);
   expect(files).toContain('/dist/surfaces/cli/verbs/run.js');
-  expect(files).not.toMatch(/cli\/chat|cli\/card|cli\/untrusted/);
+  expect(files).not.toMatch(/cli\/chat|cli\/card|cli\/untrusted-text/);
 });
 
 verifies('cli.start', 'neither the library nor a list loads what reaches the network', () => {

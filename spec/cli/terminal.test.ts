@@ -269,7 +269,7 @@ verifies('cli.chat', 'an answer that was given elsewhere is given twice, or nobo
   pty.type('n');
   await pty.sees('? Why not?');
   pty.type('');
-  await pty.sees('DECISION_REFUSED');
+  await pty.sees('ANSWER_REFUSED');
   await pty.sees('✓ pay {"paid":5}\n│ It is paid.');
   await pty.sees('ok after');
   await pty.sees(PROMPT);

@@ -9,7 +9,7 @@ import { Host } from '../../src/host/host.js';
 import { defineLoop } from '../../src/loops/define.js';
 import { Registry } from '../../src/loops/registry.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
-import { treeOf } from '../../src/views/tree.js';
+import { treeOf } from '../../src/views/trace-tree.js';
 import { verifies } from '../verifies.js';
 
 function hostOf(): Host {

@@ -1,14 +1,14 @@
 // The suite is fair: it fails by no fault of its own, demands nothing beyond the text, and knows what is known to fail.
 
 import { expect } from 'vitest';
+import { assertSameJson, describeValue } from '../../src/conformance/assertions.js';
 import type { LsemDriver, LsemResult, LsemRuntime } from '../../src/conformance/driver.js';
-import { instantOf } from '../../src/conformance/events.js';
-import { demandSame, show } from '../../src/conformance/failure.js';
-import { differenceOf, jsonCopy, mentions } from '../../src/conformance/json.js';
-import { judge } from '../../src/conformance/judge.js';
-import { Recording } from '../../src/conformance/recording.js';
+import { timestampMs } from '../../src/conformance/events.js';
+import { containsText, firstDifference, jsonCopy } from '../../src/conformance/json.js';
+import { RecordedRun } from '../../src/conformance/recorded-run.js';
 import { renderConformance } from '../../src/conformance/render.js';
-import { type ConformanceReport, verdictOf } from '../../src/conformance/report.js';
+import { type ConformanceReport, conformanceVerdict } from '../../src/conformance/report.js';
+import { checkConformance } from '../../src/conformance/run-suite.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
 import { verifies } from '../verifies.js';
 import { mini } from './mini.js';
@@ -73,7 +73,7 @@ const nested = (depth: number): unknown => {
 };
 
 verifies('lsem.suite.text', 'a runtime that emits events deep in its own stack passes every check', async () => {
-  const report = await judge(
+  const report = await checkConformance(
     emitting((event, on) => onFullStack(() => on(event))),
     { only: ['TRC-01', 'TRC-19', 'TRC-21', 'LIF-11'] },
   );
@@ -89,20 +89,20 @@ verifies('lsem.suite.text', 'a payload that is nested 10,000 levels deep is judg
     const result = await own(loopId, input, on && ((event) => on(deep(event))));
     return { ...result, trace: result.trace.map(deep) };
   });
-  expect(notPassed(await judge(driver))).toEqual([]);
+  expect(notPassed(await checkConformance(driver))).toEqual([]);
 });
 
 verifies('lsem.suite.text', 'values of a runtime are copied, compared, searched and shown at any depth', () => {
   const [one, other] = [nested(100_000), nested(100_000)];
-  expect(differenceOf(jsonCopy(one), other)).toBeUndefined();
-  expect(differenceOf(nested(10_000), nested(10_002))?.at.length).toBeGreaterThan(10_000);
-  expect(mentions(one, 'innermost')).toBe(true);
-  expect(show(one).length).toBeLessThan(300);
-  expect(() => demandSame(nested(10_000), nested(10_002), 'deep')).toThrow('deep');
+  expect(firstDifference(jsonCopy(one), other)).toBeUndefined();
+  expect(firstDifference(nested(10_000), nested(10_002))?.pointer.length).toBeGreaterThan(10_000);
+  expect(containsText(one, 'innermost')).toBe(true);
+  expect(describeValue(one).length).toBeLessThan(300);
+  expect(() => assertSameJson(nested(10_000), nested(10_002), 'deep')).toThrow('deep');
   const round: Record<string, unknown> = {};
   round.self = round;
   expect(() => jsonCopy(round)).toThrow('refers to itself');
-  expect(show(round)).toContain('…');
+  expect(describeValue(round)).toContain('…');
   const given = {
     a: undefined,
     b: [undefined, Number.NaN, () => 1],
@@ -117,22 +117,22 @@ verifies(
   'lsem.suite.text',
   'an event object that a runtime uses again is recorded as it was when it was handed over',
   () => {
-    const recording = new Recording('loop');
+    const recording = new RecordedRun('loop');
     const event = { callId: 'c', ts: 't', type: 'call.started', payload: { loopId: 'a' } };
-    recording.hear(event);
+    recording.addEvent(event);
     Object.assign(event, { type: 'call.completed' });
     Object.assign(event.payload, { loopId: 'b' });
-    recording.hear(event);
-    expect(recording.streamed.map(({ type }) => type)).toEqual(['call.started', 'call.completed']);
-    expect(recording.streamed[0]?.payload).toEqual({ loopId: 'a' });
+    recording.addEvent(event);
+    expect(recording.streamedEvents.map(({ type }) => type)).toEqual(['call.started', 'call.completed']);
+    expect(recording.streamedEvents[0]?.payload).toEqual({ loopId: 'a' });
   },
 );
 
 verifies('lsem.suite.text', 'frames are judged by their order where child.started names no childCallId', async () => {
-  const report = await judge(mini({ wrong: 'TRC-10' }), { only: ['TRC-10', 'TRC-11', 'TRC-20'] });
+  const report = await checkConformance(mini({ wrong: 'TRC-10' }), { only: ['TRC-10', 'TRC-11', 'TRC-20'] });
   expect(rowOf(report, 'TRC-10')).toMatch(/^fail: no childCallId in/);
   expect(rowOf(report, 'TRC-20')).toBe('pass: ');
-  const closed = await judge(mini({ wrong: 'TRC-11' }), { only: ['TRC-20'] });
+  const closed = await checkConformance(mini({ wrong: 'TRC-11' }), { only: ['TRC-20'] });
   expect(rowOf(closed, 'TRC-20')).toMatch(
     /^fail: the child "tool" \(call "call-\d+"\) in a run of pair is named by no child.completed/,
   );
@@ -154,7 +154,7 @@ verifies(
         }
       }
     };
-    const report = await judge(made(replacing));
+    const report = await checkConformance(made(replacing));
     expect(notPassed(report)).toEqual([]);
     expect(rowOf(report, 'DEF-03')).toMatch(/^pass: a second definition of an id and version is not refused/);
     const deferring = class extends Mini {
@@ -166,7 +166,7 @@ verifies(
         }
       }
     };
-    const late = await judge(made(deferring), { only: ['DEF-02', 'DEF-04', 'DEF-05', 'DEF-07', 'DEF-10'] });
+    const late = await checkConformance(made(deferring), { only: ['DEF-02', 'DEF-04', 'DEF-05', 'DEF-07', 'DEF-10'] });
     expect(notPassed(late).filter((row) => !row.startsWith('DEF-10'))).toEqual([]);
     expect(rowOf(late, 'DEF-04')).toContain('failed when it ran');
   },
@@ -179,7 +179,7 @@ verifies('lsem.suite.text', 'durations that count more than their name says are 
     const result = await own(loopId, input, on && ((event) => on(lengthened(event))));
     return { ...result, trace: result.trace.map(lengthened) };
   });
-  expect(notPassed(await judge(driver, { only: ['TRC-12', 'TRC-19'] }))).toEqual([]);
+  expect(notPassed(await checkConformance(driver, { only: ['TRC-12', 'TRC-19'] }))).toEqual([]);
 });
 
 verifies(
@@ -198,7 +198,7 @@ verifies(
       const result: LsemResult = await own(loopId, input, on && ((event) => on(worded(event))));
       return { output: null, error: null, ...result, trace: result.trace.map(worded) };
     });
-    const report = await judge(driver);
+    const report = await checkConformance(driver);
     expect(notPassed(report)).toEqual([]);
     expect(rowOf(report, 'LIF-10')).toContain('other words');
     expect(rowOf(report, 'TRC-02')).toContain('names no zone');
@@ -207,21 +207,21 @@ verifies(
 
 verifies('lsem.suite.text', 'timestamps of ISO 8601 are read, extended and basic, with and without a zone', () => {
   for (const ts of ['2026-01-02T03:04:05.678Z', '20260102T030405Z', '2026-01-02T03:04:05+02', '2026-01-02T03:04']) {
-    expect(instantOf(ts), ts).toBeTypeOf('number');
+    expect(timestampMs(ts), ts).toBeTypeOf('number');
   }
   for (const ts of ['2026-13-02T03:04:05Z', '2026-02-30T03:04:05Z', 'Fri, 02 Jan 2026', '1767323045', '2026-01-02']) {
-    expect(instantOf(ts), ts).toBeUndefined();
+    expect(timestampMs(ts), ts).toBeUndefined();
   }
 });
 
 verifies('lsem.suite.known', 'a known failure is shown with its reason and turns nothing red', async () => {
   const driver = { ...mini({ wrong: 'LIF-13' }), knownFailures: { 'LIF-13': 'until later.' } };
-  const report = await judge(driver);
+  const report = await checkConformance(driver);
   expect(rowOf(report, 'LIF-13')).toMatch(
     /^known-failure: known failure: until later. Seen: an agent has call.backend/,
   );
   expect(report.summary).toMatchObject({ failed: 0, knownFailures: 1, conformant: true });
-  expect(verdictOf(report)).toEqual({ text: 'conformant, but for 1 known failure', good: true });
+  expect(conformanceVerdict(report)).toEqual({ text: 'conformant, but for 1 known failure', good: true });
   const text = renderConformance(report, { color: false });
   expect(text).toContain('  ! LIF-13');
   expect(text).toContain(
@@ -233,12 +233,12 @@ verifies(
   'lsem.suite.known',
   'a known failure that no longer fails turns the run red, and says what to remove',
   async () => {
-    const report = await judge({ ...mini(), knownFailures: { 'LIF-13': 'until later.' } });
+    const report = await checkConformance({ ...mini(), knownFailures: { 'LIF-13': 'until later.' } });
     expect(rowOf(report, 'LIF-13')).toBe(
       'fail: known failure no longer fails: remove LIF-13 from knownFailures of the driver (reason given: until later.)',
     );
     expect(report.summary).toMatchObject({ failed: 1, knownFailures: 0, conformant: true });
-    expect(verdictOf(report)).toMatchObject({ good: false });
+    expect(conformanceVerdict(report)).toMatchObject({ good: false });
   },
 );
 
@@ -246,17 +246,20 @@ verifies(
   'lsem.suite.known',
   'a MUST that is known to fail is no conformance, and a name that is no check is refused',
   async () => {
-    const report = await judge({ ...mini({ wrong: 'TRC-07' }), knownFailures: { 'TRC-07': 'a.', 'TRC-19': 'b.' } });
+    const report = await checkConformance({
+      ...mini({ wrong: 'TRC-07' }),
+      knownFailures: { 'TRC-07': 'a.', 'TRC-19': 'b.' },
+    });
     expect(report.summary).toMatchObject({ failed: 0, knownFailures: 2, conformant: false });
     expect(report.points[3]?.status).toBe('known-failure');
-    expect(verdictOf(report)).toEqual({ text: 'conformant, but for 2 known failures', good: true });
-    const wrong = judge({ ...mini(), knownFailures: { 'LIF-99': 'x' } });
+    expect(conformanceVerdict(report)).toEqual({ text: 'conformant, but for 2 known failures', good: true });
+    const wrong = checkConformance({ ...mini(), knownFailures: { 'LIF-99': 'x' } });
     await expect(wrong).rejects.toThrow('knownFailures of the driver: there is no check LIF-99');
   },
 );
 
 verifies('lsem.suite.known', 'a check that a driver cannot make is not applicable, known failure or not', async () => {
   const { agent: _, ...profile } = mini().profile;
-  const report = await judge({ ...mini(), profile, knownFailures: { 'LIF-13': 'until later.' } });
+  const report = await checkConformance({ ...mini(), profile, knownFailures: { 'LIF-13': 'until later.' } });
   expect(rowOf(report, 'LIF-13')).toMatch(/^not-applicable: the driver has no agents/);
 });

@@ -8,8 +8,8 @@ import type {
   CodeScope,
   LsemResult,
   LsemRuntime,
+  SuiteToolContext,
   ToolBody,
-  ToolVoice,
 } from '../../src/conformance/driver.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
 import { isMembers, isSemver, KINDS, type Members, type MiniLoop, type MiniStep, stepFlaw } from './mini-definition.js';
@@ -277,7 +277,7 @@ export class Mini implements LsemRuntime {
     }
   }
 
-  voice(call: Call): ToolVoice {
+  voice(call: Call): SuiteToolContext {
     return {
       log: (level, message) => this.emit(call, 'log', { level, message }),
       emit: (type, payload) => {

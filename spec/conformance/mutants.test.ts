@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { judge } from '../../src/conformance/judge.js';
+import { checkConformance } from '../../src/conformance/run-suite.js';
 import { verifies } from '../verifies.js';
 import { mini } from './mini.js';
 import { mutants, type Wrong } from './mutants.js';
@@ -59,7 +59,7 @@ const besides: { readonly [W in Wrong]?: readonly string[] } = {
 for (const wrong of Object.keys(mutants) as Wrong[]) {
   const [id = ''] = wrong.split('.');
   verifies('lsem.mutants', `a runtime that is wrong in ${wrong} passes, or is blamed for something else`, async () => {
-    const report = await judge(mini({ wrong }));
+    const report = await checkConformance(mini({ wrong }));
     const failed = report.checks.filter(({ status }) => status === 'fail');
     expect(failed.map((check) => check.id).sort()).toEqual([id, ...(besides[wrong] ?? [])].sort());
     expect(report.checks.filter(({ status }) => status === 'not-applicable')).toEqual([]);
@@ -70,7 +70,7 @@ for (const wrong of Object.keys(mutants) as Wrong[]) {
 }
 
 verifies('lsem.mutants', 'a check has no runtime that it was ever seen to fail', async () => {
-  const report = await judge(mini(), { only: [] });
+  const report = await checkConformance(mini(), { only: [] });
   const ofRuntimes = report.checks.map(({ id }) => id).filter((id) => !/^(?:CNF|NEG)/.test(id));
   expect(ofRuntimes).toHaveLength(72);
   expect(ofRuntimes.filter((id) => !Object.hasOwn(mutants, id))).toEqual([]);

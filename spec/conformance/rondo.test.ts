@@ -4,16 +4,16 @@ import { beforeAll, expect } from 'vitest';
 import { mockBackend } from '../../src/adapters/models/index.js';
 import { systemClock, systemIds } from '../../src/adapters/system/index.js';
 import { builtinTools } from '../../src/adapters/tools/index.js';
-import { judge } from '../../src/conformance/judge.js';
 import type { ConformanceReport } from '../../src/conformance/report.js';
 import { rondoDriver } from '../../src/conformance/rondo.js';
+import { checkConformance } from '../../src/conformance/run-suite.js';
 import { verifies } from '../verifies.js';
 
 let report: ConformanceReport;
 
 beforeAll(async () => {
   const parts = { clock: systemClock, ids: systemIds, backends: [mockBackend()], implementations: [builtinTools()] };
-  report = await judge(rondoDriver(parts));
+  report = await checkConformance(rondoDriver(parts));
 });
 
 function passed(...ids: readonly string[]): () => void {

@@ -1,6 +1,6 @@
 // Realistic mistakes with the lifecycle and the events, each named by the check that must notice it.
 
-import type { LsemResult, ToolVoice } from '../../src/conformance/driver.js';
+import type { LsemResult, SuiteToolContext } from '../../src/conformance/driver.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
 import { isMembers, type Members, type MiniLoop } from './mini-definition.js';
 import { type Call, Mini, type Outcome } from './mini-runtime.js';
@@ -172,7 +172,7 @@ export const wrongTrace = {
   },
   /** Only the types of the table are let through. */
   'TRC-15': class extends Mini {
-    override voice(call: Call): ToolVoice {
+    override voice(call: Call): SuiteToolContext {
       const emit = (type: string): void => {
         throw new Error(`${type} is not a type of event`);
       };
@@ -181,7 +181,7 @@ export const wrongTrace = {
   },
   /** A body may emit whatever it likes. */
   'TRC-16': class extends Mini {
-    override voice(call: Call): ToolVoice {
+    override voice(call: Call): SuiteToolContext {
       return { ...super.voice(call), emit: (type, payload) => this.emit(call, type, payload as Members) };
     }
   },

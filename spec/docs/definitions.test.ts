@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { loadConfig } from '../../src/adapters/files/index.js';
-import { loadOperatorFile } from '../../src/adapters/files/operator.js';
-import { readToml } from '../../src/adapters/files/toml.js';
+import { loadOperatorFile } from '../../src/adapters/files/operator-file.js';
+import { parseToml } from '../../src/adapters/files/parse-toml.js';
 import { toolboxTools } from '../../src/adapters/toolbox/index.js';
 import { builtinTools, execTools, httpTools, moduleTools } from '../../src/adapters/tools/index.js';
 import { Registry } from '../../src/loops/registry.js';
@@ -49,7 +49,7 @@ const isOperatorFile = ({ text }: Block): boolean => text.startsWith('# trust.to
 const tables = pages
   .flatMap((page) => blocksIn(page, 'toml'))
   .filter((block) => !isConfig(block) && !isOperatorFile(block))
-  .map((block) => ({ ...block, value: readToml(block.text) as LoopDef }));
+  .map((block) => ({ ...block, value: parseToml(block.text) as LoopDef }));
 const loops = [...documents.filter(({ value }) => isLoop(value)), ...tables];
 const origin = { directory: root, trusted: true };
 

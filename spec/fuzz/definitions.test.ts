@@ -3,7 +3,7 @@
  * nothing crashes, hangs, pollutes or fails without a typed error. RONDO_SEED repeats a run.
  */
 import { expect } from 'vitest';
-import { judgeText } from '../../src/adapters/files/document.js';
+import { parseDefinitionText } from '../../src/adapters/files/parse-definition.js';
 import { LoopError } from '../../src/base/errors.js';
 import { parseDefinition } from '../../src/loops/definition/definition.js';
 import { verifies } from '../verifies.js';
@@ -23,15 +23,15 @@ function spentMs(since: NodeJS.CpuUsage): number {
 /** What is told about a text, after it was seen to be told well and in time. */
 function judge(file: string, text: string, where: string): boolean {
   const start = process.cpuUsage();
-  const judged = judgeText(file, text, parseDefinition);
+  const judged = parseDefinitionText(file, text, parseDefinition);
   expect(spentMs(start), `${where} took too long`).toBeLessThan(SLOW_MS);
   if ('definition' in judged) {
-    const again = judgeText('again.json', JSON.stringify(judged.definition), parseDefinition);
+    const again = parseDefinitionText('again.json', JSON.stringify(judged.definition), parseDefinition);
     expect(again, `${where} is not what it was after a round trip`).toEqual(judged);
     return true;
   }
-  expect(judged.bad.length, where).toBeGreaterThan(0);
-  for (const { reason, path = '', line = 1 } of judged.bad) {
+  expect(judged.badFiles.length, where).toBeGreaterThan(0);
+  for (const { reason, path = '', line = 1 } of judged.badFiles) {
     const told = `${path} ${reason}`;
     const sound = reason !== '' && told.length < 1000 && !/\p{Surrogate}/u.test(told) && line >= 1;
     expect(sound && !told.includes('cannot be read'), `${where}: ${told}`).toBe(true);

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { codes } from '../../src/base/errors.js';
+import { errorCodes } from '../../src/base/errors.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
 import { composite, hostOf, prompt, tool } from '../turns/stage.js';
 import { verifies } from '../verifies.js';
@@ -86,7 +86,7 @@ const inputs = fc.oneof(likely, fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(.
 function flawOf({ status, error, trace, output }: TurnResult): string | undefined {
   if (status === 'ok') return error === undefined ? undefined : 'ok with an error';
   if (status !== 'error' || output !== undefined) return `a status of ${status}`;
-  if (error === undefined || !(error.code in codes)) return `the code ${error?.code}`;
+  if (error === undefined || !(error.code in errorCodes)) return `the code ${error?.code}`;
   const last = trace.at(-1)?.type ?? 'call.errored';
   return last === 'call.errored' ? undefined : `a trace that ends with ${last}`;
 }

@@ -3,7 +3,7 @@
 import { deepStrictEqual, strictEqual } from 'node:assert';
 import type { Host } from '../../src/host/host.js';
 import type { Effect, Scope } from '../../src/index.js';
-import type { DefinedLoop } from '../../src/loops/defined.js';
+import type { DefinedLoop } from '../../src/loops/defined-loop.js';
 import type { ApprovalAnswer } from '../../src/protocol/approval.js';
 import type { Json, PolicySpec } from '../../src/protocol/index.js';
 import { agentDef, type Scripted, told } from '../turns/agents.js';
@@ -151,7 +151,7 @@ export const approvalChecks = {
   'an approval covers only the approved arguments': async (library) => {
     const { clock, store, done } = hostFixture(library);
     const authority = () => ({ expiresAt: clock.now() + HOUR });
-    const gate = { rule: () => undefined, authority, granted: () => undefined };
+    const gate = { ruleFor: () => undefined, authorityFor: authority, grantsFor: () => undefined };
     const layer = library.approvalLayer({ policy: 'ask' }, { gate, clock });
     const perform = (input: Json) => done.push(input);
     const effect: Effect = { kind: 'tool', name: 'pay', safety: 'idempotent', input: FIVE, perform };
@@ -211,7 +211,7 @@ export const approvalChecks = {
     const host = fixture.hostOf(job);
     const { turnId } = await host.run({ loop: 'job', input: null, sessionId: 's' });
     const { id } = await onlyPending(host);
-    await host.say({ sessionId: 's', text: 'leave it' });
+    await host.sendMessage({ sessionId: 's', text: 'leave it' });
     strictEqual((await host.resume(turnId)).status, 'paused');
     strictEqual(await reply(host, { id, ...YES }), 'nobody waits for it any more');
   },

@@ -59,29 +59,29 @@ const refusal = (work: Promise<unknown>): Promise<unknown> =>
     ({ code }: { code?: string }) => code,
   );
 
-const shippedFile: Check = async ({ settingsOf }) => {
+const shippedFile: Check = async ({ loadSettings }) => {
   const cwd = directory();
   mkdirSync(join(cwd, 'rondo'), { mode: 0o700 });
   writeFileSync(join(cwd, 'rondo/trust.toml'), `directories = [${JSON.stringify(cwd)}]`, { mode: 0o600 });
-  expect(await refusal(settingsOf({ flags: {}, env: { XDG_CONFIG_HOME: cwd }, cwd }))).toBe('CONFIG_INVALID');
+  expect(await refusal(loadSettings({ flags: {}, env: { XDG_CONFIG_HOME: cwd }, cwd }))).toBe('CONFIG_INVALID');
 };
 
-const writableFile: Check = async ({ settingsOf }) => {
+const writableFile: Check = async ({ loadSettings }) => {
   const config = directory({ 'rondo/trust.toml': 'directories = ["/"]' });
   chmodSync(join(config, 'rondo'), 0o700);
   chmodSync(join(config, 'rondo/trust.toml'), 0o602);
-  expect(await refusal(settingsOf({ flags: {}, env: { XDG_CONFIG_HOME: config }, cwd: directory() }))).toBe(
+  expect(await refusal(loadSettings({ flags: {}, env: { XDG_CONFIG_HOME: config }, cwd: directory() }))).toBe(
     'CONFIG_INVALID',
   );
 };
 
-const importedCode: Check = async ({ settingsOf, loadLoops }) => {
+const importedCode: Check = async ({ loadSettings, loadLoops }) => {
   const cwd = directory();
   const mark = join(cwd, 'mark');
   mkdirSync(join(cwd, 'loops'));
   const code = `import { writeFileSync } from 'node:fs'; writeFileSync(${JSON.stringify(mark)}, '');`;
   writeFileSync(join(cwd, 'loops/code.mjs'), code);
-  await loadLoops(await settingsOf({ flags: {}, env: {}, cwd }));
+  await loadLoops(await loadSettings({ flags: {}, env: {}, cwd }));
   expect(existsSync(mark)).toBe(false);
 };
 
@@ -91,39 +91,39 @@ const payload = (implementation: string, name: string): object => ({
 });
 
 /** A journal whose turn is pinned to a definition that claims a trusted directory but differs from the one there. */
-const forgedJournal: Check = async ({ settingsOf, compose }) => {
+const forgedJournal: Check = async ({ loadSettings, composeHost }) => {
   const cwd = directory();
   const safe = directory({
     'payload.json': payload('exec:./run.sh', 'forged'),
     'run.sh': '#!/bin/sh\necho 1 | tee ran\n',
   });
   chmodSync(join(safe, 'run.sh'), 0o755);
-  const settings = () => settingsOf({ flags: { trust: [safe], loops: safe }, env: {}, cwd });
-  const first = await compose(await settings());
+  const settings = () => loadSettings({ flags: { trust: [safe], loops: safe }, env: {}, cwd });
+  const first = await composeHost(await settings());
   const { turnId } = await first.host.run({ loop: 'payload', input: {} });
   const [approval] = await first.host.archive.approvals();
   await first.host.answer({ id: approval?.id ?? '', approved: true, by: 'ada' });
   await first.close();
   writeFileSync(join(safe, 'payload.json'), JSON.stringify(payload('exec:./run.sh', 'honest')));
-  const second = await compose(await settings());
+  const second = await composeHost(await settings());
   onTestFinished(() => second.close());
   await second.host.resume(turnId).catch(() => undefined);
   expect(existsSync(join(safe, 'ran'))).toBe(false);
 };
 
-const pathsOutside: Check = async ({ settingsOf }) => {
+const pathsOutside: Check = async ({ loadSettings }) => {
   const cwd = directory({ 'rondo.toml': 'data = "../elsewhere"' });
-  expect(await refusal(settingsOf({ flags: {}, env: {}, cwd }))).toBe('CONFIG_INVALID');
+  expect(await refusal(loadSettings({ flags: {}, env: {}, cwd }))).toBe('CONFIG_INVALID');
 };
 
 const headerAnywhere: Check = async ({ httpTools }) => {
   const config = { headersFromEnv: { 'X-Key': 'SECRET' } };
-  expect(httpTools({ environment: { SECRET: 's' } }).flaw('https://evil.example/', untrusted, config)).toContain(
-    'SECRET',
-  );
+  expect(
+    httpTools({ environment: { SECRET: 's' } }).unavailableReason('https://evil.example/', untrusted, config),
+  ).toContain('SECRET');
 };
 
-const configKey: Check = async ({ settingsOf, compose }) => {
+const configKey: Check = async ({ loadSettings, composeHost }) => {
   const { url, seen } = await listening();
   const asks = {
     id: 'asks',
@@ -138,7 +138,7 @@ const configKey: Check = async ({ settingsOf, compose }) => {
     'rondo.toml': `[backends.evil]\nkind = "openai-compatible"\nbaseURL = "${url}"\napiKeyEnv = "SECRET"\n`,
   });
   const flags = { store: 'memory:', trust: [cwd] };
-  const { host, close } = await compose(await settingsOf({ flags, env: { SECRET: 's3cret' }, cwd }));
+  const { host, close } = await composeHost(await loadSettings({ flags, env: { SECRET: 's3cret' }, cwd }));
   await host.run({ loop: 'asks', input: {} });
   await close();
   expect(seen).toEqual([]);
@@ -147,14 +147,17 @@ const configKey: Check = async ({ settingsOf, compose }) => {
 const definitionKey: Check = async ({ openaiCompatibleBackend }) => {
   const backend = openaiCompatibleBackend({ env: { SECRET: 's3cret' } });
   const options = { baseURL: 'https://evil.example/v1', apiKeyEnv: 'SECRET' };
-  const opened = backend.open({ id: backend.id, model: 'm', options }, { origin: untrusted, turn: 't', answered: 0 });
+  const opened = backend.open(
+    { id: backend.id, model: 'm', options },
+    { origin: untrusted, turnId: 't', replyCount: 0 },
+  );
   expect(await refusal(opened)).toBe('BACKEND_FAILED');
 };
 
 const clearText: Check = async ({ permitsOf }) => {
   const permits = permitsOf({}, { send: new Map([['KEY', ['api.example']]]), destinations: [] });
-  expect(permits.maySend('KEY', new URL('https://api.example'))).toBe(true);
-  expect(permits.maySend('KEY', new URL('http://api.example'))).toBe(false);
+  expect(permits.canSend('KEY', new URL('https://api.example'))).toBe(true);
+  expect(permits.canSend('KEY', new URL('http://api.example'))).toBe(false);
 };
 
 const call = { callId: 'c', idempotencyKey: 'k', signal: new AbortController().signal, config: {} };
@@ -173,12 +176,12 @@ const resolvedInside: Check = async ({ httpTools }) => {
 };
 
 const literalInside: Check = async ({ httpTools }) => {
-  expect(httpTools().flaw('http://127.0.0.1:1/', untrusted, {})).toContain('not on the public internet');
+  expect(httpTools().unavailableReason('http://127.0.0.1:1/', untrusted, {})).toContain('not on the public internet');
 };
 
-const redirected: Check = async ({ plainFetch }) => {
+const redirected: Check = async ({ fetchWithoutRedirects }) => {
   const { url, seen } = await listening();
-  await plainFetch(`${url}/moved`, { method: 'POST', headers: { 'x-api-key': 'sk' }, body: '{}' }).catch(
+  await fetchWithoutRedirects(`${url}/moved`, { method: 'POST', headers: { 'x-api-key': 'sk' }, body: '{}' }).catch(
     () => undefined,
   );
   expect(seen).toHaveLength(1);
@@ -187,8 +190,8 @@ const redirected: Check = async ({ plainFetch }) => {
 const sharedModel: Check = async ({ openaiCompatibleBackend }) => {
   const backend = openaiCompatibleBackend({ env: {}, resolve: async () => ['127.0.0.1'] });
   const ref = { id: backend.id, model: 'm', options: { baseURL: `http://${NAME}/v1` } };
-  await backend.open(ref, { origin: { ...untrusted, trusted: true }, turn: 't', answered: 0 });
-  const model = await backend.open(ref, { origin: untrusted, turn: 't', answered: 0 });
+  await backend.open(ref, { origin: { ...untrusted, trusted: true }, turnId: 't', replyCount: 0 });
+  const model = await backend.open(ref, { origin: untrusted, turnId: 't', replyCount: 0 });
   const prompt = [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }];
   await expect(model.doGenerate({ prompt } as never)).rejects.toThrow('is not on the public internet');
 };

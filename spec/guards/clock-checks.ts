@@ -1,7 +1,7 @@
 // Checks of time and of policies: each holds on the intact library and fails when its guard is broken.
 
 import { deepStrictEqual, strictEqual, throws } from 'node:assert/strict';
-import type { Backend } from '../../src/loops/model.js';
+import type { ModelProvider } from '../../src/loops/model.js';
 import type { Scope } from '../../src/protocol/body.js';
 import type { LibraryParts } from './library.js';
 
@@ -33,7 +33,7 @@ const nap = { name: 'nap', body: (_: null, scope: Scope) => scope.sleep(10_000) 
 async function isOver(library: ClockLibrary, passed: number, jump: number): Promise<boolean> {
   let [wall, elapsed] = [1_000_000, 0];
   let timer: (() => void) | undefined;
-  const clock = library.clockOver({
+  const clock = library.createClockFrom({
     now: () => wall,
     elapsed: () => elapsed,
     setTimeout: (callback) => {
@@ -59,7 +59,7 @@ async function goesOn(library: ClockLibrary, passed: number, jump: number, isNew
     library.Session.open('s', { store, clock, ids: library.seededIds(seed) });
   await (await open(first, 1)).run('t1', nap, null, { timers: 'pause' });
   await first.advance(passed);
-  first.setWall(first.now() + jump);
+  first.setWallClock(first.now() + jump);
   const clock = isNew ? new library.ManualClock(first.now()) : first;
   const session = await open(clock, 2);
   const running = session.run('t1', nap, null);
@@ -75,7 +75,7 @@ async function goesOn(library: ClockLibrary, passed: number, jump: number, isNew
   return status;
 }
 
-function hostOf(library: ClockLibrary, definition: unknown, backends: readonly Backend[] = []) {
+function hostOf(library: ClockLibrary, definition: unknown, backends: readonly ModelProvider[] = []) {
   const registry = new library.Registry();
   registry.add(definition);
   const known = new Map(backends.map((backend) => [backend.id, backend]));
@@ -85,9 +85,9 @@ function hostOf(library: ClockLibrary, definition: unknown, backends: readonly B
 
 /** A turn whose first backend cannot be opened and whose fallback answers. */
 async function fallsBack(library: ClockLibrary, open: () => Promise<never>): Promise<void> {
-  const bad: Backend = { id: 'bad', defaultModel: 'b', open };
+  const bad: ModelProvider = { id: 'bad', defaultModel: 'b', open };
   let asked = 0;
-  const good: Backend = {
+  const good: ModelProvider = {
     id: 'good',
     defaultModel: 'g',
     open: async () => {

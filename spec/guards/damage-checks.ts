@@ -3,7 +3,7 @@
 import { rmSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { expect } from 'vitest';
-import { freshFile } from '../../src/adapters/sqlite/fixtures/stage.mjs';
+import { freshFile } from '../../src/adapters/sqlite/fixtures/store-support.mjs';
 import type { Approval } from '../../src/protocol/approval.js';
 import type { Library, LibraryParts } from './library.js';
 
@@ -15,9 +15,9 @@ export const displayParts: LibraryParts = [
 ];
 
 export type DisplayLibrary = typeof import('../../src/surfaces/cli/terminal.js') &
-  typeof import('../../src/surfaces/cli/card.js') &
-  typeof import('../../src/surfaces/cli/paint.js') &
-  typeof import('../../src/base/excerpt.js');
+  typeof import('../../src/surfaces/cli/render-approval.js') &
+  typeof import('../../src/surfaces/cli/terminal-text.js') &
+  typeof import('../../src/base/escape-text.js');
 
 /** A stream on which every write fails. */
 function failing(code: string): Writable {
@@ -32,8 +32,8 @@ async function ends({ Terminal }: DisplayLibrary, code: string): Promise<number[
   const codes: number[] = [];
   for (const ended of [0, 1, 2, 3]) {
     const terminal = new Terminal({ stdin: process.stdin, stdout: failing(code), stderr: taking(), env: {}, cwd: '/' });
-    await terminal.json({});
-    codes.push(await terminal.end(ended));
+    await terminal.printJson({});
+    codes.push(await terminal.finish(ended));
   }
   return codes;
 }
@@ -53,18 +53,21 @@ export const displayChecks = {
     expect((await ends(display, 'ENOSPC')).slice(1)).toEqual([1, 2, 3]);
     expect(await ends(display, 'EPIPE')).toEqual([0, 1, 2, 3]);
   },
-  'an approval shows the end of a long command': async ({ cardOf, paint }: DisplayLibrary) => {
+  'an approval shows the end of a long command': async ({ renderApproval, createColors }: DisplayLibrary) => {
     const given = { ...approval, arguments: { command: `echo ${'a'.repeat(5000)}; rm -rf /` } };
-    const lines = cardOf(given, { colors: paint(false), width: 80, now: 0 });
+    const lines = renderApproval(given, { colors: createColors(false), width: 80, now: 0 });
     expect(lines.some((line) => line.startsWith('│ ') && line.includes('rm -rf /'))).toBe(true);
   },
-  'an approval states how many characters of a command are hidden': async ({ cardOf, paint }: DisplayLibrary) => {
+  'an approval states how many characters of a command are hidden': async ({
+    renderApproval,
+    createColors,
+  }: DisplayLibrary) => {
     const given = { ...approval, arguments: { command: 'a'.repeat(5000) } };
-    const text = cardOf(given, { colors: paint(false), width: 200, now: 0 }).join('\n');
+    const text = renderApproval(given, { colors: createColors(false), width: 200, now: 0 }).join('\n');
     expect(text).toContain('… 3,014 of 5,014 characters are hidden here …');
   },
-  'no text can imitate the note on hidden characters': async ({ shown }: DisplayLibrary) => {
-    expect(shown('pay⟪1 of 2 characters hidden⟫', 1000)).not.toMatch(/[⟪⟫]/);
+  'no text can imitate the note on hidden characters': async ({ escapeForDisplay }: DisplayLibrary) => {
+    expect(escapeForDisplay('pay⟪1 of 2 characters hidden⟫', 1000)).not.toMatch(/[⟪⟫]/);
   },
 } satisfies Record<string, (display: DisplayLibrary) => Promise<void>>;
 
@@ -74,7 +77,7 @@ async function filled({ openSqlite }: Library): Promise<string> {
   const { fence } = await store.journal.claim('a');
   for (const seq of [0, 1, 2]) {
     const entries = [{ seq, at: 1, key: `t/${seq}`, type: 'step.taken', value: `v${seq}` }];
-    await store.journal.append({ session: 'a', fence, first: seq, entries });
+    await store.journal.append({ session: 'a', fence, firstSeq: seq, entries });
   }
   await store.close();
   return file;
@@ -111,7 +114,7 @@ export const recordChecks = {
     });
     await store.close();
     const again = await library.openSqlite(file, { check: 'heads' });
-    const { damage } = await again.maintenance.record();
+    const { damage } = await again.maintenance.readLog();
     await again.close();
     expect(damage).toMatchObject([{ kind: 'damaged', session: 'a' }]);
   },

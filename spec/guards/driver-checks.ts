@@ -11,7 +11,9 @@ import type { LibraryParts } from './library.js';
 
 export const driverParts: LibraryParts = ['surfaces/cli/driver/watch.js'];
 
-export type DriverLibrary = typeof import('../../src/surfaces/cli/driver/watch.js') & { readonly folder: string };
+export type DriverLibrary = typeof import('../../src/surfaces/cli/driver/judge-driver.js') & {
+  readonly folder: string;
+};
 
 type Check = (library: DriverLibrary) => Promise<void>;
 

@@ -2,7 +2,7 @@
 
 import { deepStrictEqual, notStrictEqual, strictEqual } from 'node:assert';
 import type { Host, TurnRequest } from '../../src/host/host.js';
-import type { DefinedLoop } from '../../src/loops/defined.js';
+import type { DefinedLoop } from '../../src/loops/defined-loop.js';
 import type { Json } from '../../src/protocol/index.js';
 import type { ChatOptions } from '../../src/surfaces/ai-sdk/index.js';
 import type { LibraryParts } from './library.js';
@@ -62,10 +62,10 @@ async function turnIn(response: Response): Promise<string | undefined> {
 
 /** Records a turn of ada as earlier versions did, under its key without the principal. */
 async function recordBefore(library: ChatLibrary, { store, clock }: ReturnType<typeof chatFixture>): Promise<string> {
-  const name = `k-${library.digest('order-7').slice(0, 16)}`;
+  const name = `k-${library.digestOfText('order-7').slice(0, 16)}`;
   const turnId = `${name}.${name}`;
   const session = await library.Session.open(name, { store, clock, ids: library.seededIds(2) });
-  await session.note('rondo.turn.opened', turnId, { principal: 'ada' });
+  await session.recordFact('rondo.turn.opened', turnId, { principal: 'ada' });
   await session.run(turnId, { name: 'count', version: '1.0.0', body: async () => 'as before' }, {});
   await session.close();
   return turnId;

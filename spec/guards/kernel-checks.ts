@@ -56,7 +56,7 @@ export const kernelChecks = {
   'a once effect is not repeated after a crash without a decision': async (library) => {
     const fixture = sessionFixture(library);
     const body = (scope: Scope) => scope.effect(fixture.effect('pay', 'once'));
-    await crash(fixture, { append: 2, when: 'before' }, body);
+    await crash(fixture, { appendNumber: 2, when: 'before' }, body);
     deepStrictEqual(fixture.performed, ['pay']);
     const outcome = await run(await fixture.open(), body);
     deepStrictEqual(fixture.performed, ['pay']);
@@ -87,7 +87,7 @@ export const kernelChecks = {
   'a repeated effect keeps its idempotency key': async (library) => {
     const fixture = sessionFixture(library);
     const body = (scope: Scope) => scope.effect(fixture.effect('charge', 'keyed'));
-    await crash(fixture, { append: 2, when: 'before' }, body);
+    await crash(fixture, { appendNumber: 2, when: 'before' }, body);
     await run(await fixture.open(), body);
     strictEqual(fixture.keys.length, 2);
     strictEqual(fixture.keys[0], fixture.keys[1]);
@@ -136,7 +136,7 @@ export const kernelChecks = {
   },
   'a body that catches a fault does not continue': async (library) => {
     const fixture = sessionFixture(library);
-    const store = library.crashingStore(fixture.store, { append: 1, when: 'before' });
+    const store = library.crashingStore(fixture.store, { appendNumber: 1, when: 'before' });
     let after = false;
     const swallow = async (scope: Scope) => {
       await scope.effect(fixture.effect('a', 'once')).catch(() => {});
@@ -149,11 +149,11 @@ export const kernelChecks = {
   },
   'nothing is written after an append has failed': async (library) => {
     const fixture = sessionFixture(library);
-    const store = library.crashingStore(fixture.store, { append: 2, when: 'before' });
+    const store = library.crashingStore(fixture.store, { appendNumber: 2, when: 'before' });
     const session = await fixture.open({ store });
     await codeOf(run(session, (scope) => scope.effect(fixture.effect('a', 'once'))));
     strictEqual(await codeOf(session.signal({ id: '1', name: 'x' })), 'STORE_FAILED');
-    strictEqual(store.appends, 2);
+    strictEqual(store.appendCount, 2);
     let appends = 0;
     const failing = library.memoryStore();
     const append = async (): Promise<void> => {
@@ -184,8 +184,8 @@ export const kernelChecks = {
     const fixture = sessionFixture(library);
     const session = await fixture.open();
     await run(session, (scope) => scope.effect(fixture.effect('pay', 'once')));
-    strictEqual(await codeOf(session.decide('t1/0', 'retry', 'mallory')), 'DECISION_REFUSED');
-    strictEqual(await codeOf(session.decide('t1/9', 'supply', 'mallory')), 'DECISION_REFUSED');
+    strictEqual(await codeOf(session.resolveEffect('t1/0', 'retry', 'mallory')), 'ANSWER_REFUSED');
+    strictEqual(await codeOf(session.resolveEffect('t1/9', 'supply', 'mallory')), 'ANSWER_REFUSED');
   },
   'a writer with a stale fence cannot append': async (library) => {
     const fixture = sessionFixture(library);

@@ -18,7 +18,7 @@ export type Library = typeof import('../../src/kernel/session.js') &
   typeof import('../../src/base/errors.js') &
   typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/adapters/sqlite/index.js') &
-  typeof import('../../src/testing/crashing-journal.js') &
+  typeof import('../../src/testing/crashing-store.js') &
   typeof import('../../src/testing/journal-cases.js') &
   typeof import('../../src/testing/manual-clock.js') &
   typeof import('../../src/adapters/system/seeded-ids.js') & { readonly folder: string };

@@ -23,7 +23,7 @@ export const lifecycleChecks = {
   'a cancelled run does not resume an effect in doubt': async (library) => {
     const fixture = sessionFixture(library);
     const body = (scope: Scope) => scope.effect(fixture.effect('read', 'idempotent'));
-    await crash(fixture, { append: 2, when: 'before' }, body);
+    await crash(fixture, { appendNumber: 2, when: 'before' }, body);
     const session = await fixture.open();
     await session.cancel('t1', 'enough');
     await run(session, body);

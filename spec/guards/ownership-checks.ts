@@ -15,7 +15,7 @@ import { codeOf } from './session-fixture.js';
 import { entry, inFolder, meddled } from './store-checks.js';
 
 const append = (store: SqliteStore, fence: number, first: number): Promise<void> =>
-  store.journal.append({ session: 's', fence, first, entries: [entry(first)] });
+  store.journal.append({ session: 's', fence, firstSeq: first, entries: [entry(first)] });
 
 /** The outcomes of concurrent appends by a process that lost ownership. */
 async function deposed(library: Library, path: string, count: number): Promise<void> {
@@ -113,9 +113,9 @@ export const ownershipChecks = {
       await append(store, fence, 0);
       await append(store, fence, 0);
       const other = { ...entry(0), value: 'another value' };
-      const stale = store.journal.append({ session: 's', fence, first: 0, entries: [other] });
+      const stale = store.journal.append({ session: 's', fence, firstSeq: 0, entries: [other] });
       strictEqual(await codeOf(stale), 'STALE_WRITER');
-      strictEqual((await store.journal.claim('s')).next, 1);
+      strictEqual((await store.journal.claim('s')).nextSeq, 1);
       await store.close();
     }),
   'a free lock admits no second owner while the first is alive': (library) =>

@@ -30,8 +30,8 @@ export const sandboxParts: LibraryParts = [
 ];
 
 export type SandboxLibrary = typeof import('../../src/adapters/toolbox/index.js') &
-  typeof import('../../src/adapters/toolbox/sources.js') &
-  typeof import('../../src/adapters/toolbox/stores-in.js') &
+  typeof import('../../src/adapters/toolbox/mount-sources.js') &
+  typeof import('../../src/adapters/toolbox/find-stores.js') &
   typeof import('../../src/journal/store-files.js') &
   typeof import('../../src/base/redact.js') & { readonly folder: string };
 
@@ -120,16 +120,16 @@ export const sandboxChecks = {
       execFileSync('umount', ['-l', place]);
     }
   }, mark),
-  'a recently changed directory is read again, whatever its ctime': inRoot(async ({ storesIn }, root) => {
+  'a recently changed directory is read again, whatever its ctime': inRoot(async ({ findStores }, root) => {
     // The times of this file system come from the kernel clock, which advances in steps of milliseconds.
     execFileSync('mount', ['-t', 'ramfs', 'ramfs', root]);
     try {
       for (let round = 0; round < 50; round++) {
         const place = join(root, String(round));
         mkdirSync(place);
-        await storesIn([place]);
+        await findStores([place]);
         mkdirSync(join(place, '.rondo'));
-        strictEqual((await storesIn([place])).data.length, 1);
+        strictEqual((await findStores([place])).dataDirectories.length, 1);
       }
     } finally {
       execFileSync('umount', ['-l', root]);
@@ -149,9 +149,9 @@ export const sandboxChecks = {
     symlinkSync('real', join(root, 'inner'));
     throws(() => toolbox({ roots: [join(root, 'inner/sub')] }), /is reached through the symbolic link/);
   }, register),
-  'a sandbox does not follow a symbolic link on the path to a root': inRoot(async ({ sourcesOf }, root) => {
+  'a sandbox does not follow a symbolic link on the path to a root': inRoot(async ({ mountSourcesOf }, root) => {
     symlinkSync(join(root, 'var'), join(root, 'link'));
-    throws(() => sourcesOf([join(root, 'link/state')]), /was moved or replaced/);
+    throws(() => mountSourcesOf([join(root, 'link/state')]), /was moved or replaced/);
   }, register),
   'a command cannot read a data directory of another name': inRoot(async (library, root) => {
     const { output } = await run(library, root, 'cat var/state/key');
@@ -189,11 +189,11 @@ export const sandboxChecks = {
     ({ output }) => match(String(output), new RegExp(` ${MIB} `)),
   ),
   'the token of a header is redacted without its scheme': async ({ redactorOf, WITHHELD }) =>
-    strictEqual(redactorOf(['Bearer sk/1234']).text('bad sk/1234'), `bad ${WITHHELD}`),
+    strictEqual(redactorOf(['Bearer sk/1234']).redactText('bad sk/1234'), `bad ${WITHHELD}`),
   'a URL-encoded secret is redacted': async ({ redactorOf, WITHHELD }) =>
-    strictEqual(redactorOf(['sk/12"34567']).text('bad sk%2F12%2234567'), `bad ${WITHHELD}`),
+    strictEqual(redactorOf(['sk/12"34567']).redactText('bad sk%2F12%2234567'), `bad ${WITHHELD}`),
   'a secret in line-wrapped Base64 is redacted': async ({ redactorOf, WITHHELD }) =>
-    strictEqual(redactorOf(['sk/12"34567']).text('bad c2sv\nMTIi\nMzQ1\nNjc'), `bad ${WITHHELD}`),
+    strictEqual(redactorOf(['sk/12"34567']).redactText('bad c2sv\nMTIi\nMzQ1\nNjc'), `bad ${WITHHELD}`),
   'a secret in nested encodings is redacted': async ({ redactorOf, WITHHELD }) =>
-    strictEqual(redactorOf(['sk/12"34567']).text('bad c2slMkYxMiUyMjM0NTY3'), `bad ${WITHHELD}`),
+    strictEqual(redactorOf(['sk/12"34567']).redactText('bad c2slMkYxMiUyMjM0NTY3'), `bad ${WITHHELD}`),
 } as const satisfies Record<string, Check>;

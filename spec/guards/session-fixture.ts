@@ -1,8 +1,8 @@
 // A session on a store, with a manual clock and a record of the effects that were performed.
 
-import type { Effect, Loop, Outcome, Scope, Session, SessionOptions, Store } from '../../src/index.js';
+import type { Effect, Loop, RunOutcome, Scope, Session, SessionOptions, Store } from '../../src/index.js';
 import type { Entry, Json, Safety } from '../../src/protocol/index.js';
-import type { ManualClock } from '../../src/testing/index.js';
+import type { CrashPoint, ManualClock } from '../../src/testing/index.js';
 import type { Library } from './library.js';
 
 export { codeOf } from '../code-of.js';
@@ -60,14 +60,14 @@ export function loop(body: (scope: Scope) => Promise<unknown>, name = 'main'): L
   return { name, body: (_input, scope) => body(scope) };
 }
 
-export function run(session: Session, body: (scope: Scope) => Promise<unknown>): Promise<Outcome> {
+export function run(session: Session, body: (scope: Scope) => Promise<unknown>): Promise<RunOutcome> {
   return session.run('t1', loop(body), null, { timers: 'pause' });
 }
 
 /** Runs a body on a store that crashes at an append, and ignores the error. */
 export async function crash(
   fixture: SessionFixture,
-  point: { append: number; when: 'before' | 'after' },
+  point: CrashPoint,
   body: (scope: Scope) => Promise<unknown>,
 ): Promise<void> {
   const session = await fixture.open({ store: fixture.library.crashingStore(fixture.store, point) });

@@ -64,7 +64,7 @@ async function failsAt(library: Library, path: string, statement: string, sessio
   const append = (): Promise<(string | undefined)[]> =>
     Promise.all(
       sessions.map((session, i) =>
-        codeOf(store.journal.append({ session, fence: claims[i]?.fence ?? 0, first: 0, entries: [entry(0)] })),
+        codeOf(store.journal.append({ session, fence: claims[i]?.fence ?? 0, firstSeq: 0, entries: [entry(0)] })),
       ),
     );
   hand.fails = statement;
@@ -76,7 +76,7 @@ async function failsAt(library: Library, path: string, statement: string, sessio
 async function changed(library: Library, path: string): Promise<SqliteStore> {
   const store = await library.openSqlite(path);
   const { fence } = await store.journal.claim('s');
-  await store.journal.append({ session: 's', fence, first: 0, entries: [entry(0)] });
+  await store.journal.append({ session: 's', fence, firstSeq: 0, entries: [entry(0)] });
   await store.close();
   const driver = library.openDriver(path);
   driver.exec("UPDATE records SET body = replace(body, 'value 0', 'value 9')");
@@ -109,7 +109,7 @@ export const storeChecks = {
       const store = await library.openSqlite(path, { driver: hand.open });
       const { fence } = await store.journal.claim('s');
       hand.raw?.exec('UPDATE sessions SET fence = fence + 1');
-      const append = store.journal.append({ session: 's', fence, first: 0, entries: [entry(0)] });
+      const append = store.journal.append({ session: 's', fence, firstSeq: 0, entries: [entry(0)] });
       strictEqual(await codeOf(append), 'STALE_WRITER');
       await store.close();
     }),

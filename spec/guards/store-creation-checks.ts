@@ -24,12 +24,12 @@ export const storeCreationParts: LibraryParts = [
 ];
 
 export type StoreCreationLibrary = typeof import('../../src/adapters/toolbox/index.js') &
-  typeof import('../../src/adapters/toolbox/planted.js') &
-  typeof import('../../src/adapters/toolbox/store-files.js') &
+  typeof import('../../src/adapters/toolbox/command-markers.js') &
+  typeof import('../../src/adapters/toolbox/store-protection.js') &
   typeof import('../../src/adapters/toolbox/mounts.js') &
-  typeof import('../../src/adapters/toolbox/stores-in.js') &
+  typeof import('../../src/adapters/toolbox/find-stores.js') &
   typeof import('../../src/adapters/sqlite/index.js') &
-  typeof import('../../src/adapters/sqlite/admission.js') &
+  typeof import('../../src/adapters/sqlite/sandbox-exposure.js') &
   typeof import('../../src/base/announcement.js') & { readonly folder: string };
 
 type Check = (library: StoreCreationLibrary) => Promise<void>;
@@ -46,9 +46,9 @@ function inRoot(work: (library: StoreCreationLibrary, root: string) => Promise<v
 }
 
 /** Whether a store in the root can be used immediately. */
-async function isAdmitted({ admit }: StoreCreationLibrary, path: string): Promise<boolean> {
+async function isAdmitted({ waitUntilUnexposed }: StoreCreationLibrary, path: string): Promise<boolean> {
   try {
-    (await admit(path, {}, 0)).release();
+    (await waitUntilUnexposed(path, {}, 0)).release();
     return true;
   } catch {
     return false;
@@ -70,14 +70,14 @@ function announced(work: (library: StoreCreationLibrary, root: string) => Promis
 
 /** The markers that remain after a command has ended. */
 function left(meanwhile: (root: string) => void, startedMs: () => number): Check {
-  return inRoot(async ({ beforeCommand, mountsOf, removePlanted }, root) => {
+  return inRoot(async ({ stateBeforeCommand, mountsFor, removeCommandMarkers }, root) => {
     for (const name of ['data', 'shared']) mkdirSync(join(root, name));
     writeFileSync(join(root, 'data/.rondo-data'), '');
     writeFileSync(join(root, 'shared/x'), DATABASE);
     writeFileSync(join(root, 'shared/x.anchor'), '');
-    const before = beforeCommand(await mountsOf([root]), startedMs());
+    const before = stateBeforeCommand(await mountsFor([root]), startedMs());
     meanwhile(root);
-    const { removed } = await removePlanted([root], before);
+    const { removed } = await removeCommandMarkers([root], before);
     strictEqual(removed.join(), '');
   });
 }
@@ -112,10 +112,10 @@ export const storeCreationChecks = {
     }
   }),
   'no command starts while a store is being created': inRoot(
-    async ({ openSqlite, openDriver, announcements }, root) => {
+    async ({ openSqlite, openDriver, listAnnouncements }, root) => {
       const directories: string[] = [];
       const driver = (path: string) => {
-        const all = announcements().filter(({ kind }) => kind === 'store');
+        const all = listAnnouncements().filter(({ kind }) => kind === 'store');
         directories.push(all.some(({ directory }) => directory === inodeAt(dirname(path))) ? 'announced' : 'unknown');
         return openDriver(path);
       };
@@ -160,13 +160,13 @@ export const storeCreationChecks = {
     const { text } = await use(toolbox({ roots: [root] }).view_file, { path: 'a.txt' });
     match(String(text), /text/);
   }),
-  'a false anchor does not make a directory read-only for commands': inRoot(async ({ storesIn }, root) => {
+  'a false anchor does not make a directory read-only for commands': inRoot(async ({ findStores }, root) => {
     for (const [name, text] of [
       ['a.txt', 'text\n'],
       ['a.txt.anchor', ''],
     ])
       writeFileSync(join(root, `${name}`), `${text}`);
-    strictEqual((await storesIn([root])).shared.join(), '');
+    strictEqual((await findStores([root])).sharedDirectories.join(), '');
   }),
   'a directory with the name of the marker does not mark its parent': inRoot(async ({ isDataDirectory }, root) => {
     mkdirSync(join(root, '.rondo-data'));

@@ -126,7 +126,7 @@ async function swapped(library: TargetLibrary, directory: string, loop: object, 
 async function approvedProgram(library: TargetLibrary, directory: string): Promise<() => Promise<string>> {
   const origin = { directory, trusted: true };
   const tools = library.execTools();
-  const approved = await tools.resolve('./act.sh', origin, {})?.({});
+  const approved = await tools.targetResolver('./act.sh', origin, {})?.({});
   const run = await tools.open('./act.sh', origin, {}, approved);
   const call = { callId: 'c', idempotencyKey: 'k', signal: new AbortController().signal, config: {} };
   return () => Promise.resolve(run({}, call as never)).then(String, (error: { code: string }) => error.code);
@@ -140,8 +140,8 @@ async function changedAtStart(library: TargetLibrary, text: string, startMs: num
     writeFileSync(file, `#!/bin/sh\n${go}\n`, { mode: 0o755 });
     writeFileSync(`${file}.other`, '#!/bin/sh\necho 2\n', { mode: 0o755 });
     const command = { file, args: [], directory, env: process.env, input: '', maxOutputBytes: 100, killGraceMs: 100 };
-    const approved = await library.programAt(file, 'act');
-    const ends = library.runApproved(command, new AbortController().signal, approved, 'act', startMs);
+    const approved = await library.programTargetOf(file, 'act');
+    const ends = library.runApprovedProgram(command, new AbortController().signal, approved, 'act', startMs);
     const refused = rejects(ends, { code: 'TOOL_FAILED' });
     while (!existsSync(join(directory, 'begun'))) await setTimeout(5);
     change(file);
@@ -169,7 +169,7 @@ async function unanswered(
   const done: string[] = [];
   const pay = payTool(library, done);
   const loops = [
-    library.toolLoop(allow ? pay.withApproval('always_allow') : pay),
+    library.loopFromTool(allow ? pay.withApproval('always_allow') : pay),
     agentDef('helper', { backend: { id: 'help' }, tools: ['pay'], ...rules.inner }),
     agentDef('boss', { tools: ['helper'], ...rules.outer }),
   ];
@@ -227,7 +227,7 @@ export const targetChecks = {
     inDirectory(async (directory) => {
       const file = join(directory, 'act.sh');
       writeFileSync(file, '#!/bin/sh\necho 1\n', { mode: 0o755 });
-      const read = library.settledProgram(file, 'act', () => statSync(file).ctimeMs);
+      const read = library.fingerprintProgram(file, 'act', () => statSync(file).ctimeMs);
       await rejects(read, { code: 'TOOL_NOT_ADMITTED' });
     }),
   'no code of a module runs if its file changes before Node reads it': (library) =>
@@ -235,7 +235,7 @@ export const targetChecks = {
       const file = join(directory, 'act.mjs');
       const mark = `globalThis[Symbol.for(${JSON.stringify(directory)})] = true;`;
       writeFileSync(file, mark);
-      await library.importApproved(file, 'another', 1).catch(() => undefined);
+      await library.importApprovedModule(file, 'another', 1).catch(() => undefined);
       strictEqual(Reflect.get(globalThis, Symbol.for(directory)), undefined);
     }),
   'a file is written only to the approved path': (library) =>

@@ -14,7 +14,7 @@ export const terminalParts: LibraryParts = ['surfaces/cli/terminal.js', 'surface
 
 export type TerminalLibrary = typeof import('../../src/surfaces/cli/terminal.js') &
   typeof import('../../src/surfaces/cli/output.js') &
-  typeof import('../../src/base/excerpt.js') & { readonly folder: string };
+  typeof import('../../src/base/escape-text.js') & { readonly folder: string };
 
 type Terminal = InstanceType<TerminalLibrary['Terminal']>;
 
@@ -69,21 +69,21 @@ export const terminalChecks = {
   'an answer cannot control the terminal': (library: TerminalLibrary) =>
     harmless(library, (terminal, text) => terminal.print(text)),
   'a message cannot control the terminal': (library: TerminalLibrary) =>
-    harmless(library, (terminal, text) => terminal.say(text)),
+    harmless(library, (terminal, text) => terminal.printToStderr(text)),
   'a progress line cannot control the terminal beyond its line': (library: TerminalLibrary) =>
-    harmless(library, (terminal, text) => terminal.progress(text), '\r\u001b[2K'),
+    harmless(library, (terminal, text) => terminal.showProgress(text), '\r\u001b[2K'),
   'JSON output cannot control the terminal, and keeps its value': async (library: TerminalLibrary) => {
     for (const isTTY of [true, false]) {
       for (const text of hostile) {
-        const seen = await written(library, isTTY, (terminal) => terminal.json({ [text]: text }));
+        const seen = await written(library, isTTY, (terminal) => terminal.printJson({ [text]: text }));
         expect(seen).not.toMatch(HARMFUL);
         expect(JSON.parse(seen)).toEqual({ [text]: text });
       }
     }
   },
-  'an approval shows every invisible character': async ({ shown }: TerminalLibrary) => {
+  'an approval shows every invisible character': async ({ escapeForDisplay }: TerminalLibrary) => {
     for (const text of hostile)
-      expect(shown(text, 1000).replaceAll('\t', ''), JSON.stringify(text)).not.toMatch(HARMFUL);
+      expect(escapeForDisplay(text, 1000).replaceAll('\t', ''), JSON.stringify(text)).not.toMatch(HARMFUL);
   },
   'a document that a full disk truncates is an error': async ({ folder }: TerminalLibrary) => {
     const place = mkdtempSync(join(tmpdir(), 'rondo-output-'));
@@ -98,7 +98,7 @@ export const terminalChecks = {
     expect(statSync(join(place, 'out.json')).size).toBeLessThan(500_000);
     expect(code).toBe('70');
   },
-  'a write without progress is an error': async ({ outputOf }: TerminalLibrary) => {
+  'a write without progress is an error': async ({ createOutput }: TerminalLibrary) => {
     const descriptor = openSync('/dev/null', 'w');
     let calls = 0;
     const write = (): number => {
@@ -106,7 +106,7 @@ export const terminalChecks = {
       if (calls > 3) throw new Error('written again and again');
       return 0;
     };
-    const output = outputOf(Object.assign(new Writable(), { fd: descriptor }), write);
+    const output = createOutput(Object.assign(new Writable(), { fd: descriptor }), write);
     const failed = await new Promise<Error>((resolve) => output.once('error', resolve).write('x'));
     closeSync(descriptor);
     expect(failed.message).toBe('ENOSPC: nothing was written');

@@ -28,7 +28,7 @@ export const trustParts: LibraryParts = [
 
 export type TrustLibrary = typeof import('../../src/surfaces/cli/verbs/trust.js') &
   typeof import('../../src/surfaces/authority.js') &
-  typeof import('../../src/adapters/files/operator.js');
+  typeof import('../../src/adapters/files/operator-file.js');
 
 type Check = (library: TrustLibrary) => Promise<void>;
 
@@ -57,7 +57,7 @@ class Operator {
   ): Promise<string> {
     const terminal = { json: async () => undefined, say: () => undefined } as unknown as Terminal;
     const asked = { flags: {}, env: { HOME: this.home, ...env }, cwd: this.project };
-    return trust({ args: [directory], options: {}, asked, terminal, json: true }).then(
+    return trust({ args: [directory], options: {}, settingsInput: asked, terminal, json: true }).then(
       () => '',
       (error: Error) => error.message,
     );
@@ -148,7 +148,7 @@ const linkedSince: Check = async (library) => {
   symlinkSync(operator.project, trusted);
   const { directories } = await library.loadOperatorFile(operator.file);
   const remembered = directories.map((directory) => ({ directory, source: 'file' as const }));
-  expect(library.trustOf({ directories: remembered })(operator.project)).toBe(false);
+  expect(library.trustPredicateOf({ directories: remembered })(operator.project)).toBe(false);
 };
 
 export const trustChecks = {

@@ -1,7 +1,7 @@
 // Checks of values, views and versions; see kernel-checks.ts.
 
 import { deepStrictEqual, ok, strictEqual } from 'node:assert';
-import type { Outcome, Scope, Store } from '../../src/index.js';
+import type { RunOutcome, Scope, Store } from '../../src/index.js';
 import type { GuardCheck } from './kernel-checks.js';
 import { codeOf, loop, run, sessionFixture } from './session-fixture.js';
 
@@ -84,17 +84,17 @@ export const valueChecks = {
       await fixture.open({ upcasts: { 'call.started': { current: 2, from: { 1: (entry) => entry } } } }),
       async () => 1,
     );
-    strictEqual(await codeOf(fixture.open()), 'ENTRY_FROM_THE_FUTURE');
+    strictEqual(await codeOf(fixture.open()), 'ENTRY_TOO_NEW');
   },
   'a snapshot that does not match the journal is ignored': async (library) => {
     const fixture = sessionFixture(library);
     await run(await fixture.open(), async () => 'true');
     const state = { standing: { born: 'x', roots: [], inbox: [], delivered: [] }, views: {} };
-    await fixture.store.snapshots.save('s', { next: 3, tail: 'of another past', state });
+    await fixture.store.snapshots.save('s', { nextSeq: 3, tailDigest: 'of another past', state });
     deepStrictEqual(await run(await fixture.open(), async () => 'false'), {
       status: 'ok',
       output: 'true',
-    } satisfies Outcome);
+    } satisfies RunOutcome);
   },
   'the cost of snapshots stays bounded as a session grows': async (library) => {
     const fixture = sessionFixture(library);

@@ -9,12 +9,12 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { openSqlite } from '../../src/adapters/sqlite/index.js';
 import type { Entry } from '../../src/protocol/index.js';
-import { type Sighting, seededRandom, startSink } from '../../src/testing/index.js';
+import { type ReportedEffect, seededRandom, startEffectSink } from '../../src/testing/index.js';
 import { verifies } from '../verifies.js';
 
 const KILLS = Number(process.env.RONDO_KILLS ?? 300);
 const worker = fileURLToPath(new URL('worker.mjs', import.meta.url));
-const sinkFile = fileURLToPath(new URL('../../dist/testing/sink.js', import.meta.url));
+const sinkFile = fileURLToPath(new URL('../../dist/testing/effect-sink.js', import.meta.url));
 
 /** Runs the worker until it ends by itself or is killed `after` ms of work. */
 async function life(folder: string, url: string, after?: number): Promise<number | null> {
@@ -48,7 +48,7 @@ async function journalOf(folder: string): Promise<Map<string, Entry[]>> {
 }
 
 /** Everything that must not have happened, in words. */
-function violations(sightings: readonly Sighting[], sessions: Map<string, Entry[]>): string[] {
+function violations(sightings: readonly ReportedEffect[], sessions: Map<string, Entry[]>): string[] {
   const wrong: string[] = [];
   const keys = new Map<string, Set<string>>();
   const times = new Map<string, number>();
@@ -80,7 +80,7 @@ function lostIn(session: string, entries: readonly Entry[], times: ReadonlyMap<s
 }
 
 /** Runs whose result was acknowledged but is not what the journal holds. */
-function lostAcks(sightings: readonly Sighting[], sessions: Map<string, Entry[]>): string[] {
+function lostAcks(sightings: readonly ReportedEffect[], sessions: Map<string, Entry[]>): string[] {
   const acks = sightings.filter(({ kind }) => kind === 'ack');
   return acks.flatMap(({ data }) => {
     const { session, outcome } = data as unknown as { session: string; outcome: string };
@@ -96,7 +96,7 @@ function lostAcks(sightings: readonly Sighting[], sessions: Map<string, Entry[]>
 
 async function killMany(kills: number, seed: number): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'rondo-kill-'));
-  const sink = await startSink(join(folder, 'sink.log'), sinkFile);
+  const sink = await startEffectSink(join(folder, 'sink.log'), sinkFile);
   const random = seededRandom(seed);
   for (let i = 0; i < kills; i++) {
     const code = await life(folder, sink.url, 5 + random() * random() * 400);
@@ -104,7 +104,7 @@ async function killMany(kills: number, seed: number): Promise<void> {
   }
   writeFileSync(join(folder, 'finish'), '');
   expect(await life(folder, sink.url)).toBe(0);
-  const sightings = sink.sightings();
+  const sightings = sink.reportedEffects();
   const sessions = await journalOf(folder);
   expect(violations(sightings, sessions), `seed ${seed}`).toEqual([]);
   expect(lostAcks(sightings, sessions), `seed ${seed}`).toEqual([]);

@@ -5,7 +5,14 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Session, systemClock, systemIds } from 'rondo';
 import { openSqlite } from 'rondo/sqlite';
-import { answerOf, loopOf, randomProgram, reportTo, seededRandom, seenBy } from 'rondo/testing';
+import {
+  programEffectResult,
+  programLoop,
+  randomProgram,
+  reportEffect,
+  seededRandom,
+  wasReported,
+} from 'rondo/testing';
 
 const [folder = '', sink = ''] = process.argv.slice(2);
 const SPEED = 50_000;
@@ -22,7 +29,7 @@ const clock = {
 const store = await openSqlite(join(folder, 'journal.db'));
 console.log('ready');
 
-/** @param {readonly import('rondo/testing').Step[]} steps @param {string} name @returns {number} */
+/** @param {readonly import('rondo/testing').ProgramStep[]} steps @param {string} name @returns {number} */
 function sizeOf(steps, name) {
   for (const step of steps) {
     if (step.op === 'effect' && step.name === name) return step.fails ? -1 : step.size;
@@ -35,15 +42,15 @@ function sizeOf(steps, name) {
   return 0;
 }
 
-/** @param {Session} session @param {import('rondo').Pending} item @param {readonly import('rondo/testing').Step[]} steps */
+/** @param {Session} session @param {import('rondo').PendingStep} item @param {readonly import('rondo/testing').ProgramStep[]} steps */
 async function answer(session, item, steps) {
   if (item.kind === 'signal') await session.signal({ id: `for ${item.name}`, name: item.name, value: item.name });
   if (item.kind !== 'doubt') return;
-  const happened = await seenBy(sink, `once ${session.name} ${item.name}`);
+  const happened = await wasReported(sink, `once ${session.name} ${item.name}`);
   const size = sizeOf(steps, item.name);
-  if (!happened) await session.decide(item.key, 'retry', 'auditor');
-  else if (size < 0) await session.decide(item.key, 'fail', 'auditor');
-  else await session.decide(item.key, 'supply', 'auditor', { value: answerOf(item.name, size) });
+  if (!happened) await session.resolveEffect(item.key, 'retry', 'auditor');
+  else if (size < 0) await session.resolveEffect(item.key, 'fail', 'auditor');
+  else await session.resolveEffect(item.key, 'supply', 'auditor', { value: programEffectResult(item.name, size) });
 }
 
 /** @param {number} number */
@@ -51,9 +58,9 @@ async function finish(number) {
   const name = `s${number}`;
   const session = await Session.open(name, { store, clock, ids: systemIds });
   const steps = randomProgram(seededRandom(number), 14);
-  const loop = loopOf('main', steps, {
+  const loop = programLoop('main', steps, {
     perform: (effect, safety, key) =>
-      reportTo(sink, {
+      reportEffect(sink, {
         key: `${safety} ${name} ${effect}`,
         kind: 'effect',
         data: { safety, session: name, effect, key },
@@ -64,7 +71,7 @@ async function finish(number) {
     const outcome = await session.run('t1', loop, null);
     if (outcome.status !== 'paused') {
       const data = { session: name, outcome: JSON.stringify(outcome) };
-      return reportTo(sink, { key: `ack ${name}`, kind: 'ack', data });
+      return reportEffect(sink, { key: `ack ${name}`, kind: 'ack', data });
     }
     for (const item of outcome.pending) await answer(session, item, steps);
   }

@@ -19,7 +19,7 @@ function alone(): string {
     const names = readdirSync(join(root, 'src', directory)).filter((name) => /(?<!\.test)\.ts$/.test(name));
     return names.map((name) => `${directory}/${name}`);
   };
-  for (const file of [...sourcesIn('adapters/models'), ...sourcesIn('base'), 'journal/errors.ts']) {
+  for (const file of [...sourcesIn('adapters/models'), ...sourcesIn('base'), 'base/errors.ts']) {
     const target = join(folder, file.replace(/\.ts$/, '.js'));
     mkdirSync(dirname(target), { recursive: true });
     const text = readFileSync(join(root, 'src', file), 'utf8');

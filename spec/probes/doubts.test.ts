@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Layer } from '../../src/kernel/layer.js';
 import type { Scope } from '../../src/protocol/body.js';
-import { crashingStore } from '../../src/testing/crashing-journal.js';
+import { crashingStore } from '../../src/testing/crashing-store.js';
 import { verifies } from '../verifies.js';
 import { codeOf, deferred, duplicates, gatedStore, kit, micro, run, tick, ticks, unhandled, within } from './kit.js';
 
@@ -11,7 +11,7 @@ verifies('kernel.doubt', 'D1 an effect that waits for its barrier is listed in d
   const session = await k.open();
   const running = run(session, (s) => s.effect(k.effect('pay', 'once')));
   await ticks(2);
-  const doubts = session.doubts.map(({ key }) => key);
+  const doubts = session.effectsInDoubt.map(({ key }) => key);
   gate.release();
   await running;
   expect(doubts).toEqual([]);
@@ -28,7 +28,7 @@ verifies(
     const body = (s: Scope) => s.effect(k.effect('pay', 'once', () => hang.promise));
     void run(session, body).catch(() => {});
     await ticks(2);
-    const decided = codeOf(session.decide('t1/0', 'retry', 'watchdog'));
+    const decided = codeOf(session.resolveEffect('t1/0', 'retry', 'watchdog'));
     gate.release();
     await decided;
     await ticks(3);
@@ -41,7 +41,7 @@ verifies(
 );
 
 async function doubt(k = kit()) {
-  const store = crashingStore(k.store, { append: 2, when: 'before' });
+  const store = crashingStore(k.store, { appendNumber: 2, when: 'before' });
   const body = (s: Scope) => s.effect(k.effect('pay', 'once'));
   await codeOf(run(await k.open({ store }), body));
   await tick();
@@ -56,10 +56,10 @@ verifies('kernel.doubt', 'D3 a decision made while the run loads is not heard', 
     await session.signal({ id: 'x', name: 'x' }); // so that opening's reading is not used
     const running = run(session, body);
     for (let i = 0; i < offset; i++) await undefined;
-    await session.decide('t1/0', 'supply', 'me', { value: 1 }).catch(() => {});
+    await session.resolveEffect('t1/0', 'supply', 'me', { value: 1 }).catch(() => {});
     let outcome = await running;
     if (outcome.status === 'paused') outcome = await run(session, body);
-    if (outcome.status !== 'ok' && session.doubts.length === 0) bad.push(offset);
+    if (outcome.status !== 'ok' && session.effectsInDoubt.length === 0) bad.push(offset);
   }
   expect(bad).toEqual([]);
 });
@@ -78,7 +78,7 @@ verifies('kernel.doubt', 'D4 a doubt in a branch that lost stays in doubts for e
   };
   expect((await run(session, body)).status).toBe('ok');
   const again = await k.open();
-  expect(again.doubts).toEqual([]);
+  expect(again.effectsInDoubt).toEqual([]);
 });
 
 verifies('kernel.snapshot', 'D4b ...and no snapshot is ever taken again', async () => {
@@ -105,7 +105,7 @@ verifies('kernel.doubt', 'D4c a cancelled root with a doubt: doubts, decide', as
   const session = await k.open();
   await session.cancel('t1', 'enough');
   expect((await run(session, body)).status).toBe('error');
-  expect(session.doubts).toEqual([]);
+  expect(session.effectsInDoubt).toEqual([]);
 });
 
 verifies('kernel.doubt', 'D5 decide twice, crash at each append of the decision path', async () => {
@@ -113,12 +113,12 @@ verifies('kernel.doubt', 'D5 decide twice, crash at each append of the decision 
     for (let append = 1; append <= 6; append++)
       for (const when of ['before', 'after'] as const) {
         const { k, body } = await doubt();
-        const crashing = crashingStore(k.store, { append, when });
+        const crashing = crashingStore(k.store, { appendNumber: append, when });
         const s1 = await k.open({ store: crashing });
         try {
           const paused = await run(s1, body);
           if (paused.status === 'paused') {
-            await s1.decide('t1/0', decision, 'me', { value: 'big'.repeat(3000) });
+            await s1.resolveEffect('t1/0', decision, 'me', { value: 'big'.repeat(3000) });
             await run(s1, body);
           }
         } catch {}
@@ -126,13 +126,13 @@ verifies('kernel.doubt', 'D5 decide twice, crash at each append of the decision 
         const s2 = await k.open();
         let outcome = await run(s2, body);
         for (let i = 0; i < 5 && outcome.status === 'paused'; i++) {
-          await s2.decide('t1/0', decision, 'me', { value: 'big'.repeat(3000) });
+          await s2.resolveEffect('t1/0', decision, 'me', { value: 'big'.repeat(3000) });
           outcome = await run(s2, body);
         }
         const where = `${decision} ${append} ${when}`;
         expect(outcome.status, where).toBe(decision === 'fail' ? 'error' : 'ok');
         expect(duplicates(await k.entries()), where).toEqual([]);
-        const decisions = (await k.entries()).filter((e) => e.type === 'effect.decided').length;
+        const decisions = (await k.entries()).filter((e) => e.type === 'effect.resolved').length;
         const retries = decision === 'retry' ? decisions : 0;
         expect(k.performed.length, where).toBeLessThanOrEqual(1 + retries);
         const third = await k.open();
@@ -159,7 +159,7 @@ verifies('kernel.doubt', 'D6 doubts inside race branches and layers', async () =
           },
           (b) => b.wait('never'),
         ]);
-      const crashing = crashingStore(k.store, { append, when });
+      const crashing = crashingStore(k.store, { appendNumber: append, when });
       await codeOf(run(await k.open({ store: crashing, layers: [budget] }), body));
       await tick();
       const s2 = await k.open({ layers: [budget] });
@@ -168,7 +168,7 @@ verifies('kernel.doubt', 'D6 doubts inside race branches and layers', async () =
       for (let i = 0; i < 6 && o.status === 'paused'; i++) {
         const d = o.pending.find((p) => p.kind === 'doubt');
         if (d) {
-          await s2.decide(d.key, 'retry', 'me');
+          await s2.resolveEffect(d.key, 'retry', 'me');
           decisions += 1;
         }
         o = await run(s2, body);
@@ -188,10 +188,10 @@ verifies('kernel.doubt', 'D7 live decision in hold mode, twice', async () => {
   const o = await running;
   expect(o.status).toBe('paused');
   const results = await Promise.all([
-    codeOf(session.decide('t1/0', 'supply', 'a', { value: 1 })),
-    codeOf(session.decide('t1/0', 'fail', 'b')),
+    codeOf(session.resolveEffect('t1/0', 'supply', 'a', { value: 1 })),
+    codeOf(session.resolveEffect('t1/0', 'fail', 'b')),
   ]);
-  expect(results.sort()).toEqual(['DECISION_REFUSED', 'nothing']);
+  expect(results.sort()).toEqual(['ANSWER_REFUSED', 'nothing']);
   expect(unhandled).toEqual([]);
 });
 
@@ -202,11 +202,11 @@ verifies(
     for (let offset = 0; offset < 60; offset += 2) {
       const k = kit();
       const body = (s: Scope) => s.effect(k.effect('pay', 'once'));
-      await codeOf(run(await k.open({ store: crashingStore(k.store, { append: 2, when: 'before' }) }), body));
+      await codeOf(run(await k.open({ store: crashingStore(k.store, { appendNumber: 2, when: 'before' }) }), body));
       await tick();
       const session = await k.open();
       await run(session, body);
-      await session.decide('t1/0', 'retry', 'me');
+      await session.resolveEffect('t1/0', 'retry', 'me');
       const tried = k.performed.length;
       const running = run(session, body);
       await micro(offset);

@@ -187,7 +187,7 @@ verifies('kernel.once', "E9 records that use the kernel's own types", async () =
     'session.opened',
     'signal.received',
     'effect.requested',
-    'effect.decided',
+    'effect.resolved',
     'cancel.requested',
     'call.started',
     'timer.set',
@@ -211,8 +211,8 @@ verifies('kernel.once', "E9 records that use the kernel's own types", async () =
     if (first.status !== 'paused') continue; // refused: good
     const session = await k.open();
     const second = await codeOf(run(session, body));
-    if (second !== 'nothing' || made > 1 || session.doubts.length > 0)
-      bad.push(`${type}: ${second}, made ${made}, doubts ${session.doubts.length}`);
+    if (second !== 'nothing' || made > 1 || session.effectsInDoubt.length > 0)
+      bad.push(`${type}: ${second}, made ${made}, doubts ${session.effectsInDoubt.length}`);
     const third = await run(await k.open(), async (s) => s.effect(k.effect('key2', 'keyed')), 't2').catch(
       (e) => e.code,
     );

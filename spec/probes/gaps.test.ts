@@ -3,7 +3,7 @@
 import { expect } from 'vitest';
 import type { Layer } from '../../src/kernel/layer.js';
 import type { Scope } from '../../src/protocol/body.js';
-import { crashingStore } from '../../src/testing/crashing-journal.js';
+import { crashingStore } from '../../src/testing/crashing-store.js';
 import { verifies } from '../verifies.js';
 import { codeOf, gatedStore, kit, micro, run, textStore, tick, ticks, unhandled, within } from './kit.js';
 
@@ -95,7 +95,7 @@ verifies('kernel.cancel', 'G3 cancel a doubt at every microtask', async () => {
     const body = (s: Scope) =>
       s.all([(a) => a.effect(k.effect('pay', 'once', () => 1, 'i'.repeat(6000))), (b) => b.sleep(1e9)]);
     await codeOf(
-      run(await k.open({ store: crashingStore(k.store, { append: 2, when: 'before' }) }), body, 't1', 'hold'),
+      run(await k.open({ store: crashingStore(k.store, { appendNumber: 2, when: 'before' }) }), body, 't1', 'hold'),
     );
     await tick();
     const session = await k.open();
@@ -118,13 +118,13 @@ verifies('kernel.doubt', 'G4 decide at every microtask while the run is live in 
         (b) => b.sleep(1e6).then(() => 'timer'),
       ]);
     await codeOf(
-      run(await k.open({ store: crashingStore(k.store, { append: 2, when: 'before' }) }), body, 't1', 'hold'),
+      run(await k.open({ store: crashingStore(k.store, { appendNumber: 2, when: 'before' }) }), body, 't1', 'hold'),
     );
     await tick();
     const session = await k.open();
     const running = run(session, body, 't1', 'hold');
     await micro(offset);
-    const code = await codeOf(session.decide('t1/0/0/0', 'supply', 'me', { value: 'decided' }));
+    const code = await codeOf(session.resolveEffect('t1/0/0/0', 'supply', 'me', { value: 'decided' }));
     if (code !== 'nothing') bad.push(`${offset}: ${code}`);
     const outcome = await within(60, running, 'the decision is not heard').catch((e) => ({
       status: String(e.message),

@@ -3,7 +3,7 @@
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { seededIds } from '../../src/adapters/system/seeded-ids.js';
 import type { Batch, Store } from '../../src/journal/store.js';
-import type { Outcome } from '../../src/kernel/attempt.js';
+import type { RunOutcome } from '../../src/kernel/run-attempt.js';
 import { Session, type SessionOptions } from '../../src/kernel/session.js';
 import type { Effect, Scope } from '../../src/protocol/body.js';
 import type { Entry, Safety } from '../../src/protocol/entry.js';
@@ -100,7 +100,7 @@ export function run(
   body: (scope: Scope) => unknown,
   root = 't1',
   timers: 'hold' | 'pause' = 'pause',
-): Promise<Outcome> {
+): Promise<RunOutcome> {
   return session.run(root, { name: 'main', body: (_: null, scope) => body(scope) as Promise<unknown> }, null, {
     timers,
   });

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Layer } from '../../src/kernel/layer.js';
 import type { Effect, Scope } from '../../src/protocol/body.js';
-import { crashingStore } from '../../src/testing/crashing-journal.js';
+import { crashingStore } from '../../src/testing/crashing-store.js';
 import { verifies } from '../verifies.js';
 import { codeOf, deferred, duplicates, kit, run, tick, ticks, unhandled, within } from './kit.js';
 
@@ -200,7 +200,9 @@ verifies(
             const w = await s.effect(k.effect('pure', 'pure', () => big));
             return [(v as { big: string }).big.length, (w as string).length];
           };
-          await codeOf(run(await k.open({ store: crashingStore(k.store, { append, when }), layers }), body));
+          await codeOf(
+            run(await k.open({ store: crashingStore(k.store, { appendNumber: append, when }), layers }), body),
+          );
           await tick();
           const o = await run(await k.open({ layers }), body);
           expect(o, `${name} ${append} ${when}`).toEqual({ status: 'ok', output: [9000, 9000] });
@@ -215,7 +217,7 @@ verifies(
 verifies('kernel.layer', 'L10 layers added after a crash to an effect begun without', async () => {
   const k = kit();
   const body = (s: Scope) => s.effect(k.effect('pay', 'keyed'));
-  await codeOf(run(await k.open({ store: crashingStore(k.store, { append: 2, when: 'before' }) }), body));
+  await codeOf(run(await k.open({ store: crashingStore(k.store, { appendNumber: 2, when: 'before' }) }), body));
   await tick();
   const refuse: Layer = async () => {
     throw new Error('not admitted');

@@ -3,7 +3,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'vitest';
-import { soloLeases } from '../../src/journal/leases.js';
+import { singleProcessLeases } from '../../src/journal/leases.js';
 import type { Store } from '../../src/journal/store.js';
 import type { Session } from '../../src/kernel/session.js';
 import type { Scope } from '../../src/protocol/body.js';
@@ -25,7 +25,7 @@ function forgetful(): Store {
   let fence = 0;
   return {
     journal: {
-      claim: async () => ({ fence: ++fence, next }),
+      claim: async () => ({ fence: ++fence, nextSeq: next }),
       append: async (b) => {
         next += b.entries.length;
       },
@@ -35,7 +35,7 @@ function forgetful(): Store {
     },
     blobs: { put: async () => {}, get: async () => undefined },
     snapshots: { load: async () => undefined, save: async () => {} },
-    leases: soloLeases,
+    leases: singleProcessLeases,
     close: async () => {},
   };
 }

@@ -5,13 +5,13 @@ import { memoryStore } from '../../src/adapters/memory/index.js';
 import { seededIds, seededRandom } from '../../src/adapters/system/seeded-ids.js';
 import { Fault, LoopError } from '../../src/base/errors.js';
 import type { Batch, Store } from '../../src/journal/store.js';
-import type { Outcome, Pending } from '../../src/kernel/attempt.js';
 import type { Layer } from '../../src/kernel/layer.js';
+import type { PendingStep, RunOutcome } from '../../src/kernel/run-attempt.js';
 import { Session } from '../../src/kernel/session.js';
 import type { Scope } from '../../src/protocol/body.js';
 import type { Entry, Safety } from '../../src/protocol/entry.js';
 import type { Json } from '../../src/protocol/json.js';
-import { crashingStore } from '../../src/testing/crashing-journal.js';
+import { crashingStore } from '../../src/testing/crashing-store.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { verifies } from '../verifies.js';
 import { duplicates, lateWrites, textStore, tick, ticks, unhandled } from './kit.js';
@@ -233,7 +233,7 @@ function judge(entries: readonly Entry[], where: string): string[] {
   const closes: Record<string, string> = {
     'call.completed': 'call.started',
     'call.errored': 'call.started',
-    'effect.settled': 'effect.asked',
+    'effect.settled': 'effect.opened',
     'timer.fired': 'timer.set',
     'wait.settled': 'wait.opened',
     'race.won': 'group.opened',
@@ -254,7 +254,7 @@ function judge(entries: readonly Entry[], where: string): string[] {
       cancelled &&
       [
         'effect.requested',
-        'effect.asked',
+        'effect.opened',
         'call.started',
         'timer.set',
         'wait.opened',
@@ -264,12 +264,12 @@ function judge(entries: readonly Entry[], where: string): string[] {
     )
       bad.push(`${e.type} ${e.key} after cancel`);
     if (e.type === 'wait.settled') {
-      if (taken.has(e.signal ?? '')) bad.push(`signal ${e.signal} taken twice`);
-      taken.add(e.signal ?? '');
+      if (taken.has(e.signalId ?? '')) bad.push(`signal ${e.signalId} taken twice`);
+      taken.add(e.signalId ?? '');
     }
     opened.add(`${e.type} ${e.key}`);
     if (e.type === 'call.completed' || e.type === 'call.errored') closed.set(e.key, e.seq);
-    if (e.type === 'race.won') won.set(e.key, e.winner ?? -1);
+    if (e.type === 'race.won') won.set(e.key, e.winnerIndex ?? -1);
     if (e.type === 'cancel.requested') cancelled = true;
   }
   return bad.map((b) => `${where}: ${b}`);
@@ -280,7 +280,7 @@ async function life(
   store: Store,
   seed: number,
   opts: { hold: boolean; cancel: boolean; last: boolean },
-): Promise<Outcome | undefined> {
+): Promise<RunOutcome | undefined> {
   const { auditor, clock, random } = w;
   const session = await Session.open('s', { store, clock, ids: seededIds(seed), layers: w.layers });
   const late = lateWrites(session);
@@ -297,7 +297,7 @@ async function life(
     const which = random();
     const decision = which < 0.5 ? 'retry' : which < 0.8 ? 'supply' : 'fail';
     if (decision === 'retry') w.decisions.set(key, (w.decisions.get(key) ?? 0) + 1);
-    await session.decide(key, decision, 'random', { value: random() < 0.3 ? 'v'.repeat(5000) : 1 });
+    await session.resolveEffect(key, decision, 'random', { value: random() < 0.3 ? 'v'.repeat(5000) : 1 });
   };
   try {
     for (let round = 0; round < 150; round++) {
@@ -326,9 +326,9 @@ async function life(
           if (known?.cancelled !== undefined) cancelled = true;
           await was.catch(() => {});
         }
-        if (opts.hold && clock.next !== undefined && random() < 0.5) await clock.advanceTo(clock.next);
+        if (opts.hold && clock.nextWakeAt !== undefined && random() < 0.5) await clock.advanceTo(clock.nextWakeAt);
         await tick();
-        still = auditor.active === 0 && (!opts.hold || clock.next === undefined) ? still + 1 : 0;
+        still = auditor.active === 0 && (!opts.hold || clock.nextWakeAt === undefined) ? still + 1 : 0;
         if (still > 60 && !done)
           throw new Error(
             `HANG: nothing moves and the run does not pause; ${(await auditor.entries()).length} entries`,
@@ -340,7 +340,7 @@ async function life(
         await session.close();
         return outcome;
       }
-      const said = outcome.pending.map((p: Pending) => `${p.kind} ${p.key}`).sort();
+      const said = outcome.pending.map((p: PendingStep) => `${p.kind} ${p.key}`).sort();
       const entries = await auditor.entries();
       const before = entries.filter((e) => e.type !== 'signal.received');
       const expected = openThings(before);
@@ -349,7 +349,7 @@ async function life(
       if (said.length === 0) auditor.violations.push('a pause that waits for nothing');
       const pick = outcome.pending[Math.floor(random() * outcome.pending.length)];
       if (pick?.kind === 'signal') await signal(pick.name);
-      if (pick?.kind === 'doubt' && session.doubts.some((d) => d.key === pick.key)) await decide(pick.key);
+      if (pick?.kind === 'doubt' && session.effectsInDoubt.some((d) => d.key === pick.key)) await decide(pick.key);
       if (pick?.kind === 'timer') await clock.advanceTo(pick.until);
     }
     throw new Error('the program does not end');
@@ -390,12 +390,15 @@ async function one(seed: number): Promise<string[]> {
   w.auditor.store = inner;
   const hold = random() < 0.4;
   const crashes = Math.floor(random() * 6);
-  let outcome: Outcome | undefined;
+  let outcome: RunOutcome | undefined;
   for (let i = 0; i <= crashes; i++) {
     const last = i === crashes;
     const point = last
       ? undefined
-      : { append: 1 + Math.floor(random() * 12), when: random() < 0.5 ? ('before' as const) : ('after' as const) };
+      : {
+          appendNumber: 1 + Math.floor(random() * 12),
+          when: random() < 0.5 ? ('before' as const) : ('after' as const),
+        };
     const crashing = crashingStore(random() < 0.5 ? inner : slowly(inner, random), point);
     try {
       outcome = await life(w, crashing, seed + i, { hold, cancel: random() < 0.3, last });

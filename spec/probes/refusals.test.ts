@@ -2,7 +2,7 @@
 
 import { expect } from 'vitest';
 import type { Scope } from '../../src/protocol/body.js';
-import { crashingStore } from '../../src/testing/crashing-journal.js';
+import { crashingStore } from '../../src/testing/crashing-store.js';
 import { verifies } from '../verifies.js';
 import { codeOf, kit, run, tick, ticks, within } from './kit.js';
 
@@ -24,7 +24,7 @@ verifies('kernel.timer', 'X6 a clock that goes backwards', async () => {
   const session = await k.open();
   const running = run(session, (s) => s.sleep(100), 't1', 'hold');
   await ticks(3);
-  k.clock.setWall(k.clock.now() - 5000);
+  k.clock.setWallClock(k.clock.now() - 5000);
   await k.clock.advance(100);
   expect(await within(500, running)).toMatchObject({ status: 'ok' });
 });
@@ -76,7 +76,10 @@ verifies(
     };
     await codeOf(
       run(
-        await k.open({ store: crashingStore(k.store, { append: 2, when: 'before' }), invariants: [cap as never] }),
+        await k.open({
+          store: crashingStore(k.store, { appendNumber: 2, when: 'before' }),
+          invariants: [cap as never],
+        }),
         body,
       ),
     );
@@ -84,7 +87,7 @@ verifies(
     strict = true;
     let session = await k.open({ invariants: [cap as never] });
     await run(session, body);
-    await session.decide('t1/0', 'retry', 'me');
+    await session.resolveEffect('t1/0', 'retry', 'me');
     await run(session, body);
     const before = k.performed.length;
     session = await k.open({ invariants: [cap as never] });

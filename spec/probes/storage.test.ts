@@ -315,13 +315,13 @@ verifies(
       'call.started',
       'signal.received',
       'effect.requested',
-      'effect.asked',
+      'effect.opened',
       'timer.set',
       'wait.opened',
       'group.opened',
       'a.b',
       'cancel.requested',
-      'effect.decided',
+      'effect.resolved',
     ]) {
       const k = kit();
       let on = true;
@@ -332,7 +332,7 @@ verifies(
           on && d.type === type && d.key !== 't1' ? { rule: 'no', message: 'no' } : undefined,
       };
       const layers =
-        type === 'effect.asked' ? [async (_e: unknown, _s: unknown, next: () => Promise<unknown>) => next()] : [];
+        type === 'effect.opened' ? [async (_e: unknown, _s: unknown, next: () => Promise<unknown>) => next()] : [];
       const session = await k.open({ invariants: [no as never], layers: layers as never });
       const body = async (s: Scope) => {
         const out: unknown[] = [];

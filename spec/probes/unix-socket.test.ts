@@ -62,7 +62,9 @@ verifies('toolbox.store', 'an http: or https: tool takes no setting that names a
   for (const config of settings) {
     for (const tools of [httpTools(), httpsTools()]) {
       const { scheme } = tools;
-      expect(tools.flaw(`${scheme}://localhost/tool`, trusted, config)).toMatch(/is not known to https?: tools/);
+      expect(tools.unavailableReason(`${scheme}://localhost/tool`, trusted, config)).toMatch(
+        /is not known to https?: tools/,
+      );
       const opened = tools.open(`${scheme}://localhost/tool`, trusted, config).then((tool) => tool(null, call()));
       expect((await failure(opened)).code).toBe('DEFINITION_INVALID');
     }

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { LoopError } from '../../src/base/errors.js';
 import type { Scope } from '../../src/protocol/body.js';
-import { crashingStore } from '../../src/testing/crashing-journal.js';
+import { crashingStore } from '../../src/testing/crashing-store.js';
 import { verifies } from '../verifies.js';
 import { codeOf, deferred, kit, run, tick, ticks, unhandled } from './kit.js';
 
@@ -232,7 +232,7 @@ verifies(
         const k = kit();
         // crashes after the result of the first effect is durable
         await codeOf(
-          run(await k.open({ store: crashingStore(k.store, { append: 2, when: 'after' }) }), (s) =>
+          run(await k.open({ store: crashingStore(k.store, { appendNumber: 2, when: 'after' }) }), (s) =>
             s.effect(k.effect('a', 'idempotent', () => 1, { n: 1 })).then(() => s.effect(k.effect('z', 'idempotent'))),
           ),
         );
@@ -299,10 +299,10 @@ verifies('kernel.value', 'V8 large values everywhere, crash at each append', asy
   const counting = crashingStore(calm.store);
   const want = await drive(calm, counting);
   expect(want.status).toBe('ok');
-  for (let append = 1; append <= counting.appends; append++)
+  for (let append = 1; append <= counting.appendCount; append++)
     for (const when of ['before', 'after'] as const) {
       const k = kit();
-      await codeOf(drive(k, crashingStore(k.store, { append, when })));
+      await codeOf(drive(k, crashingStore(k.store, { appendNumber: append, when })));
       await tick();
       expect(await drive(k, k.store), `${append} ${when}`).toEqual(want);
     }

@@ -9,13 +9,13 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, expect, onTestFinished } from 'vitest';
 import { openSqlite, type SqliteStore } from '../../src/adapters/sqlite/index.js';
 import { toolbox } from '../../src/adapters/toolbox/index.js';
-import { usable } from '../../src/adapters/toolbox/sandbox.js';
-import { Announcement, announcements } from '../../src/base/announcement.js';
+import { probeSandbox } from '../../src/adapters/toolbox/sandbox.js';
+import { Announcement, listAnnouncements } from '../../src/base/announcement.js';
 import { Project } from '../cli/stage.js';
 import { exposedCommand, freshRoot, inodeAt } from '../support/exposed-command.js';
 import { verifies } from '../verifies.js';
 
-const isSandboxed = 'bubblewrap' in (await usable());
+const isSandboxed = 'bubblewrap' in (await probeSandbox());
 const built = fileURLToPath(new URL('../../dist', import.meta.url));
 const roots: string[] = [];
 const stores: SqliteStore[] = [];
@@ -163,7 +163,7 @@ verifies('toolbox.data.new', 'neither a killed creator nor a killed host keeps a
   expect(await told).toContain(`a sandboxed command of process ${host.pid} in ${root}`);
   await killed(host);
   await opened;
-  expect(announcements().filter(({ pid }) => [host.pid, creator.pid].includes(pid))).toEqual([]);
+  expect(listAnnouncements().filter(({ pid }) => [host.pid, creator.pid].includes(pid))).toEqual([]);
 });
 
 verifies('toolbox.data.new', 'rondo run waits for a command, and its data directory is marked', async (context) => {

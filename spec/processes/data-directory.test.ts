@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { failure, use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import { toolbox } from '../../src/adapters/toolbox/index.js';
-import { usable } from '../../src/adapters/toolbox/sandbox.js';
+import { probeSandbox } from '../../src/adapters/toolbox/sandbox.js';
 import { Project } from '../cli/stage.js';
 import { verifies } from '../verifies.js';
 
-const found = 'bubblewrap' in (await usable());
+const found = 'bubblewrap' in (await probeSandbox());
 const REFUSED = /belongs to Rondo's store/;
 
 /** What the files of a store are called, and what stands in them. */

@@ -9,7 +9,7 @@ import { memoryStore } from '../../src/adapters/memory/index.js';
 import { openSqlite, type SqliteStore } from '../../src/adapters/sqlite/index.js';
 import { Fault } from '../../src/base/errors.js';
 import type { Host } from '../../src/host/host.js';
-import type { ToolFunction } from '../../src/loops/implementation.js';
+import type { ToolFunction } from '../../src/loops/tool-implementation.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
 import { ASK, Deeds, gate, onlyPending } from '../approvals/stage.js';
 import { composite, hostOf, tool } from '../turns/stage.js';
@@ -115,7 +115,7 @@ for (const at of ['owner', 'client'] as const) {
     expect(paused.status).toBe('paused');
     const { id } = await onlyPending(other, 's');
     expect(await other.answer({ id, approved: true, by: 'ada' })).toMatchObject({ id });
-    await expect(runner.answer({ id, approved: true, by: 'ada' })).rejects.toMatchObject({ code: 'DECISION_REFUSED' });
+    await expect(runner.answer({ id, approved: true, by: 'ada' })).rejects.toMatchObject({ code: 'ANSWER_REFUSED' });
     expect(await other.resume(paused.turnId)).toMatchObject({ status: 'ok', output: { n: 4 } });
     expect(await runner.resume(paused.turnId)).toMatchObject({ status: 'ok', output: { n: 4 } });
     expect(deeds.done).toEqual([{ n: 4 }]);
@@ -128,11 +128,11 @@ for (const at of ['owner', 'client'] as const) {
     const [turn] = await other.archive.turns('s');
     const answer = { id: `${turn?.turnId}:nothing`, approved: true, by: 'ada' };
     await expect(other.answer(answer)).rejects.toMatchObject({
-      code: 'DECISION_REFUSED',
+      code: 'ANSWER_REFUSED',
       data: { reason: 'there is no such approval' },
     });
     await expect(other.answer({ ...answer, by: '' })).rejects.toThrow(TypeError);
-    await other.say({ sessionId: 's', text: 'faster' });
+    await other.sendMessage({ sessionId: 's', text: 'faster' });
     release();
     expect((await running).status).toBe('ok');
     const entries = await other.archive.entries('s');
@@ -156,13 +156,13 @@ for (const at of ['owner', 'client'] as const) {
   verifies('store.leases', `at the ${at}: a session is held by one process, and free when that is done`, async () => {
     const { stores } = await pair(at);
     const [mine, theirs] = stores;
-    const holder = (turn: string) => ({ turn, answer: async (request: unknown) => ({ got: request }) as never });
+    const holder = (turn: string) => ({ turn, handleRequest: async (request: unknown) => ({ got: request }) as never });
     const lease = await mine.leases.acquire('s', holder('s.1'));
     expect(await theirs.leases.acquire('s', holder('s.2'))).toBeUndefined();
     expect(await theirs.leases.list()).toEqual([{ session: 's', turn: 's.1', pid: process.pid }]);
-    expect(await theirs.leases.ask('s', 'hello')).toEqual({ status: 'answered', value: { got: 'hello' } });
-    expect(await mine.leases.ask('s', 'hello')).toEqual({ status: 'nobody' });
-    expect(await theirs.leases.ask('free', 'hello')).toEqual({ status: 'nobody' });
+    expect(await theirs.leases.request('s', 'hello')).toEqual({ status: 'answered', value: { got: 'hello' } });
+    expect(await mine.leases.request('s', 'hello')).toEqual({ status: 'nobody' });
+    expect(await theirs.leases.request('free', 'hello')).toEqual({ status: 'nobody' });
     lease?.release();
     await expect.poll(() => theirs.leases.list()).toEqual([]);
     const next = await theirs.leases.acquire('s', holder('s.2'));

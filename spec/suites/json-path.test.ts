@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import { compilePath } from '../../src/json/path.js';
+import { compileJsonPath } from '../../src/json/path.js';
 import type { Json } from '../../src/protocol/json.js';
 import { verifies } from '../verifies.js';
 
@@ -25,7 +25,7 @@ const otherwise: { readonly [name: string]: string } = {};
 /** What a path finds, as text; or that it is refused. */
 function outcome({ selector, document = null }: Case): string {
   try {
-    return JSON.stringify(compilePath(selector, '').find(document));
+    return JSON.stringify(compileJsonPath(selector, '').findAll(document));
   } catch {
     return 'refused';
   }

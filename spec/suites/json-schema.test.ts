@@ -70,9 +70,10 @@ function read<T>(path: string): T {
 /** The tests of a group that do not come out as the suite says. */
 function failures(group: Group, known: { readonly [uri: string]: JsonSchema }): string[] {
   try {
-    const validator = compileSchema(group.schema, '', { known });
+    const validator = compileSchema(group.schema, '', { documents: known });
     const fails = group.tests.filter(
-      (test) => validator.check(test.data) !== test.valid || (validator.flaws(test.data).length === 0) !== test.valid,
+      (test) =>
+        validator.isValid(test.data) !== test.valid || (validator.issues(test.data).length === 0) !== test.valid,
     );
     return fails.map(({ description }) => description);
   } catch (error) {

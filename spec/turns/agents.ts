@@ -1,6 +1,6 @@
 // Agents for tests: a model that answers from a list of replies, and definitions of agents and their tools.
 
-import type { Backend } from '../../src/loops/model.js';
+import type { ModelProvider } from '../../src/loops/model.js';
 import type { AgentSpec, LoopDef } from '../../src/protocol/loop.js';
 import type {
   Model,
@@ -100,14 +100,17 @@ export function modelOf(replies: readonly Scripted[], id = 'told'): Model & { re
 }
 
 /** A backend of these replies, which goes on where the session stands. */
-export function told(replies: readonly Scripted[], id = 'told'): Backend & { readonly asked: ModelCallOptions[] } {
+export function told(
+  replies: readonly Scripted[],
+  id = 'told',
+): ModelProvider & { readonly asked: ModelCallOptions[] } {
   const asked: ModelCallOptions[] = [];
   return {
     id,
     defaultModel: `${id}-1`,
     asked,
-    open: async (_, { answered }) => {
-      const model = modelOf(replies.slice(answered), id);
+    open: async (_, { replyCount }) => {
+      const model = modelOf(replies.slice(replyCount), id);
       return {
         ...model,
         doGenerate: (call) => {

@@ -6,9 +6,9 @@ import { seededIds } from '../../src/adapters/system/seeded-ids.js';
 import { builtinTools } from '../../src/adapters/tools/index.js';
 import { Host } from '../../src/host/host.js';
 import type { Store } from '../../src/journal/store.js';
-import type { ToolFunction } from '../../src/loops/implementation.js';
-import type { Backend, ModelRequest } from '../../src/loops/model.js';
+import type { ModelProvider, ModelRequest } from '../../src/loops/model.js';
 import { Registry } from '../../src/loops/registry.js';
+import type { ToolFunction } from '../../src/loops/tool-implementation.js';
 import type { LoopDef } from '../../src/protocol/loop.js';
 import type { ModelCallOptions } from '../../src/protocol/model.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
@@ -18,7 +18,7 @@ import { partsOf, wholeOf } from './agents.js';
 export interface Staging {
   readonly store?: Store;
   readonly tools?: { readonly [name: string]: ToolFunction };
-  readonly backends?: readonly Backend[];
+  readonly backends?: readonly ModelProvider[];
   readonly clock?: ManualClock;
   readonly maxDepth?: number;
   readonly seed?: number;
@@ -65,7 +65,7 @@ export const composite = (id: string, steps: readonly unknown[], more: object = 
 });
 
 /** A backend that answers these texts, one after another, and keeps what it was asked. */
-export function answering(texts: readonly string[], id = 'told'): Backend & { readonly asked: ModelRequest[] } {
+export function answering(texts: readonly string[], id = 'told'): ModelProvider & { readonly asked: ModelRequest[] } {
   const left = [...texts];
   const asked: ModelRequest[] = [];
   const next = ({ prompt: messages }: ModelCallOptions): string => {

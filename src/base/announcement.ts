@@ -10,7 +10,7 @@ import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 
 /** A name that is held until it is released or the process ends. */
-export interface HeldName {
+export interface HeldSocketName {
   release(): void;
 }
 
@@ -18,17 +18,17 @@ export interface HeldName {
  * What is announced about a directory: a command sees it with all that is in it (`command`), except this part of it (`hides`) or the
  * files in this part (`covers`); or a store is being created in it (`store`).
  */
-export type AnnouncedKind = 'command' | 'hides' | 'covers' | 'store';
+export type AnnouncementKind = 'command' | 'hides' | 'covers' | 'store';
 
-export interface Announced {
-  readonly kind: AnnouncedKind;
+export interface AnnouncedDirectory {
+  readonly kind: AnnouncementKind;
   /** The process that holds the name, as that process calls itself. */
   readonly pid: number;
   /** What all names of one announcement share. */
-  readonly announcement: string;
+  readonly announcementId: string;
   /** Device and inode of the directory, as `stat -c %d:%i` prints them. */
   readonly directory: string;
-  readonly socket: string;
+  readonly socketInode: string;
 }
 
 interface AbstractSocket {
@@ -36,11 +36,11 @@ interface AbstractSocket {
   readonly inode: string;
 }
 
-const NAMES = '/proc/net/unix';
-const ANNOUNCED = /^rondo-(command|hides|covers|store)-((\d+)-[0-9a-f]{16})-(\d+)-(\d+)$/;
+const UNIX_SOCKETS_PATH = '/proc/net/unix';
+const ANNOUNCED_NAME_PATTERN = /^rondo-(command|hides|covers|store)-((\d+)-[0-9a-f]{16})-(\d+)-(\d+)$/;
 
 /** Holds a name; undefined if it is taken. */
-export function holdName(name: string): Promise<HeldName | undefined> {
+export function holdSocketName(name: string): Promise<HeldSocketName | undefined> {
   const server = createServer((socket) => socket.destroy());
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
@@ -56,49 +56,49 @@ export function holdName(name: string): Promise<HeldName | undefined> {
 }
 
 /** The socket that has this name now. */
-export function socketNamed(name: string): string | undefined {
+export function socketInodeOf(name: string): string | undefined {
   return abstractSockets().find((socket) => socket.name === name)?.inode;
 }
 
 /** True if a process of this user has this socket, which the process `likely` is asked for first. */
 export function isHeldByUser(socket: string, likely?: number): boolean {
-  if (likely !== undefined && has(String(likely), socket)) return true;
-  return readdirSync('/proc').some((entry) => /^\d+$/.test(entry) && has(entry, socket));
+  if (likely !== undefined && processHasSocket(String(likely), socket)) return true;
+  return readdirSync('/proc').some((entry) => /^\d+$/.test(entry) && processHasSocket(entry, socket));
 }
 
 /** The announcements of all processes, without a check of who holds them. */
-export function announcements(): readonly Announced[] {
+export function listAnnouncements(): readonly AnnouncedDirectory[] {
   // Between two parts of the list an entry can be left out if another one ends. It is in the next list.
   const sockets = new Map([...abstractSockets(), ...abstractSockets()].map((socket) => [socket.name, socket]));
   return [...sockets.values()].flatMap(({ name, inode }) => {
-    const [, kind, announcement = '', pid, device, file] = ANNOUNCED.exec(name) ?? [];
+    const [, kind, announcementId = '', pid, device, file] = ANNOUNCED_NAME_PATTERN.exec(name) ?? [];
     if (kind === undefined) return [];
     const directory = `${device}:${file}`;
-    return [{ kind: kind as AnnouncedKind, pid: Number(pid), announcement, directory, socket: inode }];
+    return [{ kind: kind as AnnouncementKind, pid: Number(pid), announcementId, directory, socketInode: inode }];
   });
 }
 
 /** True if the announcement counts: see above. */
-export function isTrusted({ socket, pid }: Announced): boolean {
-  return isHeldByUser(socket, pid) || isOpaque(pid);
+export function isTrustedAnnouncement({ socketInode, pid }: AnnouncedDirectory): boolean {
+  return isHeldByUser(socketInode, pid) || hasUnreadableDescriptors(pid);
 }
 
 /** Names of this process that are released together. */
 export class Announcement {
   private readonly id = `${process.pid}-${randomBytes(8).toString('hex')}`;
-  private held: HeldName[] = [];
+  private heldNames: HeldSocketName[] = [];
 
   /** @param directories device and inode of each, as `stat -c %d:%i` prints them. */
-  async add(kind: AnnouncedKind, directories: Iterable<string>): Promise<void> {
+  async add(kind: AnnouncementKind, directories: Iterable<string>): Promise<void> {
     for (const directory of new Set(directories)) {
       const name = `rondo-${kind}-${this.id}-${directory.replace(':', '-')}`;
-      const held = await holdName(name);
-      if (held !== undefined) this.held.push(held);
+      const held = await holdSocketName(name);
+      if (held !== undefined) this.heldNames.push(held);
     }
   }
 
   release(): void {
-    for (const name of this.held.splice(0)) name.release();
+    for (const name of this.heldNames.splice(0)) name.release();
   }
 }
 
@@ -106,7 +106,7 @@ export class Announcement {
 function abstractSockets(): readonly AbstractSocket[] {
   let table: string;
   try {
-    table = readFileSync(NAMES, 'latin1');
+    table = readFileSync(UNIX_SOCKETS_PATH, 'latin1');
   } catch {
     return [];
   }
@@ -121,27 +121,29 @@ function abstractSockets(): readonly AbstractSocket[] {
   });
 }
 
-function has(pid: string, socket: string): boolean {
+function processHasSocket(pid: string, socket: string): boolean {
   const directory = `/proc/${pid}/fd`;
   try {
     const isOurs = statSync(`/proc/${pid}`).uid === process.getuid?.();
-    return isOurs && readdirSync(directory).some((one) => linkAt(`${directory}/${one}`) === `socket:[${socket}]`);
+    return (
+      isOurs && readdirSync(directory).some((one) => readLinkIfPresent(`${directory}/${one}`) === `socket:[${socket}]`)
+    );
   } catch {
     return false;
   }
 }
 
 /** True for a process of this user whose descriptors are not shown, for example because its program has capabilities. */
-function isOpaque(pid: number): boolean {
+function hasUnreadableDescriptors(pid: number): boolean {
   try {
     readdirSync(`/proc/${pid}/fd`);
     return false;
   } catch {
-    return /^Uid:\s+(\d+)/m.exec(statusOf(pid))?.[1] === String(process.getuid?.());
+    return /^Uid:\s+(\d+)/m.exec(readProcStatus(pid))?.[1] === String(process.getuid?.());
   }
 }
 
-function statusOf(pid: number): string {
+function readProcStatus(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/status`, 'latin1');
   } catch {
@@ -150,7 +152,7 @@ function statusOf(pid: number): string {
 }
 
 /** Where a link leads; undefined if it is gone. */
-function linkAt(path: string): string | undefined {
+function readLinkIfPresent(path: string): string | undefined {
   try {
     return readlinkSync(path);
   } catch {

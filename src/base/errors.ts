@@ -6,65 +6,77 @@
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
-interface CodeFacts {
+interface ErrorCodeInfo {
   readonly family: 'outcome' | 'fault';
   /** Whether the same request may succeed later, unchanged. */
-  readonly retry: boolean;
-  readonly http: number;
-  readonly exit: number;
-  readonly means: string;
+  readonly isRetryable: boolean;
+  readonly httpStatus: number;
+  readonly exitCode: number;
+  readonly meaning: string;
 }
 
-type Facts = (http: number, retry: boolean, means: string) => CodeFacts;
-const outcome: Facts = (http, retry, means) => ({ family: 'outcome', retry, http, exit: 1, means });
-const fault: Facts = (http, retry, means) => ({ family: 'fault', retry, http, exit: 70, means });
+type ErrorCodeInfoFactory = (http: number, retry: boolean, means: string) => ErrorCodeInfo;
+const outcomeCode: ErrorCodeInfoFactory = (http, retry, means) => ({
+  family: 'outcome',
+  isRetryable: retry,
+  httpStatus: http,
+  exitCode: 1,
+  meaning: means,
+});
+const faultCode: ErrorCodeInfoFactory = (http, retry, means) => ({
+  family: 'fault',
+  isRetryable: retry,
+  httpStatus: http,
+  exitCode: 70,
+  meaning: means,
+});
 
-export const codes = {
-  INPUT_VALIDATION_FAILED: outcome(422, false, 'The input does not fit what the loop accepts.'),
-  OUTPUT_VALIDATION_FAILED: outcome(502, false, 'The body returned something the loop may not return.'),
-  EXECUTION_FAILED: outcome(500, false, 'A body or an effect threw.'),
-  VALUE_INVALID: outcome(422, false, 'A value is not JSON, is too deep or too large, or has a forbidden key.'),
-  DEPTH_EXCEEDED: outcome(422, false, 'Calls are nested deeper than the session allows.'),
-  SCOPE_BUSY: outcome(500, false, 'A step was started while another step of the same scope still ran.'),
-  CANCELLED: outcome(409, false, 'The run was cancelled.'),
-  EFFECT_IN_DOUBT: outcome(409, false, 'It is unknown whether an effect happened, and it was decided to fail it.'),
-  INVARIANT_VIOLATED: outcome(409, false, 'An entry would break a rule that holds over the session.'),
-  SIGNAL_CONFLICT: outcome(409, false, 'A signal with this id was received before, with other content.'),
-  LOOP_NOT_FOUND: outcome(404, false, 'No loop of this id and version is registered.'),
-  TURN_NOT_FOUND: outcome(404, false, 'No turn or session of this id is in the store.'),
-  CONFIG_INVALID: { ...outcome(422, false, 'The configuration cannot be used.'), exit: 70 },
-  DEFINITION_INVALID: outcome(422, false, 'A definition is not one that can be run.'),
-  MAPPING_FAILED: outcome(422, false, 'A path of a composite found nothing where one value is needed.'),
-  TEMPLATE_FAILED: outcome(422, false, 'A prompt asks for a variable that the input does not have.'),
-  BACKEND_FAILED: outcome(502, true, 'A model did not answer.'),
-  TOOL_FAILED: outcome(502, false, 'A tool did not do its work.'),
-  TOOL_NOT_FOUND: outcome(404, false, 'A model asked for a tool that its agent does not have.'),
-  TOOL_NOT_ADMITTED: outcome(403, false, 'A tool may not run here.'),
-  APPROVAL_DENIED: outcome(403, false, 'An approval was asked for and not given.'),
-  BUDGET_EXHAUSTED: outcome(402, false, 'A limit on what the turn may use was reached.'),
-  CONTENT_REFUSED: outcome(422, false, 'A content filter refused what was sent or answered.'),
-  TIMEOUT: outcome(504, true, 'It took longer than its policy allows.'),
-  KEY_CONFLICT: outcome(409, false, 'This key already belongs to a turn with another loop, input or principal.'),
-  DECISION_REFUSED: outcome(409, false, 'A decision or an answer does not fit anything that waits for one.'),
-  REPLAY_MISMATCH: fault(409, false, 'The code asked for something other than what the journal holds.'),
-  RECORD_ENDS: fault(409, false, 'A run that is only looked at came to something that was not recorded.'),
-  SESSION_BUSY: fault(409, true, 'The session already runs.'),
-  SESSION_CLOSED: fault(409, false, 'The session was closed.'),
-  STALE_WRITER: fault(409, false, 'Another writer has claimed the session since.'),
-  ENTRY_FROM_THE_FUTURE: fault(500, false, 'An entry was written by a newer version than this one can read.'),
-  VIEW_FAILED: fault(500, false, 'A view threw while it folded an entry.'),
-  STORE_OWNED: fault(423, true, 'Another process owns the store and does not answer.'),
-  OWNERSHIP_LOST: fault(409, true, 'Another process took the store over; nothing more is written by this one.'),
-  STORE_MISSING: fault(500, false, 'The files of the store were removed or replaced while it was open.'),
-  STORE_FULL: fault(507, true, 'There is no room left to write.'),
-  STORE_READ_ONLY: fault(500, false, 'The store cannot be written.'),
-  STORE_DAMAGED: fault(500, false, 'Stored data is not what was written.'),
-  SYNC_FAILED: fault(500, false, 'The disk did not confirm a write; the store must be opened again.'),
-  STORE_FAILED: fault(500, true, 'The store failed in another way.'),
-  STORE_CLOSED: fault(409, false, 'The store was closed.'),
-} as const satisfies Record<string, CodeFacts>;
+export const errorCodes = {
+  INPUT_VALIDATION_FAILED: outcomeCode(422, false, 'The input does not fit what the loop accepts.'),
+  OUTPUT_VALIDATION_FAILED: outcomeCode(502, false, 'The body returned something the loop may not return.'),
+  EXECUTION_FAILED: outcomeCode(500, false, 'A body or an effect threw.'),
+  VALUE_INVALID: outcomeCode(422, false, 'A value is not JSON, is too deep or too large, or has a forbidden key.'),
+  DEPTH_EXCEEDED: outcomeCode(422, false, 'Calls are nested deeper than the session allows.'),
+  SCOPE_BUSY: outcomeCode(500, false, 'A step was started while another step of the same scope still ran.'),
+  CANCELLED: outcomeCode(409, false, 'The run was cancelled.'),
+  EFFECT_IN_DOUBT: outcomeCode(409, false, 'It is unknown whether an effect happened, and it was decided to fail it.'),
+  INVARIANT_VIOLATED: outcomeCode(409, false, 'An entry would break a rule that holds over the session.'),
+  SIGNAL_CONFLICT: outcomeCode(409, false, 'A signal with this id was received before, with other content.'),
+  LOOP_NOT_FOUND: outcomeCode(404, false, 'No loop of this id and version is registered.'),
+  TURN_NOT_FOUND: outcomeCode(404, false, 'No turn or session of this id is in the store.'),
+  CONFIG_INVALID: { ...outcomeCode(422, false, 'The configuration cannot be used.'), exitCode: 70 },
+  DEFINITION_INVALID: outcomeCode(422, false, 'A definition is not one that can be run.'),
+  MAPPING_FAILED: outcomeCode(422, false, 'A path of a composite found nothing where one value is needed.'),
+  TEMPLATE_FAILED: outcomeCode(422, false, 'A prompt asks for a variable that the input does not have.'),
+  BACKEND_FAILED: outcomeCode(502, true, 'A model did not answer.'),
+  TOOL_FAILED: outcomeCode(502, false, 'A tool did not do its work.'),
+  TOOL_NOT_FOUND: outcomeCode(404, false, 'A model asked for a tool that its agent does not have.'),
+  TOOL_NOT_ADMITTED: outcomeCode(403, false, 'A tool may not run here.'),
+  APPROVAL_DENIED: outcomeCode(403, false, 'An approval was asked for and not given.'),
+  BUDGET_EXHAUSTED: outcomeCode(402, false, 'A limit on what the turn may use was reached.'),
+  CONTENT_REFUSED: outcomeCode(422, false, 'A content filter refused what was sent or answered.'),
+  TIMEOUT: outcomeCode(504, true, 'It took longer than its policy allows.'),
+  KEY_CONFLICT: outcomeCode(409, false, 'This key already belongs to a turn with another loop, input or principal.'),
+  ANSWER_REFUSED: outcomeCode(409, false, 'A decision or an answer does not fit anything that waits for one.'),
+  REPLAY_MISMATCH: faultCode(409, false, 'The code asked for something other than what the journal holds.'),
+  REPLAY_INCOMPLETE: faultCode(409, false, 'A run that is only looked at came to something that was not recorded.'),
+  SESSION_BUSY: faultCode(409, true, 'The session already runs.'),
+  SESSION_CLOSED: faultCode(409, false, 'The session was closed.'),
+  STALE_WRITER: faultCode(409, false, 'Another writer has claimed the session since.'),
+  ENTRY_TOO_NEW: faultCode(500, false, 'An entry was written by a newer version than this one can read.'),
+  VIEW_FAILED: faultCode(500, false, 'A view threw while it folded an entry.'),
+  STORE_OWNED: faultCode(423, true, 'Another process owns the store and does not answer.'),
+  OWNERSHIP_LOST: faultCode(409, true, 'Another process took the store over; nothing more is written by this one.'),
+  STORE_MISSING: faultCode(500, false, 'The files of the store were removed or replaced while it was open.'),
+  STORE_FULL: faultCode(507, true, 'There is no room left to write.'),
+  STORE_READ_ONLY: faultCode(500, false, 'The store cannot be written.'),
+  STORE_DAMAGED: faultCode(500, false, 'Stored data is not what was written.'),
+  SYNC_FAILED: faultCode(500, false, 'The disk did not confirm a write; the store must be opened again.'),
+  STORE_FAILED: faultCode(500, true, 'The store failed in another way.'),
+  STORE_CLOSED: faultCode(409, false, 'The store was closed.'),
+} as const satisfies Record<string, ErrorCodeInfo>;
 
-export type Code = keyof typeof codes;
+export type ErrorCode = keyof typeof errorCodes;
 
 /** An outcome that is not success. Codes of rings above the kernel are plain strings here. */
 export class LoopError extends Error {
@@ -79,13 +91,13 @@ export class LoopError extends Error {
   }
 
   /** What is journaled: no stack, no cause, so that a replay throws what the live run threw. */
-  record(): ErrorRecord {
+  toErrorRecord(): ErrorRecord {
     const { code, message, data } = this;
     return data === undefined ? { code, message } : { code, message, data };
   }
 
   /** The error of a record. A cause is for people who debug: a replay has none. */
-  static of(record: ErrorRecord, cause?: unknown): LoopError {
+  static fromErrorRecord(record: ErrorRecord, cause?: unknown): LoopError {
     return new LoopError(record.code, record.message, record.data, cause);
   }
 }
@@ -93,10 +105,10 @@ export class LoopError extends Error {
 /** A failure of the machinery. It ends the attempt; what was acknowledged stays true. */
 export class Fault extends Error {
   override readonly name = 'Fault';
-  readonly code: Code;
+  readonly code: ErrorCode;
   readonly data: Json | undefined;
 
-  constructor(code: Code, message: string, data?: Json, cause?: unknown) {
+  constructor(code: ErrorCode, message: string, data?: Json, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
     this.code = code;
     this.data = data;
@@ -104,13 +116,13 @@ export class Fault extends Error {
 }
 
 /** Any thrown thing as an outcome; what is already one stays itself. */
-export function outcomeOf(thrown: unknown): LoopError {
+export function toLoopError(thrown: unknown): LoopError {
   if (thrown instanceof LoopError) return thrown;
   return new LoopError('EXECUTION_FAILED', messageOf(thrown), undefined, thrown);
 }
 
 /** Any failure of a store as a Fault. */
-export function faultOf(thrown: unknown): Fault {
+export function toStoreFault(thrown: unknown): Fault {
   if (thrown instanceof Fault) return thrown;
   return new Fault('STORE_FAILED', messageOf(thrown), undefined, thrown);
 }

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
-import { hostFlaw, isKnownPrivate, permitsOf } from './permits.js';
+import { findHostProblem, isKnownPrivateHost, permitsOf } from './permits.js';
 
 const lists = (send: Record<string, string[]>, destinations: string[] = []) => ({
   send: new Map(Object.entries(send)),
@@ -9,7 +9,7 @@ const lists = (send: Record<string, string[]>, destinations: string[] = []) => (
 
 verifies('authority.send', 'an entry for one host lets a variable go to no other', () => {
   const permits = permitsOf({}, lists({ KEY: ['api.example.com', 'lab.example:8443', 'http://old.example'] }));
-  const may = (url: string, variable = 'KEY'): boolean => permits.maySend(variable, new URL(url));
+  const may = (url: string, variable = 'KEY'): boolean => permits.canSend(variable, new URL(url));
   for (const url of [
     'https://api.example.com/v1',
     'https://API.example.com:443',
@@ -37,7 +37,7 @@ verifies('authority.send', 'an entry for one host lets a variable go to no other
 
 verifies('authority.send', 'a key of a provider goes to its own hosts, and to those that the operator set', () => {
   const env = { OPENAI_BASE_URL: 'http://10.0.0.5:8080/v1', ANTHROPIC_BASE_URL: 'nonsense' };
-  const may = (variable: string, url: string): boolean => permitsOf(env).maySend(variable, new URL(url));
+  const may = (variable: string, url: string): boolean => permitsOf(env).canSend(variable, new URL(url));
   expect(may('OPENAI_API_KEY', 'https://api.openai.com/v1')).toBe(true);
   expect(may('OPENAI_API_KEY', 'http://10.0.0.5:8080/other')).toBe(true);
   expect(may('ANTHROPIC_API_KEY', 'https://api.anthropic.com/v1')).toBe(true);
@@ -55,9 +55,9 @@ verifies('authority.reach', 'an entry for one host opens no other host, and no o
     'http://[::1]:9',
     'http://10.0.0.6:81',
   ];
-  for (const url of reached) expect(permits.mayReach(new URL(url)), url).toBe(true);
+  for (const url of reached) expect(permits.canReach(new URL(url)), url).toBe(true);
   for (const url of ['http://127.0.0.1', 'http://127.0.0.1:8081', 'http://10.0.0.5:8080', 'http://10.0.0.6'])
-    expect(permits.mayReach(new URL(url)), url).toBe(false);
+    expect(permits.canReach(new URL(url)), url).toBe(false);
 });
 
 verifies('authority.reach', 'an address of this machine is not taken for a public one', () => {
@@ -72,14 +72,14 @@ verifies('authority.reach', 'an address of this machine is not taken for a publi
     '10.0.0.5',
     '169.254.169.254',
   ])
-    expect(isKnownPrivate(new URL(`http://${host}/`)), host).toBe(true);
+    expect(isKnownPrivateHost(new URL(`http://${host}/`)), host).toBe(true);
   for (const host of ['example.com', 'localhost.example', '8.8.8.8'])
-    expect(isKnownPrivate(new URL(`http://${host}/`)), host).toBe(false);
+    expect(isKnownPrivateHost(new URL(`http://${host}/`)), host).toBe(false);
 });
 
 verifies('authority.send', 'a misspelt host is refused', () => {
   for (const text of ['api.example.com', '127.0.0.1:8080', '[::1]:80', 'http://lab:81', 'https://x.example'])
-    expect(hostFlaw(text), text).toBeUndefined();
+    expect(findHostProblem(text), text).toBeUndefined();
   for (const text of [
     '',
     '*',
@@ -95,5 +95,5 @@ verifies('authority.send', 'a misspelt host is refused', () => {
     'a?b',
     'a#b',
   ])
-    expect(hostFlaw(text), text).toContain('must be a host');
+    expect(findHostProblem(text), text).toContain('must be a host');
 });

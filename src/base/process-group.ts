@@ -1,10 +1,10 @@
 /** Process groups of child processes: signalled as a whole, and killed when this process exits before they do. */
 
 /** The leaders of all groups that have not ended. */
-const running = new Set<number>();
+const runningGroups = new Set<number>();
 
 const killAll = (): void => {
-  for (const leader of running) sendSignal(leader, 'SIGKILL');
+  for (const leader of runningGroups) sendSignal(leader, 'SIGKILL');
 };
 
 function sendSignal(leader: number, signal: NodeJS.Signals): void {
@@ -21,19 +21,19 @@ export class ProcessGroup {
 
   constructor(leader: number) {
     this.leader = leader;
-    if (running.size === 0) process.on('exit', killAll);
-    running.add(leader);
+    if (runningGroups.size === 0) process.on('exit', killAll);
+    runningGroups.add(leader);
   }
 
   /** Sends a signal to all members. After `end` nothing is sent: the operating system may have reused the id. */
   signal(signal: NodeJS.Signals): void {
-    if (running.has(this.leader)) sendSignal(this.leader, signal);
+    if (runningGroups.has(this.leader)) sendSignal(this.leader, signal);
   }
 
   /** Kills the remaining members. Call it as soon as the leader has exited. */
   end(): void {
     this.signal('SIGKILL');
-    running.delete(this.leader);
-    if (running.size === 0) process.off('exit', killAll);
+    runningGroups.delete(this.leader);
+    if (runningGroups.size === 0) process.off('exit', killAll);
   }
 }

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { redactorOf, WITHHELD } from './redact.js';
-import { isSecretVariable, secretParts } from './secret-parts.js';
+import { mayHoldSecret, secretParts } from './secret-parts.js';
 
 const percent = (text: string, all: boolean): string =>
   [...Buffer.from(text)]
@@ -88,7 +88,7 @@ verifies('secret.echo', 'a secret is found however it is encoded', () => {
   fc.assert(
     fc.property(secret, fc.constantFrom(...Object.keys(encodings)), around, around, (value, name, before, after) => {
       const encode = encodings[name] as (text: string) => string;
-      const redacted = redactorOf([value]).text(`${before}${encode(value)}${after}`);
+      const redacted = redactorOf([value]).redactText(`${before}${encode(value)}${after}`);
       expect(redacted, name).toContain(WITHHELD);
       expect(survives(redacted, value, encode), `${name}: ${redacted}`).toBe(false);
     }),
@@ -101,7 +101,7 @@ verifies('secret.echo', 'a secret of which each character is encoded in another 
   fc.assert(
     fc.property(token, fc.array(fc.nat(4), { minLength: 60, maxLength: 60 }), (value, choice) => {
       const mixed = [...value].map((point, i) => ways[choice[i] ?? 0]?.(point) ?? point).join('');
-      expect(redactorOf([value]).text(`<${mixed}>`)).toBe(`<${WITHHELD}>`);
+      expect(redactorOf([value]).redactText(`<${mixed}>`)).toBe(`<${WITHHELD}>`);
     }),
     { numRuns: 300, seed: 11 },
   );
@@ -112,10 +112,12 @@ verifies('secret.echo', 'the credentials of a header are found without their sch
     fc.property(token, fc.constantFrom(...Object.keys(encodings)), (value, name) => {
       const encode = encodings[name] as (text: string) => string;
       for (const header of [`Bearer ${value}`, `token ${value}`, `a=b; session=${value}; c="d"`, `x, ${value}`]) {
-        expect(survives(redactorOf([header]).text(encode(value)), value, encode), `${header} ${name}`).toBe(false);
+        expect(survives(redactorOf([header]).redactText(encode(value)), value, encode), `${header} ${name}`).toBe(
+          false,
+        );
       }
       const basic = `Basic ${Buffer.from(`ada:${value}`).toString('base64')}`;
-      expect(survives(redactorOf([basic]).text(encode(value)), value, encode), `${basic} ${name}`).toBe(false);
+      expect(survives(redactorOf([basic]).redactText(encode(value)), value, encode), `${basic} ${name}`).toBe(false);
     }),
     { numRuns: 300, seed: 11 },
   );
@@ -131,10 +133,10 @@ verifies('secret.echo', 'the parts of a value are those that are secret, and ord
   ]);
   expect(secretParts('Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl')).toContain('c2lnbmF0dXJl');
   expect(secretParts('-----BEGIN KEY-----\nMIIEvQIBADANBgkq\n-----END KEY-----')).toContain('MIIEvQIBADANBgkq');
-  const { text } = redactorOf(['Bearer abc123def456', 'correct horse battery staples']);
+  const { redactText } = redactorOf(['Bearer abc123def456', 'correct horse battery staples']);
   const ordinary = 'The Bearer scheme: a correct answer about batteries, 50% off & more \\u0041.';
-  expect(redactorOf(['Bearer abc123def456', 'correct horse battery staples']).text(ordinary)).toBe(ordinary);
-  expect(typeof text).toBe('function');
+  expect(redactorOf(['Bearer abc123def456', 'correct horse battery staples']).redactText(ordinary)).toBe(ordinary);
+  expect(typeof redactText).toBe('function');
 });
 
 verifies('secret.echo', 'what a text is cut in the middle of is taken out', () => {
@@ -142,8 +144,8 @@ verifies('secret.echo', 'what a text is cut in the middle of is taken out', () =
     fc.property(token, fc.integer({ min: 5, max: 9 }), fc.boolean(), (value, length, encoded) => {
       const redactor = redactorOf([`Bearer ${value}`]);
       const head = value.slice(0, length);
-      expect(redactor.text(`say ${encoded ? percent(head, true) : head}`, 'end')).toBe(`say ${WITHHELD}`);
-      expect(redactor.text(`${value.slice(-length)} it was`, 'start')).toBe(`${WITHHELD} it was`);
+      expect(redactor.redactText(`say ${encoded ? percent(head, true) : head}`, 'end')).toBe(`say ${WITHHELD}`);
+      expect(redactor.redactText(`${value.slice(-length)} it was`, 'start')).toBe(`${WITHHELD} it was`);
     }),
     { numRuns: 200, seed: 11 },
   );
@@ -158,7 +160,7 @@ verifies('secret.echo', 'a secret that comes in pieces is found, and nothing els
       (value, name, sizes) => {
         const encoded = encodings[name]?.(value) ?? value;
         const text = `Here: ${encoded} and ${encoded}, done.`;
-        const stream = redactorOf([value]).stream();
+        const stream = redactorOf([value]).openStream();
         let said = '';
         for (let at = 0, i = 0; at < text.length; i++) {
           const size = sizes[i % sizes.length] ?? 1;
@@ -179,9 +181,9 @@ verifies('secret.echo', 'a secret that comes in pieces is found, and nothing els
 verifies('secret.echo', 'values are redacted in texts, names and numbers, and are otherwise the same', () => {
   const redactor = redactorOf(['sk-12345678', '4711471147']);
   const clean = { a: [1, 'x', null, { b: true }], date: new Date(0) };
-  expect(redactor.value(clean)).toBe(clean);
+  expect(redactor.redactValue(clean)).toBe(clean);
   const value = { 'sk-12345678': 1, list: ['x', { deep: 'say %73k-12345678' }], n: 4711471147, __proto__: null };
-  expect(redactor.value(value)).toEqual({ [WITHHELD]: 1, list: ['x', { deep: `say ${WITHHELD}` }], n: WITHHELD });
+  expect(redactor.redactValue(value)).toEqual({ [WITHHELD]: 1, list: ['x', { deep: `say ${WITHHELD}` }], n: WITHHELD });
 });
 
 verifies('secret.echo', 'white space within Base64 or hexadecimal does not hide a secret', () => {
@@ -195,7 +197,7 @@ verifies('secret.echo', 'white space within Base64 or hexadecimal does not hide 
       fc.boolean(),
       (value, width, end, before, isHex) => {
         const encoded = (isHex ? hex : base64)(`${before}${value}`);
-        const redacted = redactorOf([value]).text(`${before} ${wrapped(encoded, width, end)}`);
+        const redacted = redactorOf([value]).redactText(`${before} ${wrapped(encoded, width, end)}`);
         const left = redacted.replace(WITHHELD, '').replace(/\s/g, '');
         expect(redacted).toContain(WITHHELD);
         // What is left is what stands before the secret and after it.
@@ -217,14 +219,14 @@ verifies('secret.echo', 'Base64 in lines or of something encoded is found in pie
   fc.assert(
     fc.property(token, fc.constantFrom(...Object.values(ways)), sizes, (value, encode, size) => {
       const text = `Here: ${encode(value)}, done.`;
-      const stream = redactorOf([value]).stream();
+      const stream = redactorOf([value]).openStream();
       let said = '';
       for (let at = 0; at < text.length; at += size) said += stream.push(text.slice(at, at + size));
       said += stream.end();
       expect(said).toContain(WITHHELD);
       // The first characters may be told before a run of Base64 is known for one.
       expect(said.replaceAll(WITHHELD, '').length, said).toBeLessThanOrEqual('Here: , done.'.length + 18);
-      const cut = redactorOf([value]).text(`Here: ${encode(value.slice(0, 9)).replace(/[=\s]*$/, '')}`, 'end');
+      const cut = redactorOf([value]).redactText(`Here: ${encode(value.slice(0, 9)).replace(/[=\s]*$/, '')}`, 'end');
       expect(cut, cut).toMatch(/^Here: \[withheld\].{0,4}$/);
     }),
     { numRuns: 300, seed: 11 },
@@ -232,7 +234,7 @@ verifies('secret.echo', 'Base64 in lines or of something encoded is found in pie
 });
 
 verifies('secret.echo', 'a stream holds back no text that only looks like Base64', () => {
-  const stream = redactorOf(['sk-Zq7xW9kPl-0123456789']).stream();
+  const stream = redactorOf(['sk-Zq7xW9kPl-0123456789']).openStream();
   let most = 0;
   let [given, told] = ['', ''];
   for (let i = 0; i < 2000; i++) {
@@ -250,7 +252,7 @@ verifies('secret.echo', 'a number that is a secret which was rounded is withheld
   const read: unknown = JSON.parse(
     '{"a": 90718253640718253647, "b": 9.0718253640718253647e30, "c": 907182536, "d": 1e300}',
   );
-  expect(redactor.value(read)).toEqual({ a: WITHHELD, b: WITHHELD, c: 907182536, d: 1e300 });
+  expect(redactor.redactValue(read)).toEqual({ a: WITHHELD, b: WITHHELD, c: 907182536, d: 1e300 });
 });
 
 verifies('secret.echo', 'a secret whose bytes were read in the wrong encoding is found', () => {
@@ -259,7 +261,7 @@ verifies('secret.echo', 'a secret whose bytes were read in the wrong encoding is
   const utf8 = Buffer.from(value).toString('latin1');
   const latin1 = Buffer.from(value, 'latin1');
   for (const echo of [utf8, utf8.replace(/\p{Cc}/gu, ''), latin1.toString(), latin1.toString('base64'), inner(utf8)]) {
-    expect(redactor.text(`no ${echo}!`), echo).toMatch(/^no \[withheld\]=*!$/);
+    expect(redactor.redactText(`no ${echo}!`), echo).toMatch(/^no \[withheld\]=*!$/);
   }
 });
 
@@ -267,7 +269,7 @@ verifies('secret.echo', 'a long secret and a hostile text take no long time', ()
   const long = Array.from({ length: 4000 }, (_, i) => String.fromCharCode(33 + ((i * 7) % 90))).join('');
   const from = performance.now();
   const redactor = redactorOf([long]);
-  expect(redactor.text(`x ${JSON.stringify(long)} y`)).not.toContain(long.slice(100, 120));
+  expect(redactor.redactText(`x ${JSON.stringify(long)} y`)).not.toContain(long.slice(100, 120));
   for (const sign of [
     '\\',
     '%',
@@ -283,14 +285,14 @@ verifies('secret.echo', 'a long secret and a hostile text take no long time', ()
     'QUJDREVGR0hJ\\n',
     'a ',
   ]) {
-    redactor.text(sign.repeat(100_000), 'end');
+    redactor.redactText(sign.repeat(100_000), 'end');
   }
   expect(performance.now() - from).toBeLessThan(30_000);
 });
 
 verifies('secret.echo', 'a variable that holds a path, an address or a name is no secret', () => {
   const settings = { GIT_DIR: '/home/ada/repo', NODE_ENV: 'production', PORT: '8080', URL: 'https://example.com/a' };
-  for (const [name, value] of Object.entries(settings)) expect(isSecretVariable(name, value), name).toBe(false);
+  for (const [name, value] of Object.entries(settings)) expect(mayHoldSecret(name, value), name).toBe(false);
   const secrets = { STOCK: 'tr0ub4dor&3', API_KEY: 'plain', DB: 'postgres://ada:pw@h/x', X: 'ghp_16C7e42F292c6912E7' };
-  for (const [name, value] of Object.entries(secrets)) expect(isSecretVariable(name, value), name).toBe(true);
+  for (const [name, value] of Object.entries(secrets)) expect(mayHoldSecret(name, value), name).toBe(true);
 });

@@ -3,9 +3,10 @@
  * drops the scheme of a header, escapes the text for JSON or HTML, encodes it for a URL, or encodes it as Base64 or
  * hexadecimal. All of these are found, also mixed and repeated, and also where a text was cut in the middle of one.
  */
-import { unfinishedEscape } from './decode.js';
-import { squeeze } from './packed.js';
-import { edgeRoundsOf, type Range, type Round, roundsOf, withoutEscapes } from './rounds.js';
+
+import { removeWhitespace } from './binary-text.js';
+import { unfinishedEscapeIndex } from './decode-escapes.js';
+import { type Decoding, decodingsOf, edgeDecodingsOf, type TextRange, unescapedForms } from './decodings.js';
 import { MIN_SECRET_CHARS, secretParts } from './secret-parts.js';
 
 /** What stands in place of a secret. */
@@ -14,185 +15,190 @@ export const WITHHELD = '[withheld]';
 /** The rest of a secret that was cut is taken out from this length on. */
 const MIN_CUT_CHARS = 4;
 /** So few characters of a stream are not held back, though a secret begins like that: many a word ends like that. */
-const SHORT_CHARS = 2;
+const MAX_UNHELD_CHARS = 2;
 /** So many characters of a stream are looked at again with what follows them: a run of Base64 is known from some length on. */
-const TOLD_CHARS = 16;
+const LOOKBACK_CHARS = 16;
 /** A number that begins with so many digits of a secret is the secret, rounded. */
-const MIN_DIGITS = 12;
+const MIN_SECRET_DIGITS = 12;
 /** The beginning of a secret is searched in the last characters of a text, so many times as many as the secret has. */
-const MAX_ENCODED = 24;
+const MAX_ENCODED_RATIO = 24;
 
 /** Where a text was cut before it was redacted. */
-export type Cut = 'start' | 'end';
+export type CutEdge = 'start' | 'end';
 
 export interface Redactor {
   /** The text without secrets. A secret that the text's cut end or start is in the middle of is taken out too. */
-  text(text: string, cut?: Cut): string;
+  redactText(text: string, cut?: CutEdge): string;
   /** A copy of plain objects, arrays and texts without secrets in values and names; the same value if there are none. */
-  value<T>(value: T): T;
+  redactValue<T>(value: T): T;
   /** Redacts a text that comes in pieces. What may be the beginning of a secret is held back until the next piece. */
-  stream(): RedactedStream;
+  openStream(): RedactingStream;
 }
 
-export interface RedactedStream {
+export interface RedactingStream {
   push(piece: string): string;
   /** What was held back. */
   end(): string;
 }
 
 /** Takes nothing out. */
-export const NO_SECRETS: Redactor = {
-  text: (text) => text,
-  value: (value) => value,
-  stream: () => ({ push: (piece) => piece, end: () => '' }),
+export const NO_REDACTION: Redactor = {
+  redactText: (text) => text,
+  redactValue: (value) => value,
+  openStream: () => ({ push: (piece) => piece, end: () => '' }),
 };
 
 /** A redactor of these secrets, of the parts of each, and of what each encodes; texts of less than six characters are no secrets. */
 export function redactorOf(secrets: readonly string[]): Redactor {
   const parts = [...new Set(secrets.flatMap(secretParts))];
-  return parts.length === 0 ? NO_SECRETS : new SearchedForms(parts);
+  return parts.length === 0 ? NO_REDACTION : new FormRedactor(parts);
 }
 
-class SearchedForms implements Redactor {
+class FormRedactor implements Redactor {
   private readonly forms: readonly string[];
   /** Those of them that may be wrapped in lines. */
-  private readonly packed: readonly string[];
+  private readonly encodedForms: readonly string[];
   /** Whether a number could be a secret, and how it would begin if it was rounded. */
-  private readonly numbers: boolean;
-  private readonly digits: ReadonlySet<string>;
+  private readonly hasNumericSecrets: boolean;
+  private readonly numberPrefixes: ReadonlySet<string>;
   /** How many characters may be an encoded secret. */
-  private readonly longest: number;
+  private readonly maxEncodedChars: number;
 
   constructor(parts: readonly string[]) {
-    this.packed = distinct(parts.flatMap(packedForms));
-    this.forms = distinct([...parts.flatMap(plainForms), ...this.packed]);
+    this.encodedForms = distinctForms(parts.flatMap(encodedFormsOf));
+    this.forms = distinctForms([...parts.flatMap(plainForms), ...this.encodedForms]);
     const numbers = this.forms.filter((form) => /^[\d.e+-]+$/i.test(form));
-    this.numbers = numbers.length > 0;
-    this.digits = new Set(numbers.flatMap(firstDigits));
-    this.longest = 1024 + MAX_ENCODED * Math.max(...this.forms.map(({ length }) => length));
+    this.hasNumericSecrets = numbers.length > 0;
+    this.numberPrefixes = new Set(numbers.flatMap(firstDigits));
+    this.maxEncodedChars = 1024 + MAX_ENCODED_RATIO * Math.max(...this.forms.map(({ length }) => length));
   }
 
-  text(text: string, cut?: Cut): string {
-    const found = [...this.found(text)];
-    if (cut === 'end') found.push({ from: this.begun(text), to: text.length });
-    if (cut === 'start') found.push(...this.ended(text));
-    return without(text, found.filter(isLong));
+  redactText(text: string, cut?: CutEdge): string {
+    const found = [...this.findSecrets(text)];
+    if (cut === 'end') found.push({ from: this.indexOfCutSecret(text), to: text.length });
+    if (cut === 'start') found.push(...this.findSecretEnds(text));
+    return replaceRanges(text, found.filter(isLongEnough));
   }
 
-  value<T>(value: T): T {
-    return this.redacted(value) as T;
+  redactValue<T>(value: T): T {
+    return this.redactAny(value) as T;
   }
 
-  stream(): RedactedStream {
+  openStream(): RedactingStream {
     // What was told already, and what is held back.
     let [told, held] = ['', ''];
     return {
       push: (piece) => {
         const text = told + held + piece;
-        const found = this.found(text);
-        const begun = this.begun(text);
-        const at = Math.min(text.length - begun > SHORT_CHARS ? begun : text.length, unfinishedEscape(text));
+        const found = this.findSecrets(text);
+        const begun = this.indexOfCutSecret(text);
+        const at = Math.min(text.length - begun > MAX_UNHELD_CHARS ? begun : text.length, unfinishedEscapeIndex(text));
         const to = Math.max(at, told.length, ...found.filter(({ from }) => from < at).map((range) => range.to));
-        const clean = without(text.slice(0, to), found, told.length);
-        [told, held] = [text.slice(Math.max(0, to - TOLD_CHARS), to), text.slice(to)];
+        const clean = replaceRanges(text.slice(0, to), found, told.length);
+        [told, held] = [text.slice(Math.max(0, to - LOOKBACK_CHARS), to), text.slice(to)];
         return clean;
       },
       end: () => {
         const text = told + held;
-        const found = [...this.found(text), { from: this.begun(text), to: text.length }];
-        const rest = without(text, found.filter(isLong), told.length);
+        const found = [...this.findSecrets(text), { from: this.indexOfCutSecret(text), to: text.length }];
+        const rest = replaceRanges(text, found.filter(isLongEnough), told.length);
         [told, held] = ['', ''];
         return rest;
       },
     };
   }
 
-  private found(text: string): readonly Range[] {
-    return roundsOf(text).flatMap((round) => [
-      ...this.forms.flatMap((form) => occurrences(round.text, form)).map(round.sourceOf),
+  private findSecrets(text: string): readonly TextRange[] {
+    return decodingsOf(text).flatMap((round) => [
+      ...this.forms.flatMap((form) => occurrencesOf(round.text, form)).map(round.sourceOf),
       // guard: wrapped-base64-redacted
-      ...this.foundInLines(round),
+      ...this.findWrappedSecrets(round),
     ]);
   }
 
   /** What is encoded and wrapped in lines, or has white space in it otherwise. */
-  private foundInLines({ text, sourceOf }: Round): readonly Range[] {
-    const squeezed = squeeze(text);
+  private findWrappedSecrets({ text, sourceOf }: Decoding): readonly TextRange[] {
+    const squeezed = removeWhitespace(text);
     if (squeezed.text.length === text.length) return [];
-    const found = this.packed.flatMap((form) => occurrences(squeezed.text, form));
-    return found.map(({ from, to }) => sourceOf({ from: squeezed.placeOf(from), to: squeezed.placeOf(to - 1) + 1 }));
+    const found = this.encodedForms.flatMap((form) => occurrencesOf(squeezed.text, form));
+    return found.map(({ from, to }) =>
+      sourceOf({ from: squeezed.sourceIndexOf(from), to: squeezed.sourceIndexOf(to - 1) + 1 }),
+    );
   }
 
   /** Where the beginning of a secret is that a text ends with; the length of the text if there is none. */
-  private begun(text: string): number {
-    const skipped = Math.max(0, text.length - this.longest);
-    const starts = edgeRoundsOf(text.slice(skipped), 'end').flatMap(({ text: known, sourceOf }) => {
+  private indexOfCutSecret(text: string): number {
+    const skipped = Math.max(0, text.length - this.maxEncodedChars);
+    const starts = edgeDecodingsOf(text.slice(skipped), 'end').flatMap(({ text: known, sourceOf }) => {
       const startOf = (from: number): number => skipped + sourceOf({ from, to: known.length }).from;
-      const length = Math.max(...this.forms.map((form) => overlap(known, form)));
-      const squeezed = squeeze(known);
-      const inLines = Math.max(...this.packed.map((form) => overlap(squeezed.text, form)));
+      const length = Math.max(...this.forms.map((form) => overlapLength(known, form)));
+      const squeezed = removeWhitespace(known);
+      const inLines = Math.max(...this.encodedForms.map((form) => overlapLength(squeezed.text, form)));
       return [
         ...(length === 0 ? [] : [startOf(known.length - length)]),
-        ...(inLines <= SHORT_CHARS ? [] : [startOf(squeezed.placeOf(squeezed.text.length - inLines))]),
+        ...(inLines <= MAX_UNHELD_CHARS ? [] : [startOf(squeezed.sourceIndexOf(squeezed.text.length - inLines))]),
       ];
     });
     return Math.min(text.length, ...starts);
   }
 
   /** The ends of secrets at the start of a text. */
-  private ended(text: string): readonly Range[] {
-    return edgeRoundsOf(text.slice(0, this.longest), 'start').flatMap(({ text: known, sourceOf }) => {
-      const length = Math.max(...this.forms.map((form) => overlap(form, known)));
-      const squeezed = squeeze(known);
-      const inLines = Math.max(...this.packed.map((form) => overlap(form, squeezed.text)));
-      const ends = [length, inLines === 0 ? 0 : squeezed.placeOf(inLines - 1) + 1];
+  private findSecretEnds(text: string): readonly TextRange[] {
+    return edgeDecodingsOf(text.slice(0, this.maxEncodedChars), 'start').flatMap(({ text: known, sourceOf }) => {
+      const length = Math.max(...this.forms.map((form) => overlapLength(form, known)));
+      const squeezed = removeWhitespace(known);
+      const inLines = Math.max(...this.encodedForms.map((form) => overlapLength(form, squeezed.text)));
+      const ends = [length, inLines === 0 ? 0 : squeezed.sourceIndexOf(inLines - 1) + 1];
       return ends.filter((to) => to > 0).map((to) => ({ from: 0, to: sourceOf({ from: 0, to }).to }));
     });
   }
 
   /** True for a number that is a secret, or one that was rounded. */
   private isSecretNumber(value: number): boolean {
-    if (!this.numbers) return false;
-    return this.text(String(value)) !== String(value) || firstDigits(String(value)).some((it) => this.digits.has(it));
+    if (!this.hasNumericSecrets) return false;
+    return (
+      this.redactText(String(value)) !== String(value) ||
+      firstDigits(String(value)).some((it) => this.numberPrefixes.has(it))
+    );
   }
 
-  private redacted(value: unknown): unknown {
-    if (typeof value === 'string') return this.text(value);
+  private redactAny(value: unknown): unknown {
+    if (typeof value === 'string') return this.redactText(value);
     if (typeof value === 'number') return this.isSecretNumber(value) ? WITHHELD : value;
     if (Array.isArray(value)) {
-      const clean = value.map((item) => this.redacted(item));
+      const clean = value.map((item) => this.redactAny(item));
       return clean.every((item, index) => item === value[index]) ? value : clean;
     }
-    if (!isPlain(value)) return value;
+    if (!isPlainObject(value)) return value;
     const entries = Object.entries(value);
-    const clean = entries.map(([name, item]) => [this.text(name), this.redacted(item)] as const);
+    const clean = entries.map(([name, item]) => [this.redactText(name), this.redactAny(item)] as const);
     const same = clean.every(([name, item], index) => name === entries[index]?.[0] && item === entries[index]?.[1]);
     return same ? value : Object.fromEntries(clean);
   }
 }
 
-function isPlain(value: unknown): value is object {
+function isPlainObject(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }
 
-function distinct(forms: readonly string[]): readonly string[] {
+function distinctForms(forms: readonly string[]): readonly string[] {
   return [...new Set(forms)].filter(({ length }) => length >= MIN_SECRET_CHARS);
 }
 
 /** The first digits of a number, if there are so many that no other number is likely to have them. */
 function firstDigits(number: string): readonly string[] {
   const digits = number.replace(/e.*$/i, '').replace(/\D/g, '').replace(/^0+/, '');
-  return digits.length < MIN_DIGITS ? [] : [digits.slice(0, MIN_DIGITS)];
+  return digits.length < MIN_SECRET_DIGITS ? [] : [digits.slice(0, MIN_SECRET_DIGITS)];
 }
 
-function isLong({ from, to }: Range): boolean {
+function isLongEnough({ from, to }: TextRange): boolean {
   return to - from >= MIN_CUT_CHARS;
 }
 
-function occurrences(text: string, form: string): readonly Range[] {
-  const found: Range[] = [];
+function occurrencesOf(text: string, form: string): readonly TextRange[] {
+  const found: TextRange[] = [];
   for (let at = text.indexOf(form); at !== -1; at = text.indexOf(form, at + form.length)) {
     found.push({ from: at, to: at + form.length });
   }
@@ -200,7 +206,7 @@ function occurrences(text: string, form: string): readonly Range[] {
 }
 
 /** How many characters at the end of one text are the beginning of another, but not all of it. */
-function overlap(text: string, next: string): number {
+function overlapLength(text: string, next: string): number {
   for (let length = Math.min(text.length, next.length - 1); length > 0; length--) {
     if (text.endsWith(next.slice(0, length))) return length;
   }
@@ -208,7 +214,7 @@ function overlap(text: string, next: string): number {
 }
 
 /** The text from a place on, with these stretches replaced; those that overlap are one. */
-function without(text: string, ranges: readonly Range[], start = 0): string {
+function replaceRanges(text: string, ranges: readonly TextRange[], start = 0): string {
   let clean = '';
   let done = start;
   for (const { from, to } of [...ranges].sort((a, b) => a.from - b.from)) {
@@ -221,20 +227,20 @@ function without(text: string, ranges: readonly Range[], start = 0): string {
 
 /** The texts by which a part of a secret is found, but for Base64 and hexadecimal. */
 function plainForms(part: string): readonly string[] {
-  const texts = [...withoutEscapes(part), part.replaceAll(' ', '+')];
+  const texts = [...unescapedForms(part), part.replaceAll(' ', '+')];
   // One server may misread what another one misread before.
-  return texts.flatMap((text) => [text, ...misread(text), ...misread(text).flatMap(misread)]);
+  return texts.flatMap((text) => [text, ...misreadForms(text), ...misreadForms(text).flatMap(misreadForms)]);
 }
 
 /** A text whose bytes were read in the wrong encoding; messages show it without control characters. */
-function misread(text: string): readonly string[] {
+function misreadForms(text: string): readonly string[] {
   if (!/[^\0-\x7f]/.test(text)) return [];
   const utf8 = Buffer.from(text).toString('latin1');
   const latin1 = /[^\0-\xff]/.test(text) ? [] : [Buffer.from(text, 'latin1').toString()];
   return [utf8, utf8.replace(/\p{Cc}/gu, ''), ...latin1];
 }
 
-function packedForms(part: string): readonly string[] {
+function encodedFormsOf(part: string): readonly string[] {
   const hex = Buffer.from(part).toString('hex');
   return [hex, hex.toUpperCase(), ...base64Forms(part)];
 }

@@ -14,7 +14,7 @@ export function secretParts(secret: string): readonly string[] {
   const main = [whole, /* guard: token-without-scheme-redacted */ credentials, ...passwordsIn(whole)].filter(
     ({ length }) => length >= MIN_SECRET_CHARS,
   );
-  const parts = [...basicOf(whole), ...valuesIn(credentials), ...tokenParts(credentials), ...linesOf(whole)];
+  const parts = [...basicCredentials(whole), ...valuesIn(credentials), ...jwtParts(credentials), ...pemLines(whole)];
   return [...new Set([...main, ...parts.filter(({ length }) => length >= MIN_PART_CHARS)])];
 }
 
@@ -24,7 +24,7 @@ function withoutScheme(value: string): string {
 }
 
 /** The user and password of `Basic BASE64`, and the password alone. */
-function basicOf(value: string): readonly string[] {
+function basicCredentials(value: string): readonly string[] {
   const encoded = /^basic\s+([\w+/=-]+)$/i.exec(value)?.[1];
   if (encoded === undefined) return [];
   const decoded = Buffer.from(encoded, 'base64').toString();
@@ -52,12 +52,12 @@ function valuesIn(value: string): readonly string[] {
 }
 
 /** Of a JSON Web Token what it says and its signature; its head is the same for all tokens. */
-function tokenParts(value: string): readonly string[] {
+function jwtParts(value: string): readonly string[] {
   return /^[\w-]+\.([\w-]+)\.([\w-]+)$/.exec(value)?.slice(1) ?? [];
 }
 
 /** The lines of a key in PEM. */
-function linesOf(value: string): readonly string[] {
+function pemLines(value: string): readonly string[] {
   return value.includes('\n')
     ? value
         .split('\n')
@@ -69,7 +69,7 @@ function linesOf(value: string): readonly string[] {
 const SECRET_NAME = /key|token|secret|pass|pwd|credential|auth|cookie|session|private|signature|salt|dsn|cert/i;
 
 /** True for a variable that may hold a secret: by its name, or because its value is no path, number, name or address. */
-export function isSecretVariable(name: string, value: string): boolean {
+export function mayHoldSecret(name: string, value: string): boolean {
   if (SECRET_NAME.test(name)) return true;
   const isPath = /^(?:~|\.{0,2})\/[^:]*(?::\/[^:]*)*$/.test(value);
   const isAddress = /^[a-z][a-z\d+.-]*:\/\/[^@?#]*$/i.test(value);

@@ -1,5 +1,5 @@
 /** All checks of a runtime, in the order of the report. */
-import type { Check } from './check.js';
+import type { ConformanceCheck } from './check.js';
 import { compositionChecks } from './checks/composition.js';
 import { definitionChecks } from './checks/definitions.js';
 import { lifecycleChecks } from './checks/lifecycle.js';
@@ -7,9 +7,9 @@ import { payloadChecks } from './checks/payloads.js';
 import { traceChecks } from './checks/trace.js';
 import { validationChecks } from './checks/validation.js';
 
-const byId = (a: Check, b: Check): number => (a.id < b.id ? -1 : 1);
+const byId = (a: ConformanceCheck, b: ConformanceCheck): number => (a.id < b.id ? -1 : 1);
 
-export const catalogue: readonly Check[] = [
+export const catalogue: readonly ConformanceCheck[] = [
   ...definitionChecks,
   ...validationChecks,
   ...lifecycleChecks,

@@ -24,14 +24,14 @@ export interface LsemRuntime {
 }
 
 /** What the body of a tool can do beside returning. */
-export interface ToolVoice {
+export interface SuiteToolContext {
   log(level: string, message: string): void;
   /** Emits an event of a vendor's type; absent where bodies cannot. */
   emit?(type: string, payload: unknown): void;
 }
 
 /** A tool whose body is a function of the suite. */
-export type ToolBody = (input: unknown, voice: ToolVoice) => unknown;
+export type ToolBody = (input: unknown, voice: SuiteToolContext) => unknown;
 
 /** What a composite whose body is code can do. */
 export interface CodeScope {
@@ -50,7 +50,7 @@ export type CodeBody = (input: unknown, scope: CodeScope) => Promise<unknown> | 
 export type PromptPiece = string | { readonly variable: string };
 
 /** What LSEM leaves open, as this runtime fills it. */
-export interface Profile {
+export interface LsemProfile {
   /** A PromptSpec whose rendered text is the pieces joined. */
   prompt(pieces: readonly PromptPiece[]): unknown;
   /** The same with a system prompt; absent where prompts have none. */
@@ -91,7 +91,7 @@ export interface Profile {
 /** A runtime to be judged. */
 export interface LsemDriver {
   readonly name: string;
-  readonly profile: Profile;
+  readonly profile: LsemProfile;
   open(): Promise<LsemRuntime> | LsemRuntime;
   /** Checks that are known to fail, by id, each with the reason. One that does not fail is reported as a failure. */
   readonly knownFailures?: { readonly [check: string]: string };

@@ -7,19 +7,19 @@ import { ownProperty } from '../base/own-property.js';
 
 /** How many values one document may hold; one that refers to itself has more. */
 const MAX_VALUES = 200_000;
-const MAX_SHOWN_DEPTH = 32;
+const MAX_TEXT_DEPTH = 32;
 
-interface Place {
+interface JsonLocation {
   readonly name: string;
-  readonly above: Place | undefined;
+  readonly parent: JsonLocation | undefined;
 }
 
-type Target = Record<string, unknown> | unknown[];
+type JsonContainer = Record<string, unknown> | unknown[];
 
 /** A value as JSON carries it, so that nothing can change it later; throws a TypeError if it cannot be JSON. */
 export function jsonCopy(value: unknown): unknown {
-  const box: Target = [undefined];
-  const rest: { readonly to: Target; readonly name: string; readonly value: unknown }[] = [
+  const box: JsonContainer = [undefined];
+  const rest: { readonly to: JsonContainer; readonly name: string; readonly value: unknown }[] = [
     { to: box, name: '0', value },
   ];
   let count = 0;
@@ -27,17 +27,17 @@ export function jsonCopy(value: unknown): unknown {
     count += 1;
     if (count > MAX_VALUES) throw new TypeError(`it holds more than ${MAX_VALUES} values, or refers to itself`);
     const { to, name } = next;
-    const given = plainOf(next.value, name);
+    const given = jsonValueOf(next.value, name);
     if (given === undefined) {
-      if (Array.isArray(to) && to !== box) put(to, name, null);
+      if (Array.isArray(to) && to !== box) defineMember(to, name, null);
       continue;
     }
     if (typeof given !== 'object' || given === null) {
-      put(to, name, given);
+      defineMember(to, name, given);
       continue;
     }
-    const made: Target = Array.isArray(given) ? [] : {};
-    put(to, name, made);
+    const made: JsonContainer = Array.isArray(given) ? [] : {};
+    defineMember(to, name, made);
     // Last first, so that the copies of an object's members are made in their order.
     for (const member of Object.keys(given).reverse()) {
       rest.push({ to: made, name: member, value: (given as Record<string, unknown>)[member] });
@@ -46,12 +46,12 @@ export function jsonCopy(value: unknown): unknown {
   return box[0];
 }
 
-function put(to: Target, name: string, value: unknown): void {
+function defineMember(to: JsonContainer, name: string, value: unknown): void {
   Object.defineProperty(to, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /** What JSON makes of one value, without its members; undefined for what it leaves out. */
-function plainOf(value: unknown, name: string): unknown {
+function jsonValueOf(value: unknown, name: string): unknown {
   let given = value;
   if (typeof given === 'object' && given !== null && 'toJSON' in given && typeof given.toJSON === 'function') {
     given = given.toJSON(name);
@@ -61,19 +61,19 @@ function plainOf(value: unknown, name: string): unknown {
   return typeof given === 'function' || typeof given === 'symbol' ? undefined : given;
 }
 
-export interface Difference {
+export interface JsonDifference {
   /** A JSON Pointer. */
-  readonly at: string;
-  readonly seen: unknown;
+  readonly pointer: string;
+  readonly actual: unknown;
   readonly expected: unknown;
 }
 
 /** The first place where two values differ as JSON: the order of members does not count, and undefined is absent. */
-export function differenceOf(seen: unknown, expected: unknown): Difference | undefined {
+export function firstDifference(seen: unknown, expected: unknown): JsonDifference | undefined {
   interface Pair {
     readonly seen: unknown;
     readonly expected: unknown;
-    readonly place: Place | undefined;
+    readonly place: JsonLocation | undefined;
   }
   const rest: Pair[] = [{ seen, expected, place: undefined }];
   for (let next = rest.pop(), count = 0; next !== undefined; next = rest.pop(), count++) {
@@ -81,18 +81,18 @@ export function differenceOf(seen: unknown, expected: unknown): Difference | und
     if (a === b || Object.is(a, b)) continue;
     const parts = [a, b].every((value) => typeof value === 'object' && value !== null);
     if (!parts || Array.isArray(a) !== Array.isArray(b) || count > MAX_VALUES) {
-      return { at: pointerOf(place), seen: a, expected: b };
+      return { pointer: pointerOf(place), actual: a, expected: b };
     }
     for (const name of [...new Set([...Object.keys(Object(a)), ...Object.keys(Object(b))])].reverse()) {
-      rest.push({ seen: ownProperty(a, name), expected: ownProperty(b, name), place: { name, above: place } });
+      rest.push({ seen: ownProperty(a, name), expected: ownProperty(b, name), place: { name, parent: place } });
     }
   }
   return undefined;
 }
 
-function pointerOf(place: Place | undefined): string {
+function pointerOf(place: JsonLocation | undefined): string {
   const names: string[] = [];
-  for (let at = place; at !== undefined; at = at.above) names.push(at.name);
+  for (let at = place; at !== undefined; at = at.parent) names.push(at.name);
   return names
     .reverse()
     .map((name) => `/${name}`)
@@ -100,7 +100,7 @@ function pointerOf(place: Place | undefined): string {
 }
 
 /** Whether this text is part of any text in the value. */
-export function mentions(value: unknown, text: string): boolean {
+export function containsText(value: unknown, text: string): boolean {
   const rest: unknown[] = [value];
   for (let count = 0; rest.length > 0 && count < MAX_VALUES; count++) {
     const next = rest.pop();
@@ -111,17 +111,17 @@ export function mentions(value: unknown, text: string): boolean {
 }
 
 /** A value as JSON text, up to about `limit` characters of it. */
-export function textOf(value: unknown, limit: number): string {
+export function jsonTextOf(value: unknown, limit: number): string {
   if (value === undefined) return 'nothing';
   try {
-    return written(value, { left: limit }, MAX_SHOWN_DEPTH);
+    return writeJson(value, { left: limit }, MAX_TEXT_DEPTH);
   } catch {
     return 'something that is not JSON';
   }
 }
 
-function written(value: unknown, budget: { left: number }, depth: number): string {
-  const given = plainOf(value, '');
+function writeJson(value: unknown, budget: { left: number }, depth: number): string {
+  const given = jsonValueOf(value, '');
   if (typeof given !== 'object' || given === null) {
     const text = JSON.stringify(typeof given === 'string' ? given.slice(0, budget.left + 1) : given) ?? 'null';
     budget.left -= text.length;
@@ -137,10 +137,10 @@ function written(value: unknown, budget: { left: number }, depth: number): strin
       break;
     }
     const member = ownProperty(given, name);
-    if (!list && plainOf(member, name) === undefined) continue;
+    if (!list && jsonValueOf(member, name) === undefined) continue;
     const label = list ? '' : `${JSON.stringify(name)}:`;
     budget.left -= label.length + 1;
-    parts.push(label + written(member, budget, depth - 1));
+    parts.push(label + writeJson(member, budget, depth - 1));
   }
   return list ? `[${parts.join(',')}]` : `{${parts.join(',')}}`;
 }

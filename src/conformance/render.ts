@@ -1,7 +1,7 @@
 /** A report for people: grouped by point, one line for each check, and why for those that did not pass. */
-import { type CheckResult, type ConformanceReport, type Status, verdictOf } from './report.js';
+import { type CheckResult, type CheckStatus, type ConformanceReport, conformanceVerdict } from './report.js';
 
-const marks: { readonly [S in Status]: { readonly sign: string; readonly colour: number } } = {
+const STATUS_MARKS: { readonly [S in CheckStatus]: { readonly sign: string; readonly colour: number } } = {
   pass: { sign: '✓', colour: 32 },
   fail: { sign: '✗', colour: 31 },
   'not-applicable': { sign: '–', colour: 33 },
@@ -9,7 +9,7 @@ const marks: { readonly [S in Status]: { readonly sign: string; readonly colour:
 };
 
 /** The families of ids whose checks stand under each point. */
-const groups: readonly (readonly [family: string, heading: string])[] = [
+const CHECK_GROUPS: readonly (readonly [family: string, heading: string])[] = [
   ['DEF', 'Definitions'],
   ['VAL', 'Validation'],
   ['LIF', 'Lifecycle'],
@@ -19,30 +19,30 @@ const groups: readonly (readonly [family: string, heading: string])[] = [
 
 /** The report as text, with or without colours. */
 export function renderConformance(report: ConformanceReport, { color }: { readonly color: boolean }): string {
-  const paint = (status: Status, text: string): string =>
-    color ? `\u001b[${marks[status].colour}m${text}\u001b[0m` : text;
+  const paint = (status: CheckStatus, text: string): string =>
+    color ? `\u001b[${STATUS_MARKS[status].colour}m${text}\u001b[0m` : text;
   const line = (check: CheckResult): string[] => {
     const { id, section, level, status, title, note } = check;
-    const row = `  ${paint(status, marks[status].sign)} ${id}  ${`§${section}`.padEnd(5)} ${level.padEnd(7)} ${title}`;
+    const row = `  ${paint(status, STATUS_MARKS[status].sign)} ${id}  ${`§${section}`.padEnd(5)} ${level.padEnd(7)} ${title}`;
     return note === undefined || status === 'pass' ? [row] : [row, `      ${paint(status, note)}`];
   };
   const familyOf = (id: string): string => id.split('-')[0] ?? id;
   const lines = [`${report.spec} conformance of ${report.runtime}`];
-  for (const [index, [family, heading]] of groups.entries()) {
+  for (const [index, [family, heading]] of CHECK_GROUPS.entries()) {
     const point = report.points[index];
     const status = point?.status ?? 'not-applicable';
     lines.push('', `${index + 1}. ${heading}: ${point?.text ?? ''} ${paint(status, `[${status}]`)}`);
     lines.push(...report.checks.filter(({ id }) => familyOf(id) === family).flatMap(line));
   }
-  const rest = report.checks.filter(({ id }) => groups.every(([family]) => family !== familyOf(id)));
+  const rest = report.checks.filter(({ id }) => CHECK_GROUPS.every(([family]) => family !== familyOf(id)));
   lines.push('', 'The suite itself', ...rest.flatMap(line), '', summaryOf(report, paint));
   return `${lines.join('\n')}\n`;
 }
 
-function summaryOf(report: ConformanceReport, paint: (status: Status, text: string) => string): string {
+function summaryOf(report: ConformanceReport, paint: (status: CheckStatus, text: string) => string): string {
   const { total, passed, failed, notApplicable, knownFailures } = report.summary;
   const known = knownFailures === 0 ? '' : `${knownFailures} known to fail, `;
   const counts = `${passed} passed, ${failed} failed, ${known}${notApplicable} not applicable, of ${total}`;
-  const { text, good } = verdictOf(report);
+  const { text, good } = conformanceVerdict(report);
   return `${counts}: ${paint(good ? 'pass' : 'fail', text)}`;
 }

@@ -2,9 +2,9 @@
 
 import { LoopError } from '../base/errors.js';
 import { defineLoop } from '../loops/define.js';
-import type { DefinedLoop } from '../loops/defined.js';
-import { linkedIn } from '../loops/link.js';
-import type { Backend } from '../loops/model.js';
+import type { DefinedLoop } from '../loops/defined-loop.js';
+import { linkLoop } from '../loops/link.js';
+import type { ModelProvider } from '../loops/model.js';
 import type { Registry } from '../loops/registry.js';
 import type { Loop, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
@@ -12,7 +12,7 @@ import type { Model, ModelCallOptions, ModelContent, ModelStreamPart } from '../
 import type { CodeBody } from './driver.js';
 
 /** A composite in code that is not yet in a registry. */
-export class SuiteCode {
+export class CodeComposite {
   readonly id: string;
   readonly body: CodeBody;
 
@@ -23,11 +23,11 @@ export class SuiteCode {
 }
 
 /** The loop of such a composite, which finds what it calls in this registry. */
-export function codeLoop({ id, body }: SuiteCode, registry: Registry): DefinedLoop {
+export function codeCompositeLoop({ id, body }: CodeComposite, registry: Registry): DefinedLoop {
   const called = (loopId: string): Loop<Json, Json> => {
     const found = registry.find(loopId);
     if (found === undefined) throw new LoopError('LOOP_NOT_FOUND', `There is no loop "${loopId}".`);
-    return linkedIn(registry, found).loop;
+    return linkLoop(registry, found).loop;
   };
   const call = (scope: Scope, loopId: string, input: unknown): Promise<Json> =>
     scope.call(called(loopId), input as Json);
@@ -46,15 +46,15 @@ export function codeLoop({ id, body }: SuiteCode, registry: Registry): DefinedLo
 }
 
 /** The id of a backend whose model calls every tool that it is shown, once, in one reply, and then answers. */
-export const CALLER = 'caller';
+export const CALLER_BACKEND_ID = 'caller';
 
-export const caller: Backend = {
-  id: CALLER,
+export const callerBackend: ModelProvider = {
+  id: CALLER_BACKEND_ID,
   defaultModel: 'caller-1',
   open: async ({ model }) => callingModel(model),
 };
 
-const usage = {
+const callerUsage = {
   inputTokens: { total: 1, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
   outputTokens: { total: 1, text: undefined, reasoning: undefined },
 };
@@ -75,23 +75,27 @@ function callingModel(modelId: string): Model {
   });
   return {
     specificationVersion: 'v3',
-    provider: CALLER,
+    provider: CALLER_BACKEND_ID,
     modelId,
     supportedUrls: {},
     doGenerate: async (options) => {
       const content = contentOf(options);
-      return { content, finishReason: finishOf(content), usage, warnings: [] };
+      return { content, finishReason: finishOf(content), usage: callerUsage, warnings: [] };
     },
     doStream: async (options) => {
       const content = contentOf(options);
-      const finish: ModelStreamPart = { type: 'finish', finishReason: finishOf(content), usage };
-      const parts = [{ type: 'stream-start', warnings: [] }, ...content.flatMap(partsOf), finish] as ModelStreamPart[];
+      const finish: ModelStreamPart = { type: 'finish', finishReason: finishOf(content), usage: callerUsage };
+      const parts = [
+        { type: 'stream-start', warnings: [] },
+        ...content.flatMap(streamPartsOf),
+        finish,
+      ] as ModelStreamPart[];
       return { stream: ReadableStream.from(parts) as ReadableStream<ModelStreamPart> };
     },
   };
 }
 
-function partsOf(content: ModelContent): readonly unknown[] {
+function streamPartsOf(content: ModelContent): readonly unknown[] {
   if (content.type !== 'text') return [content];
   const id = 'text';
   return [

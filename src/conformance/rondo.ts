@@ -2,29 +2,30 @@
 import { memoryStore } from '../adapters/memory/index.js';
 import { LoopError } from '../base/errors.js';
 import { Host, type HostOptions } from '../host/host.js';
-import type { Implementation } from '../loops/implementation.js';
-import type { Backend } from '../loops/model.js';
+import type { ModelProvider } from '../loops/model.js';
 import { Registry } from '../loops/registry.js';
+import type { ToolImplementation } from '../loops/tool-implementation.js';
 import type { Json } from '../protocol/json.js';
-import type { LsemDriver, LsemRuntime, Profile, PromptPiece, ToolBody } from './driver.js';
-import { CALLER, caller, codeLoop, SuiteCode } from './rondo-bodies.js';
+import type { LsemDriver, LsemProfile, LsemRuntime, PromptPiece, ToolBody } from './driver.js';
+import { CALLER_BACKEND_ID, CodeComposite, callerBackend, codeCompositeLoop } from './rondo-bodies.js';
 
 /** What the suite's Rondo is made of: the mock backend must be among the backends, `builtin:` among the tools. */
-export type RondoParts = Pick<HostOptions, 'clock' | 'ids'> & {
-  readonly backends: readonly Backend[];
-  readonly implementations: readonly Implementation[];
+export type RondoDriverOptions = Pick<HostOptions, 'clock' | 'ids'> & {
+  readonly backends: readonly ModelProvider[];
+  readonly implementations: readonly ToolImplementation[];
 };
 
-export function rondoDriver(parts: RondoParts): LsemDriver {
+export function rondoDriver(parts: RondoDriverOptions): LsemDriver {
   const bodies = new Map<string, ToolBody>();
   const implementations = new Map([...parts.implementations, suiteTools(bodies)].map((item) => [item.scheme, item]));
-  const backends = new Map([...parts.backends, mute, caller].map((backend) => [backend.id, backend]));
+  const backends = new Map([...parts.backends, failingBackend, callerBackend].map((backend) => [backend.id, backend]));
   const { clock, ids } = parts;
   const open = (): LsemRuntime => {
     const registry = new Registry(implementations);
     const host = new Host({ store: memoryStore(), clock, ids, registry, backends, implementations });
     return {
-      register: (given) => void registry.add(given instanceof SuiteCode ? codeLoop(given, registry) : given),
+      register: (given) =>
+        void registry.add(given instanceof CodeComposite ? codeCompositeLoop(given, registry) : given),
       definition: (id) => registry.find(id)?.definition,
       run: (loop, input, onEvent) => host.run({ loop, input }, onEvent === undefined ? {} : { onEvent }),
     };
@@ -39,14 +40,14 @@ const knownFailures = {
 const templateOf = (pieces: readonly PromptPiece[]): string =>
   pieces.map((piece) => (typeof piece === 'string' ? piece : `{{${piece.variable}}}`)).join('');
 
-function profileOf(bodies: Map<string, ToolBody>): Profile {
+function profileOf(bodies: Map<string, ToolBody>): LsemProfile {
   return {
     prompt: (pieces) => ({ template: templateOf(pieces) }),
     systemPrompt: (pieces, systemPrompt) => ({ template: templateOf(pieces), systemPrompt }),
-    code: (id, body) => new SuiteCode(id, body),
+    code: (id, body) => new CodeComposite(id, body),
     agent: (id, tools) => ({
       ...{ id, name: id, version: '1.0.0', kind: 'composite', inputSchema: true, outputSchema: true },
-      composite: { agent: { backend: { id: CALLER }, tools } },
+      composite: { agent: { backend: { id: CALLER_BACKEND_ID }, tools } },
     }),
     backend: {
       answering: { ref: { id: 'mock' }, id: 'mock', model: 'mock-1' },
@@ -67,12 +68,12 @@ function profileOf(bodies: Map<string, ToolBody>): Profile {
 }
 
 /** Tools whose bodies are functions of the suite. */
-function suiteTools(bodies: ReadonlyMap<string, ToolBody>): Implementation {
+function suiteTools(bodies: ReadonlyMap<string, ToolBody>): ToolImplementation {
   return {
     scheme: 'suite',
-    question: () => undefined,
-    resolve: () => undefined,
-    flaw: (name) => (bodies.has(name) ? undefined : `the suite has no tool "${name}"`),
+    approvalDescriber: () => undefined,
+    targetResolver: () => undefined,
+    unavailableReason: (name) => (bodies.has(name) ? undefined : `the suite has no tool "${name}"`),
     open: async (name) => {
       const body = bodies.get(name);
       if (body === undefined) throw new LoopError('TOOL_FAILED', `The suite has no tool "${name}".`);
@@ -86,7 +87,7 @@ function suiteTools(bodies: ReadonlyMap<string, ToolBody>): Implementation {
 }
 
 /** A backend that is known and never answers. */
-const mute: Backend = {
+const failingBackend: ModelProvider = {
   id: 'mute',
   defaultModel: 'mute-1',
   open: async () => {

@@ -1,40 +1,40 @@
 /** What a store holds of turns: read without claiming a session, so it can be asked while a turn runs. */
 import { Fault, LoopError } from '../base/errors.js';
-import { fetchValue } from '../journal/fetch.js';
+import { fetchValue } from '../journal/fetch-value.js';
 import type { Store } from '../journal/store.js';
-import type { Outcome } from '../kernel/attempt.js';
+import type { RunOutcome } from '../kernel/run-attempt.js';
 import type { Approval } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
 import type { EventEnvelope } from '../protocol/events.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
 import { Approvals } from '../views/approvals.js';
 import { conversationOf } from '../views/conversation.js';
-import { iso } from '../views/time.js';
+import { isoTime } from '../views/iso-time.js';
 import { traceOf } from '../views/trace.js';
-import { statusOf, type Turn, Turns } from '../views/turns.js';
-import { type Identity, resultOf, sessionOf } from './result.js';
+import { type TurnSummary, Turns, turnStatusOf } from '../views/turns.js';
+import { sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
 
 /** A turn as it was found in the store. */
-export interface Known {
-  readonly identity: Identity;
-  readonly turn: Turn;
+export interface StoredTurn {
+  readonly identity: TurnIdentity;
+  readonly turn: TurnSummary;
   readonly entries: readonly Entry[];
 }
 
 /** What is running: turns of this process, and what any process has written that may not be stored yet. */
-export interface Running {
+export interface RunningTurns {
   has(turnId: string): boolean;
   /** Entries of a session from this one on. */
-  unstored(sessionId: string, from: number): Promise<readonly Entry[]>;
+  unstoredEntries(sessionId: string, from: number): Promise<readonly Entry[]>;
 }
 
-type Runners = ReadonlyMap<string, { readonly pid: number }>;
+type TurnRunners = ReadonlyMap<string, { readonly pid: number }>;
 
 export class Archive {
   private readonly store: Store;
-  private readonly running: Running;
+  private readonly running: RunningTurns;
 
-  constructor(store: Store, running: Running) {
+  constructor(store: Store, running: RunningTurns) {
     this.store = store;
     this.running = running;
   }
@@ -49,56 +49,58 @@ export class Archive {
         all.push(...(await this.turnsOf(name, runners)));
       } catch (thrown) {
         // A session that is damaged keeps no other from being told of; asked for by its name, it is refused.
-        if (session !== undefined || !isDamage(thrown)) throw thrown;
-        all.push(damaged(name, thrown));
+        if (session !== undefined || !isStoreDamage(thrown)) throw thrown;
+        all.push(damagedStatus(name, thrown));
       }
     }
     return all.sort((a, b) => a.startedAt.localeCompare(b.startedAt));
   }
 
   /** The processes that work on turns, by turn. */
-  private async runners(): Promise<Runners> {
+  private async runners(): Promise<TurnRunners> {
     return new Map((await this.store.leases.list()).map(({ turn, pid }) => [turn, { pid }]));
   }
 
-  private runnerOf(turnId: string, runners: Runners): { readonly pid?: number } | undefined {
+  private runnerOf(turnId: string, runners: TurnRunners): { readonly pid?: number } | undefined {
     return runners.get(turnId) ?? (this.running.has(turnId) ? {} : undefined);
   }
 
-  private async turnsOf(session: string, runners: Runners): Promise<readonly TurnStatus[]> {
+  private async turnsOf(session: string, runners: TurnRunners): Promise<readonly TurnStatus[]> {
     const turns = new Turns();
     for await (const batch of this.store.journal.read(session, 0)) for (const entry of batch) turns.apply(entry);
-    return turns.roots().flatMap((root) => {
+    return turns.turnIds().flatMap((root) => {
       const turn = turns.get(root);
-      return turn === undefined ? [] : [statusOf(session, root, turn, this.runnerOf(root, runners))];
+      return turn === undefined ? [] : [turnStatusOf(session, root, turn, this.runnerOf(root, runners))];
     });
   }
 
   /** The turn of this id, or all turns of the session of this id. */
   async status(id: string): Promise<readonly TurnStatus[]> {
-    const known = await this.known(id);
+    const known = await this.find(id);
     if (known !== undefined) {
       const runner = this.runnerOf(id, await this.runners());
-      return [statusOf(known.identity.sessionId, id, known.turn, runner)];
+      return [turnStatusOf(known.identity.sessionId, id, known.turn, runner)];
     }
     const turns = await this.turns(id);
-    if (turns.length === 0) throw unknownTurn(id);
+    if (turns.length === 0) throw turnNotFoundError(id);
     return turns;
   }
 
   async trace(turnId: string): Promise<readonly TraceEvent[]> {
-    const { entries } = await this.require(turnId);
+    const { entries } = await this.get(turnId);
     return traceOf(turnId, entries);
   }
 
   /** What a turn came to, as its caller got it; undefined while it has not ended. */
   async result(turnId: string): Promise<TurnResult | undefined> {
-    const { identity, turn, entries } = await this.require(turnId);
-    const { ended } = turn;
-    if (ended === undefined) return undefined;
-    const outcome: Outcome =
-      ended.error === undefined ? { status: 'ok', output: ended.value } : { status: 'error', error: ended.error };
-    return resultOf(identity, outcome, entries, ended.at);
+    const { identity, turn, entries } = await this.get(turnId);
+    const { endedEntry } = turn;
+    if (endedEntry === undefined) return undefined;
+    const outcome: RunOutcome =
+      endedEntry.error === undefined
+        ? { status: 'ok', output: endedEntry.value }
+        : { status: 'error', error: endedEntry.error };
+    return turnResultOf(identity, outcome, entries, endedEntry.at);
   }
 
   /** What waits for an answer, in all sessions or in one. */
@@ -111,7 +113,7 @@ export class Archive {
         for await (const entry of this.entriesOf(name)) approvals.apply(entry);
         all.push(...approvals.pending());
       } catch (thrown) {
-        if (session !== undefined || !isDamage(thrown)) throw thrown;
+        if (session !== undefined || !isStoreDamage(thrown)) throw thrown;
       }
     }
     return all;
@@ -119,7 +121,7 @@ export class Archive {
 
   /** What is known of the approvals of a turn's session; undefined if there is no such turn. */
   async approvalsIn(turnId: string): Promise<Approvals | undefined> {
-    const known = await this.known(turnId);
+    const known = await this.find(turnId);
     if (known === undefined) return undefined;
     const approvals = new Approvals(known.identity.sessionId);
     for (const entry of known.entries) approvals.apply(entry);
@@ -140,14 +142,14 @@ export class Archive {
 
   /** True if the store holds a turn of this id. */
   async has(turnId: string): Promise<boolean> {
-    for await (const batch of this.store.journal.read(sessionOf(turnId), 0)) {
+    for await (const batch of this.store.journal.read(sessionIdOf(turnId), 0)) {
       if (batch.some(({ key, type }) => key === turnId && type === 'call.started')) return true;
     }
     return false;
   }
 
-  async known(turnId: string): Promise<Known | undefined> {
-    const sessionId = sessionOf(turnId);
+  async find(turnId: string): Promise<StoredTurn | undefined> {
+    const sessionId = sessionIdOf(turnId);
     if (sessionId === '') return undefined;
     const entries: Entry[] = [];
     const turns = new Turns();
@@ -157,20 +159,20 @@ export class Archive {
     }
     const turn = turns.get(turnId);
     if (turn === undefined) return undefined;
-    const { name: loopId = '', version: loopVersion = '' } = turn.started;
+    const { name: loopId = '', version: loopVersion = '' } = turn.startedEntry;
     return { identity: { sessionId, turnId, loopId, loopVersion }, turn, entries };
   }
 
-  async require(turnId: string): Promise<Known> {
-    const known = await this.known(turnId);
-    if (known === undefined) throw unknownTurn(turnId);
+  async get(turnId: string): Promise<StoredTurn> {
+    const known = await this.find(turnId);
+    if (known === undefined) throw turnNotFoundError(turnId);
     return known;
   }
 
   /** The definitions that a turn was begun with, as they were kept. */
-  async pinText({ identity, turn }: Known): Promise<string | undefined> {
-    const { digest } = turn.started;
-    return digest === undefined ? undefined : this.store.blobs.get(identity.sessionId, digest);
+  async pinnedText({ identity, turn }: StoredTurn): Promise<string | undefined> {
+    const { definitionDigest } = turn.startedEntry;
+    return definitionDigest === undefined ? undefined : this.store.blobs.get(identity.sessionId, definitionDigest);
   }
 
   /** A session's entries, each with its value; those of a turn that runs are included before they are stored. */
@@ -183,21 +185,21 @@ export class Archive {
         yield value === undefined ? entry : { ...entry, value };
       }
     }
-    for (const entry of await this.running.unstored(session, next)) yield entry;
+    for (const entry of await this.running.unstoredEntries(session, next)) yield entry;
   }
 }
 
 /** Whether a session cannot be read, which keeps no other from being told of. */
-function isDamage(thrown: unknown): thrown is Fault {
+function isStoreDamage(thrown: unknown): thrown is Fault {
   return thrown instanceof Fault && thrown.code === 'STORE_DAMAGED';
 }
 
 /** What can be told of a session that cannot be read: its name, and what is wrong. */
-function damaged(sessionId: string, { code, message }: Fault): TurnStatus {
+function damagedStatus(sessionId: string, { code, message }: Fault): TurnStatus {
   const error = { code, message };
-  return { turnId: sessionId, sessionId, loopId: '', loopVersion: '', status: 'error', startedAt: iso(0), error };
+  return { turnId: sessionId, sessionId, loopId: '', loopVersion: '', status: 'error', startedAt: isoTime(0), error };
 }
 
-function unknownTurn(id: string): LoopError {
+function turnNotFoundError(id: string): LoopError {
   return new LoopError('TURN_NOT_FOUND', `There is no turn or session "${id}" in the store.`, { id });
 }

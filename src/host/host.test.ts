@@ -6,7 +6,7 @@ import { LoopError } from '../base/errors.js';
 import { defineLoop } from '../loops/define.js';
 import type { Scope } from '../protocol/body.js';
 import type { TraceEvent } from '../protocol/trace.js';
-import { crashingStore } from '../testing/crashing-journal.js';
+import { crashingStore } from '../testing/crashing-store.js';
 import { ManualClock } from '../testing/manual-clock.js';
 
 const step = (loopId: string, inputMapping: unknown = '$.input'): object => ({ loopId, inputMapping });
@@ -86,7 +86,7 @@ verifies('definition.pin', 'a change of code that breaks a run in flight is foun
   });
   const harmful = make(async (_, scope) => scope.wait('go'));
   const changes = async (loop?: ReturnType<typeof make>) =>
-    (await hostOf(loop === undefined ? [] : [loop], { store }).inFlight())[0]?.changed;
+    (await hostOf(loop === undefined ? [] : [loop], { store }).inFlightTurns())[0]?.changed;
   expect(await changes(before)).toEqual([]);
   expect(await changes(harmless)).toEqual([{ loop: 'code@1.0.0', now: 'changed', breaks: false }]);
   expect(await changes(harmful)).toMatchObject([{ now: 'changed', breaks: true }]);
@@ -194,7 +194,7 @@ verifies(
     const [turn] = await second.archive.turns();
     const paused = await second.resume(turn?.turnId ?? '');
     expect(paused).toMatchObject({ status: 'paused', pending: [{ kind: 'doubt', name: 'pay', input: { n: 1 } }] });
-    await second.decide(paused.pending?.[0]?.key ?? '', 'supply', 'ada', { receipt: 7 });
+    await second.resolveEffect(paused.pending?.[0]?.key ?? '', 'supply', 'ada', { receipt: 7 });
     expect(await second.resume(paused.turnId)).toMatchObject({ status: 'ok', output: { receipt: 7 } });
   },
 );
@@ -213,7 +213,7 @@ verifies(
     const first = host.run({ loop: 'pay', input: {} }, { onEvent: ({ callId }) => (turn = callId) });
     await new Promise((resolve) => setTimeout(resolve, 20));
     const others = [host.resume(turn), host.resume(turn)];
-    await expect(host.decide(`${turn}/0`, 'retry', 'ada')).rejects.toMatchObject({ code: 'DECISION_REFUSED' });
+    await expect(host.resolveEffect(`${turn}/0`, 'retry', 'ada')).rejects.toMatchObject({ code: 'ANSWER_REFUSED' });
     for (const result of [await first, ...(await Promise.all(others))]) expect(result.output).toBe(1);
     expect(runs).toBe(1);
   },

@@ -3,12 +3,12 @@ import { hostOf, tool } from '../../spec/turns/stage.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds } from '../adapters/system/seeded-ids.js';
-import { compositeId } from '../base/identity.js';
-import { digest } from '../journal/record.js';
+import { compositeId } from '../base/composite-id.js';
+import { digestOfText } from '../journal/record.js';
 import type { Store } from '../journal/store.js';
 import { Session } from '../kernel/session.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import { isOfTurn } from '../views/turns.js';
+import { isKeyOfTurn } from '../views/turns.js';
 import type { TurnRequest } from './host.js';
 
 /** A host whose tool counts how often it ran. */
@@ -20,19 +20,19 @@ function counting(store: Store = memoryStore()) {
 }
 
 verifies('identity.injective', 'the id of one turn may begin with the id of another without being taken for it', () => {
-  expect(['s.1', 's.1/0', 's.1/0/2~1'].map((key) => isOfTurn(key, 's.1'))).toEqual([true, true, true]);
-  expect(['s.1f0c', 's.1f0c/0', 's.10/0', 's', '#s.1'].map((key) => isOfTurn(key, 's.1'))).toEqual(
+  expect(['s.1', 's.1/0', 's.1/0/2~1'].map((key) => isKeyOfTurn(key, 's.1'))).toEqual([true, true, true]);
+  expect(['s.1f0c', 's.1f0c/0', 's.10/0', 's', '#s.1'].map((key) => isKeyOfTurn(key, 's.1'))).toEqual(
     Array(5).fill(false),
   );
 });
 
 /** Records a turn as versions did that kept a key apart from its principal. */
 async function recordedBefore(store: Store, principal: string | undefined, sessionId?: string): Promise<string> {
-  const name = `k-${digest('order-7').slice(0, 16)}`;
+  const name = `k-${digestOfText('order-7').slice(0, 16)}`;
   const at = sessionId ?? name;
   const session = await Session.open(at, { store, clock: new ManualClock(1_000), ids: seededIds(9) });
   const turnId = `${at}.${name}`;
-  if (principal !== undefined) await session.note('rondo.turn.opened', turnId, { principal });
+  if (principal !== undefined) await session.recordFact('rondo.turn.opened', turnId, { principal });
   await session.run(turnId, { name: 'count', version: '1.0.0', body: async () => 'as before' }, {});
   await session.close();
   return turnId;

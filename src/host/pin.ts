@@ -5,15 +5,15 @@
  */
 
 import { LoopError } from '../base/errors.js';
-import { digest } from '../journal/record.js';
-import { canonical } from '../json/canonical.js';
-import type { Implementation } from '../loops/implementation.js';
-import { type Linked, linkedIn } from '../loops/link.js';
-import { type Registered, Registry } from '../loops/registry.js';
+import { digestOfText } from '../journal/record.js';
+import { canonicalJson } from '../json/canonical.js';
+import { type LinkedLoop, linkLoop } from '../loops/link.js';
+import { type RegisteredLoop, Registry } from '../loops/registry.js';
+import type { ToolImplementation } from '../loops/tool-implementation.js';
 import type { Json } from '../protocol/json.js';
 
 /** What is kept of one definition. */
-interface Kept {
+interface PinnedDefinition {
   readonly id: string;
   readonly version: string;
   readonly digest: string;
@@ -23,35 +23,40 @@ interface Kept {
 }
 
 /** A linked loop whose pin can be kept: the loop carries the digest of the text. */
-export interface Pinned extends Linked {
-  readonly text: string;
+export interface PinnedLoop extends LinkedLoop {
+  readonly pinText: string;
 }
 
 /** A loop in code that is not what it was when the turn began. */
-export interface Changed {
+export interface CodeChange {
   readonly loop: string;
   readonly now: 'missing' | 'changed';
 }
 
-const pins = new WeakMap<Linked, Pinned>();
+const pinCache = new WeakMap<LinkedLoop, PinnedLoop>();
 
 /** The pin of a linked loop, made once. */
-export function pin(linked: Linked): Pinned {
-  const known = pins.get(linked);
+export function pin(linked: LinkedLoop): PinnedLoop {
+  const known = pinCache.get(linked);
   if (known !== undefined) return known;
-  const pinned = pinnedOf(linked);
-  pins.set(linked, pinned);
+  const pinned = createPin(linked);
+  pinCache.set(linked, pinned);
   return pinned;
 }
 
-function pinnedOf(linked: Linked): Pinned {
-  const text = JSON.stringify(linked.parts.map(keptOf));
-  return { ...linked, loop: { ...linked.loop, definitionDigest: digest(text) }, text };
+function createPin(linked: LinkedLoop): PinnedLoop {
+  const text = JSON.stringify(linked.definitions.map(pinnedDefinitionOf));
+  return { ...linked, loop: { ...linked.loop, definitionDigest: digestOfText(text) }, pinText: text };
 }
 
-function keptOf({ definition, digest: own, origin: { directory, file }, code }: Registered): Kept {
+function pinnedDefinitionOf({
+  definition,
+  digest: own,
+  origin: { directory, file },
+  definedLoop,
+}: RegisteredLoop): PinnedDefinition {
   const { id, version } = definition;
-  if (code !== undefined) return { id, version, digest: own };
+  if (definedLoop !== undefined) return { id, version, digest: own };
   return {
     id,
     version,
@@ -62,50 +67,54 @@ function keptOf({ definition, digest: own, origin: { directory, file }, code }: 
   };
 }
 
-export interface Unpinning {
+export interface UnpinDeps {
   readonly registry: Registry;
-  readonly implementations: ReadonlyMap<string, Implementation>;
+  readonly implementations: ReadonlyMap<string, ToolImplementation>;
   /** Whether the operator of today trusts what was recorded of this directory and is not what is registered from there now. */
   trusts(directory: string | undefined): boolean;
 }
 
 /** Links what a turn was pinned to. */
-export function unpin(text: string, { registry, implementations, trusts }: Unpinning): Pinned {
-  const kept = JSON.parse(text) as readonly Kept[];
+export function unpin(text: string, { registry, implementations, trusts }: UnpinDeps): PinnedLoop {
+  const kept = JSON.parse(text) as readonly PinnedDefinition[];
   const old = new Registry(implementations);
   for (const { id, version, definition, directory, file } of kept) {
     const now = registry.find(id, version);
-    const code = definition === undefined ? now?.code : undefined;
-    if (definition === undefined && code === undefined) throw gone(id, version);
-    const trusted = isSame(now, definition, directory) ? now.origin.trusted : trusts(directory);
+    const code = definition === undefined ? now?.definedLoop : undefined;
+    if (definition === undefined && code === undefined) throw missingLoopError(id, version);
+    const trusted = isUnchanged(now, definition, directory) ? now.origin.trusted : trusts(directory);
     try {
       old.add(definition ?? code, { directory, trusted, ...(file !== undefined && { file }) });
     } catch (thrown) {
-      throw trusted || !(thrown instanceof LoopError) ? thrown : asRecorded(thrown);
+      throw trusted || !(thrown instanceof LoopError) ? thrown : recordedDefinitionError(thrown);
     }
   }
   const [first] = kept;
   const root = first && old.find(first.id, first.version);
-  if (root === undefined) throw gone(first?.id ?? '', first?.version ?? '');
-  return pin(linkedIn(old, root));
+  if (root === undefined) throw missingLoopError(first?.id ?? '', first?.version ?? '');
+  return pin(linkLoop(old, root));
 }
 
 /** A definition that may not run, with what is different about one that stands in a journal. */
-function asRecorded({ code, message, data }: LoopError): LoopError {
+function recordedDefinitionError({ code, message, data }: LoopError): LoopError {
   const why = 'This is a recorded definition, not the one there is now: it is trusted only if you trust the directory';
   return new LoopError(code, `${message} ${why} of the journal too.`, data);
 }
 
 /** True if what was recorded is what is registered now, from the same directory: then its trust is that of now. */
-function isSame(now: Registered | undefined, definition: Json | undefined, directory?: string): now is Registered {
+function isUnchanged(
+  now: RegisteredLoop | undefined,
+  definition: Json | undefined,
+  directory?: string,
+): now is RegisteredLoop {
   if (now === undefined || definition === undefined || now.origin.directory !== directory) return false;
   // guard: pinned-definition-is-the-current-one
-  return now.digest === digest(canonical(definition));
+  return now.digest === digestOfText(canonicalJson(definition));
 }
 
 /** Loops in code that a pin names and that are not the same now. */
-export function changedSince(text: string, registry: Registry): readonly Changed[] {
-  return (JSON.parse(text) as readonly Kept[]).flatMap(({ id, version, digest: own, definition }) => {
+export function codeChangesSince(text: string, registry: Registry): readonly CodeChange[] {
+  return (JSON.parse(text) as readonly PinnedDefinition[]).flatMap(({ id, version, digest: own, definition }) => {
     if (definition !== undefined) return [];
     const now = registry.find(id, version);
     if (now?.digest === own) return [];
@@ -113,7 +122,7 @@ export function changedSince(text: string, registry: Registry): readonly Changed
   });
 }
 
-function gone(id: string, version: string): LoopError {
+function missingLoopError(id: string, version: string): LoopError {
   const message = `The turn needs the loop "${id}" ${version}, which was written in code and is not registered here.`;
   return new LoopError('LOOP_NOT_FOUND', message, { loopId: id, loopVersion: version });
 }

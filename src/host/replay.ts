@@ -6,16 +6,16 @@
 
 import { Fault } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { soloLeases } from '../journal/leases.js';
+import { singleProcessLeases } from '../journal/leases.js';
 import type { Batch, Store } from '../journal/store.js';
-import { same } from '../json/value.js';
+import { jsonEquals } from '../json/value.js';
 import { Session, type SessionOptions } from '../kernel/session.js';
 import type { Loop } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
 /** What a replay showed. */
-export interface Replay {
+export interface ReplayReport {
   readonly matches: boolean;
   /** Calls whose bodies ran again to their end. */
   readonly calls: number;
@@ -25,7 +25,7 @@ export interface Replay {
   readonly difference?: string;
 }
 
-interface Parts {
+interface ReplayOptions {
   readonly session: string;
   readonly turn: string;
   readonly loop: Loop<Json, Json>;
@@ -39,40 +39,49 @@ interface Parts {
   readonly maxDepth: number | undefined;
 }
 
-const isEnd = ({ type }: Entry): boolean => type === 'call.completed' || type === 'call.errored';
+const isCallEnd = ({ type }: Entry): boolean => type === 'call.completed' || type === 'call.errored';
 
-export async function replayTurn(parts: Parts): Promise<Replay> {
+export async function replayTurn(parts: ReplayOptions): Promise<ReplayReport> {
   const { session: name, turn, loop, input, entries, clock, ids, context, layers = [], maxDepth } = parts;
   // A cancel stops bodies where they happen to be: what came before it is held against them, what it caused is not.
   const isCancel = ({ type, key }: Entry): boolean => type === 'cancel.requested' && key === turn;
   const cancelled = entries.find(isCancel)?.seq ?? Number.POSITIVE_INFINITY;
-  const before = entries.filter((entry) => isEnd(entry) && entry.seq < cancelled);
+  const before = entries.filter((entry) => isCallEnd(entry) && entry.seq < cancelled);
   const recorded = new Map(before.map((entry) => [entry.key, entry]));
   let calls = 0;
   let difference: string | undefined;
   const heard = (entry: Entry): void => {
     const known = recorded.get(entry.key);
-    if (!isEnd(entry) || known === undefined) return;
+    if (!isCallEnd(entry) || known === undefined) return;
     calls += 1;
-    if (!alike(entry, known))
-      difference ??= `${entry.key} ended with ${told(known)}, and now ends with ${told(entry)}.`;
+    if (!haveSameOutcome(entry, known))
+      difference ??= `${entry.key} ended with ${describeOutcome(known)}, and now ends with ${describeOutcome(entry)}.`;
   };
-  const store = glassCase(entries.filter((entry) => !isEnd(entry) && !isCancel(entry)));
+  const store = readOnlyStore(entries.filter((entry) => !isCallEnd(entry) && !isCancel(entry)));
   const depth = maxDepth === undefined ? {} : { maxDepth };
-  const session = await Session.open(name, { store, clock, ids, context, layers, heard, idle: true, ...depth });
+  const session = await Session.open(name, {
+    store,
+    clock,
+    ids,
+    context,
+    layers,
+    onEntry: heard,
+    replayOnly: true,
+    ...depth,
+  });
   try {
     const outcome = await session.run(turn, loop, input, { timers: 'pause' });
     const stoppedAt = outcome.status === 'paused' ? outcome.pending[0]?.key : undefined;
-    return verdict(calls, difference, stoppedAt);
+    return reportOf(calls, difference, stoppedAt);
   } catch (thrown) {
     if (!(thrown instanceof Fault)) throw thrown;
-    if (thrown.code === 'REPLAY_MISMATCH') return verdict(calls, thrown.message, undefined);
-    if (thrown.code !== 'RECORD_ENDS') throw thrown;
-    return verdict(calls, difference, String((thrown.data as { readonly key?: string }).key));
+    if (thrown.code === 'REPLAY_MISMATCH') return reportOf(calls, thrown.message, undefined);
+    if (thrown.code !== 'REPLAY_INCOMPLETE') throw thrown;
+    return reportOf(calls, difference, String((thrown.data as { readonly key?: string }).key));
   }
 }
 
-function verdict(calls: number, difference: string | undefined, stoppedAt: string | undefined): Replay {
+function reportOf(calls: number, difference: string | undefined, stoppedAt: string | undefined): ReplayReport {
   return {
     matches: difference === undefined,
     calls,
@@ -81,21 +90,21 @@ function verdict(calls: number, difference: string | undefined, stoppedAt: strin
   };
 }
 
-function alike(a: Entry, b: Entry): boolean {
-  return a.type === b.type && same(a.value, b.value) && a.error?.code === b.error?.code;
+function haveSameOutcome(a: Entry, b: Entry): boolean {
+  return a.type === b.type && jsonEquals(a.value, b.value) && a.error?.code === b.error?.code;
 }
 
-function told({ error, value }: Entry): string {
+function describeOutcome({ error, value }: Entry): string {
   const text = error === undefined ? JSON.stringify(value ?? null) : `${error.code}: ${error.message}`;
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }
 
 /** A store that holds these entries and takes nothing. */
-function glassCase(entries: readonly Entry[]): Store {
+function readOnlyStore(entries: readonly Entry[]): Store {
   const next = (entries.at(-1)?.seq ?? -1) + 1;
   return {
     journal: {
-      claim: async () => ({ fence: 1, next }),
+      claim: async () => ({ fence: 1, nextSeq: next }),
       append: async (_: Batch) => {},
       read: async function* (_session, from) {
         yield entries.filter(({ seq }) => seq >= from);
@@ -105,7 +114,7 @@ function glassCase(entries: readonly Entry[]): Store {
     },
     blobs: { put: async () => {}, get: async () => undefined },
     snapshots: { load: async () => undefined, save: async () => {} },
-    leases: soloLeases,
+    leases: singleProcessLeases,
     close: async () => {},
   };
 }

@@ -11,7 +11,7 @@ export class Inbox {
   }
 
   /** The oldest of a name. */
-  first(name: string): Entry | undefined {
+  oldest(name: string): Entry | undefined {
     return this.byName.get(name)?.[0];
   }
 

@@ -2,12 +2,12 @@
 import type { Lease, Leases } from './store.js';
 
 /** The lease of a store without other processes; there is nothing to release. */
-export const FREE_LEASE: Lease = { release: () => {} };
+export const NOOP_LEASE: Lease = { release: () => {} };
 
-const NOBODY = Promise.resolve({ status: 'nobody' } as const);
+const NO_HOLDER = Promise.resolve({ status: 'nobody' } as const);
 
-export const soloLeases: Leases = {
-  acquire: () => FREE_LEASE,
+export const singleProcessLeases: Leases = {
+  acquire: () => NOOP_LEASE,
   list: async () => [],
-  ask: () => NOBODY,
+  request: () => NO_HOLDER,
 };

@@ -12,72 +12,75 @@ export interface RecordedPeriod {
   /** When it ends, by the wall clock at its beginning. */
   readonly until: number;
   /** Its whole length in milliseconds. */
-  readonly ms: number;
+  readonly durationMs: number;
 }
 
 /** How many periods are kept, at least, before those that are over are dropped. */
-const KEPT = 1000;
+const MIN_SWEEP_SIZE = 1000;
 
-class Ends extends Map<string, number> {
-  private sweepAt = KEPT;
+class PeriodEnds extends Map<string, number> {
+  private sweepThreshold = MIN_SWEEP_SIZE;
 
   /** Drops periods that are over, once there are twice as many as after the last time. */
   sweep(now: number): void {
-    if (this.size <= this.sweepAt) return;
+    if (this.size <= this.sweepThreshold) return;
     for (const [id, end] of this) if (end <= now) this.delete(id);
-    this.sweepAt = Math.max(KEPT, 2 * this.size);
+    this.sweepThreshold = Math.max(MIN_SWEEP_SIZE, 2 * this.size);
   }
 }
 
 /** The ends of periods that this process began or went on with, by the clock that measures them. */
-const known = new WeakMap<Clock, Ends>();
+const endsByClock = new WeakMap<Clock, PeriodEnds>();
 
-function endsOf(clock: Clock): Ends {
-  const ends = known.get(clock) ?? new Ends();
-  known.set(clock, ends);
+function endsOf(clock: Clock): PeriodEnds {
+  const ends = endsByClock.get(clock) ?? new PeriodEnds();
+  endsByClock.set(clock, ends);
   return ends;
 }
 
 /** A recorded period, measured in this process. */
 export class Period {
   /** When it ends, by the monotonic clock. */
-  readonly end: number;
+  readonly endsAtElapsed: number;
   private readonly clock: Clock;
-  private readonly name: string;
-  private readonly ended = new AbortController();
+  private readonly periodKey: string;
+  private readonly stopController = new AbortController();
 
   /** `begins` says that it begins now, and is not one that was recorded earlier. */
-  constructor(clock: Clock, { id, until, ms }: RecordedPeriod, begins: boolean) {
+  constructor(clock: Clock, { id, until, durationMs }: RecordedPeriod, begins: boolean) {
     this.clock = clock;
-    this.name = `${id} ${until}`;
+    this.periodKey = `${id} ${until}`;
     const ends = endsOf(clock);
     const now = clock.elapsed();
     // guard: running-period-remembered
-    const before = begins ? undefined : ends.get(this.name);
+    const before = begins ? undefined : ends.get(this.periodKey);
     // If the wall clock was set back, the time that is left would be too long: it is never longer than the whole period.
-    this.end =
+    this.endsAtElapsed =
       before ??
-      now + (begins ? ms : /* guard: remaining-period-bounded */ Math.min(ms, Math.max(0, until - clock.now())));
-    ends.set(this.name, this.end).sweep(now);
+      now +
+        (begins
+          ? durationMs
+          : /* guard: remaining-period-bounded */ Math.min(durationMs, Math.max(0, until - clock.now())));
+    ends.set(this.periodKey, this.endsAtElapsed).sweep(now);
   }
 
   /** Milliseconds until it ends; 0 or less once it is over. */
-  get left(): number {
-    return this.end - this.clock.elapsed();
+  get remainingMs(): number {
+    return this.endsAtElapsed - this.clock.elapsed();
   }
 
   /** Resolves when it is over; rejects once it was stopped. */
   sleep(): Promise<void> {
-    return this.clock.sleep(this.left, this.ended.signal);
+    return this.clock.sleep(this.remainingMs, this.stopController.signal);
   }
 
   /** Ends the sleep. A period that this process may go on with later is kept. */
   stop(kept: boolean): void {
-    this.ended.abort();
-    if (!kept) endsOf(this.clock).delete(this.name);
+    this.stopController.abort();
+    if (!kept) endsOf(this.clock).delete(this.periodKey);
   }
 
-  get stopped(): boolean {
-    return this.ended.signal.aborted;
+  get isStopped(): boolean {
+    return this.stopController.signal.aborted;
   }
 }

@@ -8,76 +8,76 @@ import { Fault } from '../base/errors.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Batch } from './store.js';
 
-export interface SealedRecord {
-  readonly first: number;
+export interface JournalRecord {
+  readonly firstSeq: number;
   readonly count: number;
   readonly fence: number;
   /** Hash of the record before this one; for the first, the session's genesis. */
-  readonly prev: string;
+  readonly prevHash: string;
   readonly hash: string;
   /** The entries as JSON text. */
   readonly body: string;
 }
 
 /** SHA-256 as base64url, the one digest of the house. */
-export function digest(text: string): string {
+export function digestOfText(text: string): string {
   return hash('sha256', text, 'base64url');
 }
 
 /** The hash before the first record; `birth` tells apart two sessions that had one name at different times. */
-export function genesis(session: string, birth: string | number): string {
-  return digest(`rondo.session.v1\n${birth}\n${session}`);
+export function genesisHash(session: string, birth: string | number): string {
+  return digestOfText(`rondo.session.v1\n${birth}\n${session}`);
 }
 
-function link(prev: string, first: number, count: number, fence: number, body: string): string {
-  return digest(`${prev}\n${first}\n${count}\n${fence}\n${body}`);
+function recordHash(prev: string, first: number, count: number, fence: number, body: string): string {
+  return digestOfText(`${prev}\n${first}\n${count}\n${fence}\n${body}`);
 }
 
 /** An entry as it is stored: a value that went to the blobs is not stored twice. */
-export function stored(entry: Entry): Entry {
+export function toStoredEntry(entry: Entry): Entry {
   if (entry.blob === undefined) return entry;
   const { value: _, ...rest } = entry;
   return rest;
 }
 
 /** An append as it is stored: its entries as JSON text. */
-export interface Draft {
+export interface RecordDraft {
   readonly session: string;
   readonly fence: number;
-  readonly first: number;
+  readonly firstSeq: number;
   readonly count: number;
   readonly body: string;
 }
 
 /** The append of a batch; a Fault if an entry is not JSON. */
-export function draftOf({ session, fence, first, entries }: Batch): Draft {
+export function recordDraftOf({ session, fence, firstSeq, entries }: Batch): RecordDraft {
   try {
     const isStored = entries.every(({ blob }) => blob === undefined);
-    const body = JSON.stringify(isStored ? entries : entries.map(stored));
-    return { session, fence, first, count: entries.length, body };
+    const body = JSON.stringify(isStored ? entries : entries.map(toStoredEntry));
+    return { session, fence, firstSeq, count: entries.length, body };
   } catch (cause) {
-    const message = `Session "${session}" was not written: entry ${first} is not JSON.`;
+    const message = `Session "${session}" was not written: entry ${firstSeq} is not JSON.`;
     throw new Fault('STORE_FAILED', message, { session }, cause);
   }
 }
 
-export function sealRecord(prev: string, { first, count, fence, body }: Draft): SealedRecord {
-  return { first, count, fence, prev, hash: link(prev, first, count, fence, body), body };
+export function createRecord(prev: string, { firstSeq, count, fence, body }: RecordDraft): JournalRecord {
+  return { firstSeq, count, fence, prevHash: prev, hash: recordHash(prev, firstSeq, count, fence, body), body };
 }
 
 /** The reason why a record cannot be what was written after `prev` at `first`, or undefined if it fits. */
-export function flawOf(record: SealedRecord, prev: string, first: number): string | undefined {
-  if (record.first !== first) return `expected entry ${first}, found a record that starts at ${record.first}`;
-  if (record.prev !== prev) return 'it does not follow the record before it';
+export function findRecordProblem(record: JournalRecord, prev: string, first: number): string | undefined {
+  if (record.firstSeq !== first) return `expected entry ${first}, found a record that starts at ${record.firstSeq}`;
+  if (record.prevHash !== prev) return 'it does not follow the record before it';
   const { count, fence, body } = record;
   // guard: record-hash-verified
-  if (link(prev, first, count, fence, body) !== record.hash) return 'its bytes do not match its hash';
+  if (recordHash(prev, first, count, fence, body) !== record.hash) return 'its bytes do not match its hash';
   return undefined;
 }
 
 /** The entries of a record that has no flaw; a flawed one is a Fault that tells where it is. */
-export function openRecord(session: string, record: SealedRecord, prev: string, first: number): readonly Entry[] {
-  const flaw = flawOf(record, prev, first);
+export function entriesOfRecord(session: string, record: JournalRecord, prev: string, first: number): readonly Entry[] {
+  const flaw = findRecordProblem(record, prev, first);
   if (flaw === undefined) return JSON.parse(record.body) as Entry[];
   throw new Fault('STORE_DAMAGED', `Session "${session}" is damaged at entry ${first}: ${flaw}.`, {
     session,

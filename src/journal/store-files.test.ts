@@ -1,7 +1,7 @@
 /** The registry of store files: which paths are protected, and which are not. */
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
-import { isStoreFile, protectedPaths, protectStore, storeFilesOf } from './store-files.js';
+import { isStoreFile, protectedDatabases, protectStore, storeFilesOf } from './store-files.js';
 
 const suffixes = [
   '-wal',
@@ -21,7 +21,7 @@ verifies('toolbox.store', 'a database and every file beside it under its name ar
   expect(isStoreFile('/srv/data/app.db')).toBe(false);
   protectStore('/srv/data/app.db');
   protectStore('/srv/data/app.db');
-  expect(protectedPaths()).toEqual(['/srv/data/app.db']);
+  expect(protectedDatabases()).toEqual(['/srv/data/app.db']);
   for (const suffix of ['', ...suffixes, '.owner.4711', '.owner.x-y', '-later']) {
     expect(isStoreFile(`/srv/data/app.db${suffix}`), suffix).toBe(true);
   }

@@ -11,7 +11,7 @@ import type { Json } from '../protocol/json.js';
 export interface Batch {
   readonly session: string;
   readonly fence: number;
-  readonly first: number;
+  readonly firstSeq: number;
   readonly entries: readonly Entry[];
 }
 
@@ -19,13 +19,13 @@ export interface Batch {
 export interface Claim {
   readonly fence: number;
   /** The sequence number that the next entry will get; 0 for a new session. */
-  readonly next: number;
+  readonly nextSeq: number;
 }
 
 /** A session as the journal lists it. */
-export interface Listed {
+export interface SessionListing {
   readonly session: string;
-  readonly next: number;
+  readonly nextSeq: number;
 }
 
 export interface Journal {
@@ -34,7 +34,7 @@ export interface Journal {
   append(batch: Batch): Promise<void>;
   /** Whole entries from `from` on, in order, in batches of the adapter's choosing; damage is a Fault with its position. */
   read(session: string, from: number): AsyncIterable<readonly Entry[]>;
-  list(): Promise<readonly Listed[]>;
+  list(): Promise<readonly SessionListing[]>;
   /** Removes all of a session; a later claim of the same name starts from nothing. */
   remove(session: string): Promise<void>;
 }
@@ -48,9 +48,9 @@ export interface Blobs {
 
 /** What a session may remember of its own folding: a cache that can be deleted at any time. */
 export interface Snapshot {
-  readonly next: number;
+  readonly nextSeq: number;
   /** Digest of the entry before `next`: a snapshot of another past is ignored. */
-  readonly tail: string;
+  readonly tailDigest: string;
   readonly state: Json;
 }
 
@@ -60,7 +60,7 @@ export interface Snapshots {
 }
 
 /** A session that a process is working on, and the turn it works on. */
-export interface Holding {
+export interface HeldLease {
   readonly session: string;
   readonly turn: string;
   readonly pid: number;
@@ -70,7 +70,7 @@ export interface Holding {
 export interface LeaseHolder {
   readonly turn: string;
   /** Answers one request of another process; pieces that may be dropped for a slow reader are marked as such. */
-  answer(request: Json, send: (piece: Json, droppable?: boolean) => void): Promise<Json>;
+  handleRequest(request: Json, send: (piece: Json, droppable?: boolean) => void): Promise<Json>;
 }
 
 export interface Lease {
@@ -78,13 +78,13 @@ export interface Lease {
 }
 
 /** `nobody`: no other process holds the session. `lost`: a process went away, and may have received the request. */
-export type Reply =
+export type LeaseReply =
   | { readonly status: 'answered'; readonly value: Json }
   | { readonly status: 'nobody' }
   | { readonly status: 'lost' };
 
-export interface AskOptions {
-  readonly onPiece?: (piece: Json) => void;
+export interface LeaseRequestOptions {
+  readonly onChunk?: (piece: Json) => void;
   /** Gives up after this time, as if the process had gone away. */
   readonly timeoutMs?: number;
 }
@@ -97,9 +97,9 @@ export interface Leases {
   /** The lease, or undefined while another process holds it. A second lease in the same process replaces the first. */
   acquire(session: string, holder: LeaseHolder): Lease | undefined | Promise<Lease | undefined>;
   /** The sessions that processes are working on, this one included. */
-  list(): Promise<readonly Holding[]>;
+  list(): Promise<readonly HeldLease[]>;
   /** Asks the process that holds a session; errors that it answers with are thrown here. */
-  ask(session: string, request: Json, options?: AskOptions): Promise<Reply>;
+  request(session: string, request: Json, options?: LeaseRequestOptions): Promise<LeaseReply>;
 }
 
 /** Everything a session needs of one store. */

@@ -30,7 +30,7 @@ verifies('time.stamps', 'timestamps go on by the monotonic clock after the wall 
     const timestamps = new Stamps(clock);
     expect(timestamps.next()).toBe(1000);
     await clock.advance(between);
-    clock.setWall(clock.now() - back);
+    clock.setWallClock(clock.now() - back);
     expect(timestamps.next(), `${between} ${back}`).toBe(1000 + between);
     await clock.advance(7);
     expect(timestamps.next()).toBe(1000 + between + 7);
@@ -41,12 +41,12 @@ verifies('time.stamps', 'a wall clock that is ahead is followed, and one that wa
   const clock = new ManualClock(1000);
   const timestamps = new Stamps(clock);
   timestamps.next();
-  clock.setWall(1000 + HOUR);
+  clock.setWallClock(1000 + HOUR);
   expect(timestamps.next()).toBe(1000 + HOUR);
-  clock.setWall(1000);
+  clock.setWallClock(1000);
   await clock.advance(500);
   expect(timestamps.next()).toBe(1000 + HOUR + 500);
-  clock.setWall(2000 + HOUR);
+  clock.setWallClock(2000 + HOUR);
   expect(timestamps.next()).toBe(2000 + HOUR);
 });
 
@@ -59,7 +59,7 @@ verifies('time.stamps', 'no timestamp is before the one before it, whatever happ
       let last = timestamps.next();
       for (const { passes, jump } of all) {
         await clock.advance(passes);
-        clock.setWall(clock.now() + jump);
+        clock.setWallClock(clock.now() + jump);
         const next = timestamps.next();
         expect(next).toBeGreaterThanOrEqual(last);
         last = next;
@@ -81,7 +81,7 @@ verifies('time.stamps', 'a duration is what the wall clock told, unless it was s
     timestamps.next();
     const since = clock.now();
     await clock.advance(passes);
-    clock.setWall(clock.now() + jump);
+    clock.setWallClock(clock.now() + jump);
     const entry = { at: clock.now(), took: clock.now() - since };
     timestamps.next(entry);
     expect(entry.took, `${passes} ${jump}`).toBe(told);
@@ -95,7 +95,7 @@ verifies('time.stamps', 'the clocks are compared often, however many entries the
     timestamps.next();
     await clock.advance(5);
   }
-  clock.setWall(clock.now() + HOUR);
+  clock.setWallClock(clock.now() + HOUR);
   const entry = { at: clock.now(), took: HOUR };
   timestamps.next(entry);
   expect(entry.took).toBeLessThanOrEqual(25);
@@ -120,7 +120,7 @@ verifies(
     new Stamps(clock).next();
     expect(readings()).toBe(2);
     await clock.advance(10_000);
-    clock.setWall(clock.now() - HOUR);
+    clock.setWallClock(clock.now() - HOUR);
     expect(second.next()).toBe(start + 10_020);
   },
 );
@@ -138,11 +138,11 @@ verifies(
       [setBack, setBack],
     ] as const) {
       new Stamps(read).next();
-      if (read === clock) clock.setWall(start - HOUR);
+      if (read === clock) clock.setWallClock(start - HOUR);
       const timestamps = new Stamps(clock);
       const opened = timestamps.next();
       await clock.advance(10_000);
-      clock.setWall(clock.now() - 5000);
+      clock.setWallClock(clock.now() - 5000);
       expect(timestamps.next() - opened).toBe(10_000);
     }
   },

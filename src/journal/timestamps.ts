@@ -6,78 +6,83 @@
 import type { Clock } from './clock.js';
 
 /** An entry that gets its time. */
-interface Stamped {
+interface TimestampedEntry {
   /** The wall clock, if it was read for this entry, or 0; then the timestamp. */
   at: number;
   /** How long something took by the wall clock. */
-  took?: number;
+  validationMs?: number;
 }
 
 /** For how long the wall clock is followed without being compared with the monotonic clock, in milliseconds. */
-const TRUSTED = 20;
+const MAX_UNCOMPARED_MS = 20;
 /** By how much the wall clock must fall behind, in milliseconds, to count as set back: it is slewed by less all the time. */
-const SET_BACK = 50;
+const MIN_SET_BACK_MS = 50;
 
 /** What the two clocks of a process showed when they were compared. */
-interface Reading {
+interface ClockReading {
   readonly clock: Clock;
-  readonly wall: number;
-  readonly elapsed: number;
+  readonly wallMs: number;
+  readonly elapsedMs: number;
 }
 
 /** The last one, of whatever session: one that is opened right after it need not read the monotonic clock again. */
-let latest: Reading | undefined;
+let latestReading: ClockReading | undefined;
 
 export class Timestamps {
   private readonly clock: Clock;
   /** What the wall clock showed for the last entry, and the timestamp of that entry. */
-  private wall = Number.NaN;
-  private last = Number.NEGATIVE_INFINITY;
+  private lastWallMs = Number.NaN;
+  private lastTimestamp = Number.NEGATIVE_INFINITY;
   /** By how much the timestamps are ahead of the wall clock, because it was set back. */
-  private ahead = 0;
+  private aheadMs = 0;
   /** The first timestamp for which the clocks are compared again. */
-  private until = Number.NEGATIVE_INFINITY;
+  private trustedUntil = Number.NEGATIVE_INFINITY;
   /** What the monotonic clock showed when they were compared. */
-  private elapsed = Number.NEGATIVE_INFINITY;
+  private lastElapsedMs = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
   /** Gives an entry its time. Mostly it is that of the entry before it, and one clock is read: this is on the path of every step. */
-  stamp(entry: Stamped): void {
+  stamp(entry: TimestampedEntry): void {
     const wall = entry.at === 0 ? this.clock.now() : entry.at;
-    if (wall !== this.wall) this.advance(entry, wall);
-    entry.at = this.last;
+    if (wall !== this.lastWallMs) this.advance(entry, wall);
+    entry.at = this.lastTimestamp;
   }
 
-  private advance(entry: Stamped, wall: number): void {
-    const now = wall + this.ahead;
-    this.wall = wall;
-    if (now >= this.last && now < this.until) this.last = now;
-    else this.compare(entry, wall);
+  private advance(entry: TimestampedEntry, wall: number): void {
+    const now = wall + this.aheadMs;
+    this.lastWallMs = wall;
+    if (now >= this.lastTimestamp && now < this.trustedUntil) this.lastTimestamp = now;
+    else this.compareClocks(entry, wall);
   }
 
-  private compare(entry: Stamped, wall: number): void {
-    if (this.until === Number.NEGATIVE_INFINITY && this.takeOver(wall)) return;
+  private compareClocks(entry: TimestampedEntry, wall: number): void {
+    if (this.trustedUntil === Number.NEGATIVE_INFINITY && this.reuseLatestReading(wall)) return;
     const elapsed = this.clock.elapsed();
-    const passed = Math.floor(elapsed - this.elapsed);
-    const behind = this.until - TRUSTED + passed - wall;
-    this.ahead = behind > SET_BACK ? behind : 0;
-    this.last = Math.max(this.last, wall + this.ahead);
-    this.until = this.last + TRUSTED;
-    this.elapsed = elapsed;
-    latest = { clock: this.clock, wall, elapsed };
+    const passed = Math.floor(elapsed - this.lastElapsedMs);
+    const behind = this.trustedUntil - MAX_UNCOMPARED_MS + passed - wall;
+    this.aheadMs = behind > MIN_SET_BACK_MS ? behind : 0;
+    this.lastTimestamp = Math.max(this.lastTimestamp, wall + this.aheadMs);
+    this.trustedUntil = this.lastTimestamp + MAX_UNCOMPARED_MS;
+    this.lastElapsedMs = elapsed;
+    latestReading = { clock: this.clock, wallMs: wall, elapsedMs: elapsed };
     // Nothing took longer than the time between the two comparisons.
-    if (entry.took !== undefined && entry.took > passed) entry.took = passed;
+    if (entry.validationMs !== undefined && entry.validationMs > passed) entry.validationMs = passed;
   }
 
   /** Begins with the last reading, if it is one of the same clock and was made just now. */
-  private takeOver(wall: number): boolean {
-    if (latest?.clock !== this.clock || wall < latest.wall || wall >= latest.wall + TRUSTED) return false;
-    this.last = wall;
-    this.until = latest.wall + TRUSTED;
-    this.elapsed = latest.elapsed;
+  private reuseLatestReading(wall: number): boolean {
+    if (
+      latestReading?.clock !== this.clock ||
+      wall < latestReading.wallMs ||
+      wall >= latestReading.wallMs + MAX_UNCOMPARED_MS
+    )
+      return false;
+    this.lastTimestamp = wall;
+    this.trustedUntil = latestReading.wallMs + MAX_UNCOMPARED_MS;
+    this.lastElapsedMs = latestReading.elapsedMs;
     return true;
   }
 }

@@ -11,18 +11,18 @@ export interface Upcasts {
   };
 }
 
-export function needsUpcast({ type, v = 1 }: Entry, upcasts: Upcasts): boolean {
-  return Object.hasOwn(upcasts, type) && v < (upcasts[type]?.current ?? 1);
+export function needsUpcast({ type, schemaVersion = 1 }: Entry, upcasts: Upcasts): boolean {
+  return Object.hasOwn(upcasts, type) && schemaVersion < (upcasts[type]?.current ?? 1);
 }
 
 export function upcast(entry: Entry, upcasts: Upcasts): Entry {
   const known = Object.hasOwn(upcasts, entry.type) ? upcasts[entry.type] : undefined;
   const current = known?.current ?? 1;
-  let version = entry.v ?? 1;
+  let version = entry.schemaVersion ?? 1;
   // guard: newer-entry-refused
   if (version > current) {
     throw new Fault(
-      'ENTRY_FROM_THE_FUTURE',
+      'ENTRY_TOO_NEW',
       `Entry ${entry.seq} is ${entry.type} version ${version}; this program reads up to version ${current}. Use the newer program.`,
       { seq: entry.seq, type: entry.type, version, current },
     );
@@ -32,7 +32,7 @@ export function upcast(entry: Entry, upcasts: Upcasts): Entry {
     const step = known?.from[version];
     if (step === undefined)
       throw new Fault('STORE_FAILED', `No step brings ${entry.type} from version ${version} to ${version + 1}.`);
-    present = { ...step(present), v: version + 1 };
+    present = { ...step(present), schemaVersion: version + 1 };
   }
   return present;
 }

@@ -4,7 +4,7 @@
  */
 
 import { LoopError } from '../base/errors.js';
-import type { Draft, Entry } from '../protocol/entry.js';
+import type { Entry, EntryDraft } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
 /** A fold over entries. `name` and `version` tell whether a snapshot still fits; the state must be JSON to be kept in one. */
@@ -23,46 +23,46 @@ export interface Violation {
 /** A rule over one view's state, asked before an entry that somebody proposes is written. Facts that already happened are not asked. */
 export interface Invariant<S> {
   readonly view: View<S>;
-  check(state: S, draft: Draft): Violation | undefined;
+  check(state: S, draft: EntryDraft): Violation | undefined;
 }
 
-interface Folded {
+interface ViewState {
   readonly view: View<unknown>;
   state: unknown;
 }
 
 /** The states of a session without views: most have none. */
-const NONE: ReadonlyMap<string, Folded> = new Map();
+const NO_VIEWS: ReadonlyMap<string, ViewState> = new Map();
 
 /** The states of the views of one session, kept up to date entry by entry. */
-export class Folds {
-  private readonly states: ReadonlyMap<string, Folded>;
+export class ViewStates {
+  private readonly states: ReadonlyMap<string, ViewState>;
   private readonly invariants: readonly Invariant<unknown>[];
   /** Whether there is nothing to fold, and whether there is anything to obey: asked at every entry. */
-  readonly empty: boolean;
-  readonly ruled: boolean;
+  readonly isEmpty: boolean;
+  readonly hasInvariants: boolean;
 
   constructor(views: readonly View<unknown>[], invariants: readonly Invariant<unknown>[]) {
     this.invariants = invariants;
-    this.ruled = invariants.length > 0;
-    this.empty = views.length === 0 && !this.ruled;
-    this.states = this.empty ? NONE : initial([...views, ...invariants.map((invariant) => invariant.view)]);
+    this.hasInvariants = invariants.length > 0;
+    this.isEmpty = views.length === 0 && !this.hasInvariants;
+    this.states = this.isEmpty ? NO_VIEWS : initialStates([...views, ...invariants.map((invariant) => invariant.view)]);
   }
 
   apply(entry: Entry): void {
     for (const fold of this.states.values()) fold.state = fold.view.apply(fold.state, entry);
   }
 
-  admit(draft: Draft): void {
+  checkInvariants(draft: EntryDraft): void {
     for (const invariant of this.invariants) {
-      const violation = invariant.check(this.state(invariant.view), draft);
+      const violation = invariant.check(this.stateOf(invariant.view), draft);
       if (violation === undefined) continue;
       const { rule, message } = violation;
       throw new LoopError('INVARIANT_VIOLATED', `${draft.type} at ${draft.key} breaks ${rule}: ${message}`, { rule });
     }
   }
 
-  state<S>(view: View<S>): S {
+  stateOf<S>(view: View<S>): S {
     const fold = this.states.get(view.name);
     if (fold === undefined) throw new TypeError(`The view "${view.name}" was not given when the session was opened.`);
     return fold.state as S;
@@ -83,8 +83,8 @@ export class Folds {
   }
 }
 
-function initial(views: readonly View<unknown>[]): ReadonlyMap<string, Folded> {
-  const states = new Map<string, Folded>();
+function initialStates(views: readonly View<unknown>[]): ReadonlyMap<string, ViewState> {
+  const states = new Map<string, ViewState>();
   for (const view of views) {
     const known = states.get(view.name);
     if (known !== undefined && known.view !== view) throw new TypeError(`Two views are named "${view.name}".`);

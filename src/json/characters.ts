@@ -1,5 +1,5 @@
 /** The number of characters of a text, as JSON Schema and JSONPath count: a pair of surrogates is one. */
-export function characters(text: string): number {
+export function countCharacters(text: string): number {
   let count = text.length;
   for (let i = 1; i < text.length; i++) {
     if ((text.charCodeAt(i) & 0xfc00) !== 0xdc00 || (text.charCodeAt(i - 1) & 0xfc00) !== 0xd800) continue;

@@ -5,42 +5,42 @@
 import type { JsonSchema } from '../protocol/loop.js';
 
 /** The dialect that a schema is read as unless it says another. */
-export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
+export const DRAFT_2020_12 = 'https://json-schema.org/draft/2020-12/schema';
 
-const BASE = 'https://json-schema.org/draft/2020-12/';
-const schema = { $dynamicRef: '#meta' };
-const schemas = { type: 'object', additionalProperties: schema };
-const list = { $ref: '#/$defs/schemaArray' };
-const text = { type: 'string' };
-const flag = { type: 'boolean' };
-const anchor = { $ref: '#/$defs/anchorString' };
-const uri = { $ref: '#/$defs/uriString' };
-const reference = { $ref: '#/$defs/uriReferenceString' };
+const DRAFT_BASE_URI = 'https://json-schema.org/draft/2020-12/';
+const schemaRef = { $dynamicRef: '#meta' };
+const schemaMap = { type: 'object', additionalProperties: schemaRef };
+const schemaArrayRef = { $ref: '#/$defs/schemaArray' };
+const stringType = { type: 'string' };
+const booleanType = { type: 'boolean' };
+const anchorRef = { $ref: '#/$defs/anchorString' };
+const uriRef = { $ref: '#/$defs/uriString' };
+const uriReferenceRef = { $ref: '#/$defs/uriReferenceString' };
 
-type Members = { readonly [name: string]: JsonSchema };
+type SchemaMembers = { readonly [name: string]: JsonSchema };
 
-function each(keywords: string, member: JsonSchema): Members {
+function forKeywords(keywords: string, member: JsonSchema): SchemaMembers {
   return Object.fromEntries(keywords.split(' ').map((keyword) => [keyword, member]));
 }
 
-function vocabulary(name: string, properties: Members, $defs?: Members): JsonSchema {
-  const $id = `${BASE}meta/${name}`;
-  const document = { $schema: DIALECT, $id, $dynamicAnchor: 'meta', type: ['object', 'boolean'], properties };
+function vocabulary(name: string, properties: SchemaMembers, $defs?: SchemaMembers): JsonSchema {
+  const $id = `${DRAFT_BASE_URI}meta/${name}`;
+  const document = { $schema: DRAFT_2020_12, $id, $dynamicAnchor: 'meta', type: ['object', 'boolean'], properties };
   return $defs === undefined ? document : { ...document, $defs };
 }
 
 const core = vocabulary(
   'core',
   {
-    $id: { ...reference, pattern: '^[^#]*#?$' },
-    $schema: uri,
-    $ref: reference,
-    $anchor: anchor,
-    $dynamicRef: reference,
-    $dynamicAnchor: anchor,
-    $vocabulary: { type: 'object', propertyNames: uri, additionalProperties: flag },
-    $comment: text,
-    $defs: schemas,
+    $id: { ...uriReferenceRef, pattern: '^[^#]*#?$' },
+    $schema: uriRef,
+    $ref: uriReferenceRef,
+    $anchor: anchorRef,
+    $dynamicRef: uriReferenceRef,
+    $dynamicAnchor: anchorRef,
+    $vocabulary: { type: 'object', propertyNames: uriRef, additionalProperties: booleanType },
+    $comment: stringType,
+    $defs: schemaMap,
   },
   {
     anchorString: { type: 'string', pattern: '^[A-Za-z_][-A-Za-z0-9._]*$' },
@@ -52,12 +52,12 @@ const core = vocabulary(
 const applicator = vocabulary(
   'applicator',
   {
-    ...each('prefixItems allOf anyOf oneOf', list),
-    ...each('items contains additionalProperties propertyNames if then else not', schema),
-    ...each('properties dependentSchemas', schemas),
-    patternProperties: { ...schemas, propertyNames: { format: 'regex' } },
+    ...forKeywords('prefixItems allOf anyOf oneOf', schemaArrayRef),
+    ...forKeywords('items contains additionalProperties propertyNames if then else not', schemaRef),
+    ...forKeywords('properties dependentSchemas', schemaMap),
+    patternProperties: { ...schemaMap, propertyNames: { format: 'regex' } },
   },
-  { schemaArray: { type: 'array', minItems: 1, items: schema } },
+  { schemaArray: { type: 'array', minItems: 1, items: schemaRef } },
 );
 
 const validation = vocabulary(
@@ -72,11 +72,11 @@ const validation = vocabulary(
     const: true,
     enum: { type: 'array', items: true },
     multipleOf: { type: 'number', exclusiveMinimum: 0 },
-    ...each('minimum maximum exclusiveMinimum exclusiveMaximum', { type: 'number' }),
-    ...each('minLength minItems minProperties', { $ref: '#/$defs/nonNegativeIntegerDefault0' }),
-    ...each('maxLength maxItems maxProperties minContains maxContains', { $ref: '#/$defs/nonNegativeInteger' }),
+    ...forKeywords('minimum maximum exclusiveMinimum exclusiveMaximum', { type: 'number' }),
+    ...forKeywords('minLength minItems minProperties', { $ref: '#/$defs/nonNegativeIntegerDefault0' }),
+    ...forKeywords('maxLength maxItems maxProperties minContains maxContains', { $ref: '#/$defs/nonNegativeInteger' }),
     pattern: { type: 'string', format: 'regex' },
-    uniqueItems: flag,
+    uniqueItems: booleanType,
     required: { $ref: '#/$defs/stringArray' },
     dependentRequired: { type: 'object', additionalProperties: { $ref: '#/$defs/stringArray' } },
   },
@@ -84,39 +84,43 @@ const validation = vocabulary(
     nonNegativeInteger: { type: 'integer', minimum: 0 },
     nonNegativeIntegerDefault0: { $ref: '#/$defs/nonNegativeInteger', default: 0 },
     simpleTypes: { enum: ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'] },
-    stringArray: { type: 'array', items: text, uniqueItems: true, default: [] },
+    stringArray: { type: 'array', items: stringType, uniqueItems: true, default: [] },
   },
 );
 
-const unevaluated = vocabulary('unevaluated', { unevaluatedItems: schema, unevaluatedProperties: schema });
+const unevaluated = vocabulary('unevaluated', { unevaluatedItems: schemaRef, unevaluatedProperties: schemaRef });
 
 const metadata = vocabulary('meta-data', {
-  title: text,
-  description: text,
+  title: stringType,
+  description: stringType,
   default: true,
-  deprecated: flag,
-  readOnly: flag,
-  writeOnly: flag,
+  deprecated: booleanType,
+  readOnly: booleanType,
+  writeOnly: booleanType,
   examples: { type: 'array', items: true },
 });
 
-const format = vocabulary('format-annotation', { format: text });
+const format = vocabulary('format-annotation', { format: stringType });
 
-const content = vocabulary('content', { contentEncoding: text, contentMediaType: text, contentSchema: schema });
+const content = vocabulary('content', {
+  contentEncoding: stringType,
+  contentMediaType: stringType,
+  contentSchema: schemaRef,
+});
 
-const whole: JsonSchema = {
-  $schema: DIALECT,
-  $id: DIALECT,
+const dialectSchema: JsonSchema = {
+  $schema: DRAFT_2020_12,
+  $id: DRAFT_2020_12,
   $dynamicAnchor: 'meta',
   allOf: ['core', 'applicator', 'unevaluated', 'validation', 'meta-data', 'format-annotation', 'content'].map(
     (name) => ({ $ref: `meta/${name}` }),
   ),
   type: ['object', 'boolean'],
   properties: {
-    definitions: schemas,
+    definitions: schemaMap,
     dependencies: {
       type: 'object',
-      additionalProperties: { anyOf: [schema, { $ref: 'meta/validation#/$defs/stringArray' }] },
+      additionalProperties: { anyOf: [schemaRef, { $ref: 'meta/validation#/$defs/stringArray' }] },
     },
     $recursiveAnchor: { $ref: 'meta/core#/$defs/anchorString' },
     $recursiveRef: { $ref: 'meta/core#/$defs/uriReferenceString' },
@@ -125,12 +129,12 @@ const whole: JsonSchema = {
 
 /** The documents by their address. */
 export const metaschemas: ReadonlyMap<string, JsonSchema> = new Map([
-  [DIALECT, whole],
-  [`${BASE}meta/core`, core],
-  [`${BASE}meta/applicator`, applicator],
-  [`${BASE}meta/unevaluated`, unevaluated],
-  [`${BASE}meta/validation`, validation],
-  [`${BASE}meta/meta-data`, metadata],
-  [`${BASE}meta/format-annotation`, format],
-  [`${BASE}meta/content`, content],
+  [DRAFT_2020_12, dialectSchema],
+  [`${DRAFT_BASE_URI}meta/core`, core],
+  [`${DRAFT_BASE_URI}meta/applicator`, applicator],
+  [`${DRAFT_BASE_URI}meta/unevaluated`, unevaluated],
+  [`${DRAFT_BASE_URI}meta/validation`, validation],
+  [`${DRAFT_BASE_URI}meta/meta-data`, metadata],
+  [`${DRAFT_BASE_URI}meta/format-annotation`, format],
+  [`${DRAFT_BASE_URI}meta/content`, content],
 ]);

@@ -5,10 +5,10 @@ import { codeOf } from '../../spec/code-of.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
 import type { Json } from '../protocol/json.js';
-import { characters } from './characters.js';
-import { compilePath } from './path.js';
+import { countCharacters } from './characters.js';
+import { compileJsonPath } from './path.js';
 
-const find = (text: string, root: Json) => compilePath(text, '').find(root);
+const find = (text: string, root: Json) => compileJsonPath(text, '').findAll(root);
 const failure = (work: () => unknown) => codeOf(Promise.resolve().then(work));
 
 verifies('path.rfc9535', 'a malformed path is refused at registration', async () => {
@@ -33,13 +33,13 @@ verifies('path.rfc9535', 'a malformed path is refused at registration', async ()
     `$[?${'('.repeat(4_000)}`,
     `$[?${'!'.repeat(8_000)}@.a]`,
   ]) {
-    expect(await failure(() => compilePath(text, '/steps/0/inputMapping')), text.slice(0, 50)).toBe(
+    expect(await failure(() => compileJsonPath(text, '/steps/0/inputMapping')), text.slice(0, 50)).toBe(
       'DEFINITION_INVALID',
     );
   }
-  expect(await failure(() => compilePath(3 as unknown as string, ''))).toBe('DEFINITION_INVALID');
+  expect(await failure(() => compileJsonPath(3 as unknown as string, ''))).toBe('DEFINITION_INVALID');
   try {
-    compilePath('$.a[', '/steps/0/inputMapping/x');
+    compileJsonPath('$.a[', '/steps/0/inputMapping/x');
     expect.unreachable();
   } catch (error) {
     const { message, data } = error as LoopError;
@@ -64,14 +64,14 @@ verifies('path.rfc9535', 'a path finds own members only', () => {
 
 verifies('path.rfc9535', 'a path that names one value finds that value or none', () => {
   const document = { a: [1, { 'x y': null }], b: { c: 1, d: 2 } };
-  const one = (text: string) => compilePath(text, '').one(document);
+  const one = (text: string) => compileJsonPath(text, '').findOne(document);
   expect(
     ["$.a[1]['x y']", '$.a[-2]', '$.a[-3]', '$.a[2]', '$.b.x', '$.b[*]', '$.b[?@ > 1]', '$', '$..c'].map(one),
   ).toEqual([null, 1, undefined, undefined, undefined, undefined, 2, document, 1]);
-  expect(compilePath("$.a[1]['x y']", '').place).toEqual(['a', 1, 'x y']);
+  expect(compileJsonPath("$.a[1]['x y']", '').singularSegments).toEqual(['a', 1, 'x y']);
   for (const text of ['$.b[*]', '$..c', '$.a[0,1]', '$.a[0:1]'])
-    expect(compilePath(text, '').place, text).toBe(undefined);
-  expect(compilePath('$.a', '/here')).toBe(compilePath('$.a', '/there'));
+    expect(compileJsonPath(text, '').singularSegments, text).toBe(undefined);
+  expect(compileJsonPath('$.a', '/here')).toBe(compileJsonPath('$.a', '/there'));
 });
 
 verifies('path.rfc9535', 'a filter within a filter knows the root of the document', () => {
@@ -126,8 +126,8 @@ verifies('path.bounds', 'a pattern in a filter takes linear time', async () => {
   expect(find("$[?search(@, '(a|a)*b')]", [evil])).toEqual([]);
   expect(find('$.list[?match(@, $.pattern)]', { pattern: '(?=a).*', list: ['a'] })).toEqual([]);
   expect(process.cpuUsage(begun).user / 1e3).toBeLessThan(200);
-  expect(await failure(() => compilePath("$[?match(@, '(?=a)')]", ''))).toBe('DEFINITION_INVALID');
-  expect(await failure(() => compilePath("$[?search(@, '(')]", ''))).toBe('DEFINITION_INVALID');
+  expect(await failure(() => compileJsonPath("$[?match(@, '(?=a)')]", ''))).toBe('DEFINITION_INVALID');
+  expect(await failure(() => compileJsonPath("$[?search(@, '(')]", ''))).toBe('DEFINITION_INVALID');
 });
 
 const name = fc.constantFrom('a', 'b', 'c', 'x y', "it's", '0', 'toString', '😀');
@@ -236,7 +236,7 @@ verifies('path.rfc9535', 'the length of a text is counted in characters', () => 
     fc.property(
       fc.array(units).map((parts) => parts.join('')),
       (text) => {
-        expect(characters(text)).toBe([...text].length);
+        expect(countCharacters(text)).toBe([...text].length);
       },
     ),
   );

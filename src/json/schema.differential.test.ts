@@ -127,8 +127,8 @@ verifies('schema.valid', 'a value passes here that does not pass elsewhere, or t
   await fc.assert(
     fc.asyncProperty(schema, fc.array(value, { minLength: 4, maxLength: 8 }), async (document, items) => {
       const ours = compileSchema(document, '');
-      expect(items.map((item) => ours.check(item))).toEqual(await answers(document, items));
-      expect(items.map((item) => ours.flaws(item).length === 0)).toEqual(items.map((item) => ours.check(item)));
+      expect(items.map((item) => ours.isValid(item))).toEqual(await answers(document, items));
+      expect(items.map((item) => ours.issues(item).length === 0)).toEqual(items.map((item) => ours.isValid(item)));
     }),
     { numRuns: 1_000 },
   );
@@ -138,8 +138,8 @@ verifies('schema.pure', 'a check of a random schema changes the value or forgets
   fc.assert(
     fc.property(schema, value, (document, item) => {
       const text = JSON.stringify(item);
-      const { check, flaws } = compileSchema(document, '');
-      const told = [check(item), flaws(item).length === 0, check(JSON.parse(text))];
+      const { isValid, issues } = compileSchema(document, '');
+      const told = [isValid(item), issues(item).length === 0, isValid(JSON.parse(text))];
       expect(new Set(told).size).toBe(1);
       expect(JSON.stringify(item)).toBe(text);
     }),
@@ -190,7 +190,7 @@ verifies(
     await fc.assert(
       fc.asyncProperty(fc.array(almost, { minLength: 20, maxLength: 20 }), async (documents) => {
         const told = await answers({ $ref: DRAFT }, documents);
-        expect(documents.filter((item) => meta.check(item))).toEqual(documents.filter((_, at) => told[at]));
+        expect(documents.filter((item) => meta.isValid(item))).toEqual(documents.filter((_, at) => told[at]));
       }),
       { numRuns: 200 },
     );

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
 import type { Json } from '../protocol/json.js';
-import { checked, compileSchema, type Validator } from './schema.js';
+import { compileSchema, createSchemaCheck, type Validator } from './schema.js';
 
 function refusal(schema: unknown): { code: string; path: string; reason: string; message: string } {
   try {
@@ -15,7 +15,7 @@ function refusal(schema: unknown): { code: string; path: string; reason: string;
 }
 
 const paths = (validator: Validator, value: Json) =>
-  validator.flaws(value).map(({ path, message }) => `${path} ${message}`);
+  validator.issues(value).map(({ path, message }) => `${path} ${message}`);
 
 verifies('schema.registration', 'a mistyped schema accepts everything', () => {
   const wrong: [schema: unknown, path: string][] = [
@@ -97,8 +97,8 @@ verifies('schema.registration', 'references that lead back to themselves hang th
   ];
   for (const schema of loops) expect(refusal(schema).reason, JSON.stringify(schema)).toContain('back to themselves');
   const tree = { properties: { child: { $ref: '#' } }, items: { $ref: '#' }, additionalProperties: false };
-  expect(compileSchema(tree, '').check({ child: { child: {} } })).toBe(true);
-  expect(compileSchema(tree, '').check({ child: { child: { x: 1 } } })).toBe(false);
+  expect(compileSchema(tree, '').isValid({ child: { child: {} } })).toBe(true);
+  expect(compileSchema(tree, '').isValid({ child: { child: { x: 1 } } })).toBe(false);
 });
 
 verifies('schema.registration', 'a schema as large as memory, or deeper than the stack, ends the process', () => {
@@ -111,8 +111,8 @@ verifies('schema.registration', 'a schema as large as memory, or deeper than the
   expect(refusal({ enum: Array.from({ length: 150_000 }, (_, i) => `v${i}`) }).reason).toContain('larger');
   const chain: { [name: string]: Json } = { d0: { type: 'string' } };
   for (let i = 1; i < 5_000; i++) chain[`d${i}`] = { $ref: `#/$defs/d${i - 1}` };
-  expect(compileSchema({ $defs: chain, $ref: '#/$defs/d9' }, '').check('text')).toBe(true);
-  expect(typeof compileSchema({ $defs: chain, $ref: '#/$defs/d4999' }, '').check('text')).toBe('boolean');
+  expect(compileSchema({ $defs: chain, $ref: '#/$defs/d9' }, '').isValid('text')).toBe(true);
+  expect(typeof compileSchema({ $defs: chain, $ref: '#/$defs/d4999' }, '').isValid('text')).toBe('boolean');
 });
 
 verifies('schema.registration', 'an older draft is read in another way than it was written', () => {
@@ -123,8 +123,8 @@ verifies('schema.registration', 'an older draft is read in another way than it w
     properties: { name: { $ref: '#/definitions/name' }, both: { dependencies: { a: ['b'], c: { required: ['d'] } } } },
   };
   const validator = compileSchema(same, '');
-  expect(validator.check({ name: '' })).toBe(false);
-  expect([{ a: 1 }, { a: 1, b: 1 }, { c: 1 }, { c: 1, d: 1 }].map((both) => validator.check({ both }))).toEqual([
+  expect(validator.isValid({ name: '' })).toBe(false);
+  expect([{ a: 1 }, { a: 1, b: 1 }, { c: 1 }, { c: 1, d: 1 }].map((both) => validator.isValid({ both }))).toEqual([
     false,
     true,
     false,
@@ -163,8 +163,8 @@ verifies('schema.linear', 'a schema holds the process with a catastrophic patter
     '',
   );
   const begun = process.cpuUsage();
-  expect(validator.check({ text: evil })).toBe(false);
-  expect(validator.check({ ['b'.repeat(50_000)]: 1 })).toBe(true);
+  expect(validator.isValid({ text: evil })).toBe(false);
+  expect(validator.isValid({ ['b'.repeat(50_000)]: 1 })).toBe(true);
   expect(process.cpuUsage(begun).user / 1e3).toBeLessThan(100);
   expect(refusal({ properties: { a: { pattern: '(?=a)' } } })).toMatchObject({
     code: 'DEFINITION_INVALID',
@@ -180,12 +180,12 @@ verifies('schema.linear', 'a small value takes for ever because its schema doubl
     bomb[`d${i}`] = { allOf: [{ $ref: `#/$defs/d${i - 1}` }, { $ref: `#/$defs/d${i - 1}` }] };
   const validator = compileSchema({ $defs: bomb, $ref: '#/$defs/d59' }, '');
   const begun = performance.now();
-  expect(validator.check('text')).toBe(false);
-  expect(validator.flaws('text')).toEqual([{ path: '', message: 'takes too long to check with this schema' }]);
+  expect(validator.isValid('text')).toBe(false);
+  expect(validator.issues('text')).toEqual([{ path: '', message: 'takes too long to check with this schema' }]);
   expect(performance.now() - begun).toBeLessThan(10_000);
   const many = Array.from({ length: 30_000 }, (_, id) => ({ id: `item ${id}` }));
-  expect(compileSchema({ uniqueItems: true }, '').check(many)).toBe(true);
-  expect(compileSchema({ uniqueItems: true }, '').check([...many, { id: 'item 7' }])).toBe(false);
+  expect(compileSchema({ uniqueItems: true }, '').isValid(many)).toBe(true);
+  expect(compileSchema({ uniqueItems: true }, '').isValid([...many, { id: 'item 7' }])).toBe(false);
 });
 
 verifies('schema.valid', 'a value nested deeper than the stack ends the process', () => {
@@ -197,32 +197,32 @@ verifies('schema.valid', 'a value nested deeper than the stack ends the process'
     { $ref: 'https://json-schema.org/draft/2020-12/schema' },
   ]) {
     const validator = compileSchema(schema, '');
-    expect(validator.check([deep, deep])).toBe(false);
-    expect(validator.flaws([deep])).toEqual([{ path: '', message: 'is nested deeper than 256' }]);
+    expect(validator.isValid([deep, deep])).toBe(false);
+    expect(validator.issues([deep])).toEqual([{ path: '', message: 'is nested deeper than 256' }]);
   }
   for (const schema of [
     true,
     { type: 'object', properties: { child: { type: 'object' } } },
     { const: { child: {} } },
   ]) {
-    expect(typeof compileSchema(schema, '').check(deep)).toBe('boolean');
-    expect(compileSchema(schema, '').flaws(deep).length).toBeLessThan(21);
+    expect(typeof compileSchema(schema, '').isValid(deep)).toBe('boolean');
+    expect(compileSchema(schema, '').issues(deep).length).toBeLessThan(21);
   }
 });
 
 verifies('schema.valid', 'what every object inherits counts as its own', () => {
   const names = ['toString', 'constructor', '__proto__', 'hasOwnProperty'];
   const validator = compileSchema({ required: names }, '');
-  expect(validator.check({})).toBe(false);
-  expect(validator.flaws({})).toHaveLength(4);
-  expect(validator.check(JSON.parse('{"toString":1,"constructor":2,"__proto__":3,"hasOwnProperty":4}'))).toBe(true);
-  expect(validator.check(Object.create({ toString: 1, constructor: 2, hasOwnProperty: 3 }))).toBe(false);
+  expect(validator.isValid({})).toBe(false);
+  expect(validator.issues({})).toHaveLength(4);
+  expect(validator.isValid(JSON.parse('{"toString":1,"constructor":2,"__proto__":3,"hasOwnProperty":4}'))).toBe(true);
+  expect(validator.isValid(Object.create({ toString: 1, constructor: 2, hasOwnProperty: 3 }))).toBe(false);
   const typed = compileSchema({ properties: { toString: { type: 'number' } }, additionalProperties: false }, '');
-  expect(typed.check({})).toBe(true);
-  expect(typed.check({ toString: 'x' })).toBe(false);
-  expect(typed.check(Object.create({ other: 1 }))).toBe(true);
-  expect(typed.check(JSON.parse('{"__proto__": 1}'))).toBe(false);
-  expect(compileSchema({ properties: { a: false }, additionalProperties: false }, '').check({})).toBe(true);
+  expect(typed.isValid({})).toBe(true);
+  expect(typed.isValid({ toString: 'x' })).toBe(false);
+  expect(typed.isValid(Object.create({ other: 1 }))).toBe(true);
+  expect(typed.isValid(JSON.parse('{"__proto__": 1}'))).toBe(false);
+  expect(compileSchema({ properties: { a: false }, additionalProperties: false }, '').isValid({})).toBe(true);
 });
 
 verifies('schema.valid', 'a member that will not be in the JSON is counted as there', () => {
@@ -231,14 +231,14 @@ verifies('schema.valid', 'a member that will not be in the JSON is counted as th
     '',
   );
   const value = (fields: object) => fields as Json;
-  expect(validator.check(value({ a: undefined }))).toBe(false);
-  expect(validator.check(value({ a: 'x', b: undefined }))).toBe(true);
-  expect(compileSchema({ minProperties: 1 }, '').check(value({ a: undefined }))).toBe(false);
+  expect(validator.isValid(value({ a: undefined }))).toBe(false);
+  expect(validator.isValid(value({ a: 'x', b: undefined }))).toBe(true);
+  expect(compileSchema({ minProperties: 1 }, '').isValid(value({ a: undefined }))).toBe(false);
   for (const type of ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null']) {
-    expect(compileSchema({ type }, '').check(undefined)).toBe(false);
-    expect(compileSchema({ type }, '').check(Number.NaN)).toBe(false);
+    expect(compileSchema({ type }, '').isValid(undefined)).toBe(false);
+    expect(compileSchema({ type }, '').isValid(Number.NaN)).toBe(false);
   }
-  expect([0.3, 1e22, 0.35].map((n) => compileSchema({ multipleOf: 0.1 }, '').check(n))).toEqual([true, true, false]);
+  expect([0.3, 1e22, 0.35].map((n) => compileSchema({ multipleOf: 0.1 }, '').isValid(n))).toEqual([true, true, false]);
 });
 
 verifies('schema.valid', 'a person is told that something is wrong, but not where or what', () => {
@@ -296,8 +296,8 @@ verifies('schema.valid', 'a person is told that something is wrong, but not wher
     paths(compileSchema({ unevaluatedProperties: false, allOf: [{ properties: { a: {} } }] }, ''), { a: 1, b: 2 }),
   ).toEqual(['/b is not allowed']);
   const list = compileSchema({ items: { type: 'string' } }, '');
-  expect(list.flaws(Array.from({ length: 1_000 }, (_, i) => i))).toHaveLength(20);
-  expect(list.flaws(['a'])).toEqual([]);
+  expect(list.issues(Array.from({ length: 1_000 }, (_, i) => i))).toHaveLength(20);
+  expect(list.issues(['a'])).toEqual([]);
 });
 
 verifies('schema.valid', 'a refused input reaches the caller without its reasons', () => {
@@ -305,14 +305,14 @@ verifies('schema.valid', 'a refused input reaches the caller without its reasons
     { type: 'object', properties: { question: { type: 'string' }, k: { minimum: 1 } }, required: ['question'] },
     '',
   );
-  const input = checked(validator, 'INPUT_VALIDATION_FAILED', 'rag');
+  const input = createSchemaCheck(validator, 'INPUT_VALIDATION_FAILED', 'rag');
   const value = { question: 'why', k: 1 };
   expect(input(value)).toBe(value);
   expect(() => input({ question: 1, k: 0 })).toThrow(
     'The input of "rag" does not fit its schema: /question must be string; /k must be >= 1.',
   );
   try {
-    checked(validator, 'OUTPUT_VALIDATION_FAILED', 'rag')(3);
+    createSchemaCheck(validator, 'OUTPUT_VALIDATION_FAILED', 'rag')(3);
     expect.unreachable();
   } catch (error) {
     expect(error).toMatchObject({
@@ -328,27 +328,27 @@ verifies('schema.pure', 'a check changes the value, or a change of the schema ch
   const validator = compileSchema(schema, '');
   schema.properties.n.type = 'string';
   const value = Object.freeze({ n: 1 });
-  expect(validator.check(value)).toBe(true);
+  expect(validator.isValid(value)).toBe(true);
   expect(value).toEqual({ n: 1 });
   expect(validator.schema).toEqual({
     type: 'object',
     properties: { a: { default: 1, type: 'number' }, n: { type: 'number' } },
   });
-  expect([{ n: 1 }, { n: 'x' }].map(validator.check)).toEqual([true, false]);
+  expect([{ n: 1 }, { n: 'x' }].map(validator.isValid)).toEqual([true, false]);
 });
 
 verifies('schema.valid', 'a schema cannot use the documents that were handed in with it, or uses others', () => {
   const known = { 'https://example.com/id': { $anchor: 'short', type: 'string', maxLength: 3 } };
   const schema = { properties: { id: { $ref: 'https://example.com/id#short' } } };
-  expect(compileSchema(schema, '', { known }).check({ id: 'long' })).toBe(false);
-  expect(compileSchema(schema, '', { known }).check({ id: 'abc' })).toBe(true);
+  expect(compileSchema(schema, '', { documents: known }).isValid({ id: 'long' })).toBe(false);
+  expect(compileSchema(schema, '', { documents: known }).isValid({ id: 'abc' })).toBe(true);
   expect(refusal(schema).reason).toContain('nothing is fetched');
   const broken = { 'https://example.com/id': { type: 'strng' } };
-  expect(() => compileSchema({ $ref: 'https://example.com/id' }, '', { known: broken })).toThrow(
+  expect(() => compileSchema({ $ref: 'https://example.com/id' }, '', { documents: broken })).toThrow(
     'https://example.com/id#/type',
   );
   const meta = compileSchema({ $ref: 'https://json-schema.org/draft/2020-12/schema' }, '');
-  expect([{ type: 'string' }, true, { type: 'strng' }, 3].map((value) => meta.check(value as Json))).toEqual([
+  expect([{ type: 'string' }, true, { type: 'strng' }, 3].map((value) => meta.isValid(value as Json))).toEqual([
     true,
     true,
     false,

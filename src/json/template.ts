@@ -6,32 +6,33 @@ import { LoopError } from '../base/errors.js';
 import type { Json } from '../protocol/json.js';
 
 /** Makes the text of a prompt. */
-export type Template = (input: Json) => string;
+export type RenderTemplate = (input: Json) => string;
 
 const PLACEHOLDER = /\{\{([^{}]*)\}\}/g;
 
-interface Hole {
+interface Placeholder {
   readonly name: string;
-  readonly names: readonly string[];
+  readonly path: readonly string[];
 }
 
-export function compileTemplate(text: string, loopId: string): Template {
+export function compileTemplate(text: string, loopId: string): RenderTemplate {
   const texts: string[] = [];
-  const holes: Hole[] = [];
+  const holes: Placeholder[] = [];
   let from = 0;
   for (const found of text.matchAll(PLACEHOLDER)) {
     const name = (found[1] ?? '').trim();
     texts.push(text.slice(from, found.index));
-    holes.push({ name, names: name.split('.') });
+    holes.push({ name, path: name.split('.') });
     from = found.index + found[0].length;
   }
   const last = text.slice(from);
-  return (input) => holes.map((hole, i) => texts[i] + shown(valueAt(input, hole, loopId))).join('') + last;
+  return (input) =>
+    holes.map((hole, i) => texts[i] + renderValue(placeholderValue(input, hole, loopId))).join('') + last;
 }
 
-function valueAt(input: Json, { name, names }: Hole, loopId: string): Json {
+function placeholderValue(input: Json, { name, path }: Placeholder, loopId: string): Json {
   let value: Json | undefined = input;
-  for (const step of names) {
+  for (const step of path) {
     const holds = typeof value === 'object' && value !== null && Object.hasOwn(value, step);
     if (!holds) {
       const message = `The prompt of "${loopId}" asks for {{${name}}}, which the input does not have.`;
@@ -42,7 +43,7 @@ function valueAt(input: Json, { name, names }: Hole, loopId: string): Json {
   return value as Json;
 }
 
-function shown(value: Json): string {
+function renderValue(value: Json): string {
   if (typeof value === 'string') return value;
   return value === null ? '' : JSON.stringify(value);
 }

@@ -3,121 +3,133 @@
  * happens then ends in exactly one `call.completed` or `call.errored`. A recorded end is returned, never computed again.
  */
 
-import { LoopError, outcomeOf } from '../base/errors.js';
-import { CompletedEntry, StartedEntry } from '../journal/fresh.js';
-import type { Trodden } from '../journal/past.js';
-import { copy, snapshot, weighed } from '../json/value.js';
+import { LoopError, toLoopError } from '../base/errors.js';
+import { CallCompletedEntry, CallStartedEntry } from '../journal/new-entry.js';
+import type { RecordedStep } from '../journal/replay-tree.js';
+import { cloneJson, copyAsJson, lastCopyBytes } from '../json/value.js';
 import type { Loop } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
-import { stall } from './attempt.js';
-import { type Run, type Site, tooDeep } from './run.js';
+import { neverSettle } from './run-attempt.js';
+import { depthError, type RunContext, type StepContext } from './run-context.js';
 import type { KernelScope } from './scope.js';
 
 /** A loop without what depends on its input. */
-type Frame = Omit<Loop, 'body'>;
+type LoopHeader = Omit<Loop, 'body'>;
 
 /** The weight up to which quick checks are not timed: reading the clock would cost more than the check. */
-const BRIEF = 4096;
+const MAX_UNTIMED_BYTES = 4096;
 
 /** Runs a call in a scope that was made for it; `caller` is the scope whose step it is, and a root has none. */
 export async function runCall<I, O>(
-  run: Run,
+  run: RunContext,
   scope: KernelScope,
   loop: Loop<I, O>,
   input: I,
   caller?: KernelScope,
 ): Promise<unknown> {
-  const { seen } = scope;
+  const { recorded } = scope;
   try {
-    const own = seen === undefined ? start(run, scope, loop, input) : await replay(run, scope, seen, loop, input);
+    const own =
+      recorded === undefined ? startCall(run, scope, loop, input) : await replayCall(run, scope, recorded, loop, input);
     // guard: finished-call-not-repeated
-    if (seen?.close !== undefined) {
-      caller?.leave();
+    if (recorded?.closeEntry !== undefined) {
+      caller?.endStep();
       return own;
     }
     // guard: full-queue-awaited
-    if (seen === undefined && run.writer.crowded) await run.ease(scope.life);
+    if (recorded === undefined && run.writer.isBacklogged) await run.waitForBacklog(scope.lifetime);
     const output = await loop.body(own as I, scope);
     const untidy = scope.close();
     if (untidy !== undefined) await untidy;
-    const result = complete(run, scope, loop, output);
-    caller?.leave();
+    const result = completeCall(run, scope, loop, output);
+    caller?.endStep();
     return result;
   } catch (thrown) {
-    if (run.over) return await stall();
-    caller?.leave();
-    throw scope.begun ? failed(run, scope, thrown) : thrown;
+    if (run.isOver) return await neverSettle();
+    caller?.endStep();
+    throw scope.isCallStarted ? recordCallError(run, scope, thrown) : thrown;
   }
 }
 
 /** Holds a call against its record: how that ended if it did, else the input to go on with. */
-async function replay(run: Run, scope: KernelScope, seen: Trodden, loop: Frame, input: unknown): Promise<unknown> {
+async function replayCall(
+  run: RunContext,
+  scope: KernelScope,
+  seen: RecordedStep,
+  loop: LoopHeader,
+  input: unknown,
+): Promise<unknown> {
   const { name, version } = loop;
-  await run.expect(scope.key, seen, { type: 'call.started', name, version, value: input as Json });
-  if (seen.close !== undefined) return run.recall(seen.close);
-  scope.begun = true;
-  const own = snapshot(input, 'the input', scope.key);
+  await run.assertMatchesJournal(scope.key, seen, { type: 'call.started', name, version, value: input as Json });
+  if (seen.closeEntry !== undefined) return run.recordedOutcome(seen.closeEntry);
+  scope.isCallStarted = true;
+  const own = copyAsJson(input, 'the input', scope.key);
   return loop.input === undefined ? own : loop.input(own);
 }
 
 /** Checks the input and writes that the call began; a copy of the input as it is recorded, checked. */
-function start(run: Run, scope: KernelScope, loop: Frame, input: unknown): unknown {
-  const { key, life, depth } = scope;
+function startCall(run: RunContext, scope: KernelScope, loop: LoopHeader, input: unknown): unknown {
+  const { key, lifetime, depth } = scope;
   const { name, version, definitionDigest: digest, bodyKind: form } = loop;
-  const { clock, maxDepth } = run.parts;
-  if (depth > /* guard: call-depth-bounded */ maxDepth) throw tooDeep(key, maxDepth);
-  if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw nameless(key);
-  const value = snapshot(input, 'call.started', key);
-  const weight = weighed();
-  const timed = loop.input !== undefined && (loop.hasFastValidation !== true || weight > BRIEF);
+  const { clock, maxDepth } = run.deps;
+  if (depth > /* guard: call-depth-bounded */ maxDepth) throw depthError(key, maxDepth);
+  if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw invalidNameError(key);
+  const value = copyAsJson(input, 'call.started', key);
+  const weight = lastCopyBytes();
+  const timed = loop.input !== undefined && (loop.hasFastValidation !== true || weight > MAX_UNTIMED_BYTES);
   const since = timed ? clock.now() : 0;
-  let own: unknown = copy(value);
+  let own: unknown = cloneJson(value);
   let refusal: { readonly error: unknown } | undefined;
   try {
     if (loop.input !== undefined) own = loop.input(own);
   } catch (error) {
     refusal = { error };
   }
-  const started = new StartedEntry('call.started', key, since, timed ? clock.now() : 0);
+  const started = new CallStartedEntry('call.started', key, since, timed ? clock.now() : 0);
   started.name = name;
   started.value = value;
   if (version !== undefined) started.version = version;
-  if (digest !== undefined) started.digest = digest;
-  if (typeof form === 'string') started.form = form;
-  if (refusal !== undefined) started.refused = true;
-  run.propose(life, started, weight);
-  scope.begun = true;
-  if (depth === 0) run.note(started);
+  if (digest !== undefined) started.definitionDigest = digest;
+  if (typeof form === 'string') started.bodyKind = form;
+  if (refusal !== undefined) started.isInputInvalid = true;
+  run.propose(lifetime, started, weight);
+  scope.isCallStarted = true;
+  if (depth === 0) run.applyToState(started);
   if (refusal !== undefined) throw refusal.error;
   return own;
 }
 
 /** Writes that the call ended well; the output as it is recorded. */
-function complete(run: Run, { key, life, depth }: Site, loop: Frame, output: unknown): Json | undefined {
-  life.check();
+function completeCall(
+  run: RunContext,
+  { key, lifetime, depth }: StepContext,
+  loop: LoopHeader,
+  output: unknown,
+): Json | undefined {
+  lifetime.throwIfEnded();
   // A quick check changes nothing, so it may look at the very copy that is recorded.
-  const own = loop.hasFastValidation === true ? snapshot(output, 'call.completed', key) : output;
-  const weight = loop.hasFastValidation === true ? weighed() : undefined;
-  const timed = loop.output !== undefined && (weight === undefined || weight > BRIEF);
-  const since = timed ? run.parts.clock.now() : 0;
+  const own = loop.hasFastValidation === true ? copyAsJson(output, 'call.completed', key) : output;
+  const weight = loop.hasFastValidation === true ? lastCopyBytes() : undefined;
+  const timed = loop.output !== undefined && (weight === undefined || weight > MAX_UNTIMED_BYTES);
+  const since = timed ? run.deps.clock.now() : 0;
   const value = (loop.output === undefined ? own : loop.output(own)) as Json;
-  const fresh = new CompletedEntry('call.completed', key, since, timed ? run.parts.clock.now() : 0);
+  const fresh = new CallCompletedEntry('call.completed', key, since, timed ? run.deps.clock.now() : 0);
   fresh.value = value;
-  const completed = run.push(life, fresh, weight);
-  if (depth === 0) run.note(completed);
-  return copy(completed.value);
+  const completed = run.push(lifetime, fresh, weight);
+  if (depth === 0) run.applyToState(completed);
+  return cloneJson(completed.value);
 }
 
 /** Writes how the call failed, unless its branch lost a race; the error as it is recorded. */
-function failed(run: Run, { key, life, depth }: Site, thrown: unknown): LoopError {
-  const error = life.reason ?? outcomeOf(thrown);
-  if (life.lost) return error;
-  const errored = run.push(life, { seq: 0, at: 0, type: 'call.errored', key, error: error.record() });
-  if (depth === 0) run.note(errored);
-  return errored.error === undefined ? error : LoopError.of(errored.error, thrown);
+function recordCallError(run: RunContext, { key, lifetime, depth }: StepContext, thrown: unknown): LoopError {
+  const error = lifetime.reason ?? toLoopError(thrown);
+  if (lifetime.hasLostRace) return error;
+  const errored = run.push(lifetime, { seq: 0, at: 0, type: 'call.errored', key, error: error.toErrorRecord() });
+  if (depth === 0) run.applyToState(errored);
+  return errored.error === undefined ? error : LoopError.fromErrorRecord(errored.error, thrown);
 }
 
-function nameless(key: string): LoopError {
+function invalidNameError(key: string): LoopError {
   const message = `The loop called at ${key} needs a name, and its name and version are text.`;
   return new LoopError('VALUE_INVALID', message, { key });
 }

@@ -7,11 +7,11 @@ import { Fault } from '../base/errors.js';
 import type { Store } from '../journal/store.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { type CrashPoint, crashingStore } from '../testing/crashing-journal.js';
+import { type CrashPoint, crashingStore } from '../testing/crashing-store.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import { answerOf, loopOf, randomProgram, type Step } from '../testing/programs.js';
-import type { Outcome } from './attempt.js';
+import { type ProgramStep, programEffectResult, programLoop, randomProgram } from '../testing/random-programs.js';
 import type { Layer } from './layer.js';
+import type { RunOutcome } from './run-attempt.js';
 import { Session } from './session.js';
 
 const macrotask = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -41,7 +41,7 @@ interface World {
   readonly inner: Store;
   readonly sink: Sink;
   readonly clock: ManualClock;
-  readonly steps: readonly Step[];
+  readonly steps: readonly ProgramStep[];
   readonly layers: readonly Layer[];
 }
 
@@ -57,13 +57,13 @@ function world(seed: number): World {
   };
 }
 
-async function drive(store: Store, { sink, clock, steps, layers }: World, seed: number): Promise<Outcome> {
+async function drive(store: Store, { sink, clock, steps, layers }: World, seed: number): Promise<RunOutcome> {
   const session = await Session.open('s', { store, clock, ids: seededIds(seed), layers });
   const outside = {
     perform: (name: string, safety: Safety, key: string) => sink.perform(name, safety, key),
     cancel: () => session.cancel('t1', 'the program says so'),
   };
-  const loop = loopOf('main', steps, outside);
+  const loop = programLoop('main', steps, outside);
   for (let round = 0; round < 200; round++) {
     const outcome = await session.run('t1', loop, null, { timers: 'pause' });
     if (outcome.status !== 'paused') return outcome;
@@ -72,28 +72,31 @@ async function drive(store: Store, { sink, clock, steps, layers }: World, seed: 
   throw new Error('the program does not come to an end');
 }
 
-type Pending = (Outcome & { status: 'paused' })['pending'];
+type Pending = (RunOutcome & { status: 'paused' })['pending'];
 
 async function answer(
   session: Session,
   pending: Pending,
   sink: Sink,
   clock: ManualClock,
-  steps: readonly Step[],
+  steps: readonly ProgramStep[],
 ): Promise<void> {
   for (const { kind, key, ...item } of pending) {
     if (kind === 'signal' && 'name' in item)
       await session.signal({ id: `for ${item.name}`, name: item.name, value: item.name });
     if (kind !== 'doubt' || !('name' in item)) continue;
-    if (!sink.done.has(item.name)) await session.decide(key, 'retry', 'auditor');
-    else if (fails(steps, item.name)) await session.decide(key, 'fail', 'auditor');
-    else await session.decide(key, 'supply', 'auditor', { value: answerOf(item.name, sizeOf(steps, item.name)) });
+    if (!sink.done.has(item.name)) await session.resolveEffect(key, 'retry', 'auditor');
+    else if (fails(steps, item.name)) await session.resolveEffect(key, 'fail', 'auditor');
+    else
+      await session.resolveEffect(key, 'supply', 'auditor', {
+        value: programEffectResult(item.name, sizeOf(steps, item.name)),
+      });
   }
   const timers = pending.flatMap((item) => (item.kind === 'timer' ? [item.until] : []));
   if (pending.every((item) => item.kind === 'timer')) await clock.advanceTo(Math.min(...timers));
 }
 
-function find(steps: readonly Step[], name: string): (Step & { op: 'effect' }) | undefined {
+function find(steps: readonly ProgramStep[], name: string): (ProgramStep & { op: 'effect' }) | undefined {
   for (const step of steps) {
     if (step.op === 'effect' && step.name === name) return step;
     const inside = step.op === 'call' ? [step.steps] : step.op === 'all' || step.op === 'race' ? step.branches : [];
@@ -105,8 +108,8 @@ function find(steps: readonly Step[], name: string): (Step & { op: 'effect' }) |
   return undefined;
 }
 
-const fails = (steps: readonly Step[], name: string): boolean => find(steps, name)?.fails ?? false;
-const sizeOf = (steps: readonly Step[], name: string): number => find(steps, name)?.size ?? 1;
+const fails = (steps: readonly ProgramStep[], name: string): boolean => find(steps, name)?.fails ?? false;
+const sizeOf = (steps: readonly ProgramStep[], name: string): number => find(steps, name)?.size ?? 1;
 
 async function entriesOf(store: Store): Promise<Entry[]> {
   const all: Entry[] = [];
@@ -120,7 +123,8 @@ async function entriesOf(store: Store): Promise<Entry[]> {
  */
 function comparable(entries: readonly Entry[]): string[] {
   const lost: string[] = [];
-  for (const { type, key, winner } of entries) if (type === 'race.won') lost.push(`${key}/|${key}/${winner}/`);
+  for (const { type, key, winnerIndex } of entries)
+    if (type === 'race.won') lost.push(`${key}/|${key}/${winnerIndex}/`);
   const inLost = (key: string): boolean =>
     lost.some((pair) => {
       const [group = '', won = ''] = pair.split('|');
@@ -129,7 +133,7 @@ function comparable(entries: readonly Entry[]): string[] {
   const cancelling = new Set(entries.filter(({ name }) => name === 'cancel').map(({ key }) => key));
   const kept = entries.filter(
     ({ type, key, name }) =>
-      type !== 'effect.decided' && !key.includes('~') && !inLost(key) && (name === 'cancel' || !cancelling.has(key)),
+      type !== 'effect.resolved' && !key.includes('~') && !inLost(key) && (name === 'cancel' || !cancelling.has(key)),
   );
   return kept.map(({ seq: _seq, at: _at, value, ...rest }) => comparableText(rest, value)).sort();
 }
@@ -140,7 +144,10 @@ function comparableText(rest: Omit<Entry, 'seq' | 'at' | 'value'>, value: Json |
   return JSON.stringify({ ...rest, born: undefined, error: doubted ? undefined : rest.error, value: shown });
 }
 
-async function crashAt(seed: number, point: CrashPoint): Promise<{ entries: Entry[]; sink: Sink; outcome: Outcome }> {
+async function crashAt(
+  seed: number,
+  point: CrashPoint,
+): Promise<{ entries: Entry[]; sink: Sink; outcome: RunOutcome }> {
   const after = world(seed);
   const crashing = crashingStore(after.inner, point);
   try {
@@ -168,17 +175,17 @@ async function tryProgram(seed: number): Promise<number> {
   const expected = await drive(counting, calm, seed);
   const wanted = comparable(await entriesOf(calm.inner));
   const cancelled = wanted.some((entry) => entry.includes('"cancel.requested"'));
-  for (let append = 1; append <= counting.appends; append++) {
+  for (let append = 1; append <= counting.appendCount; append++) {
     for (const when of ['before', 'after'] as const) {
       const where = `seed ${seed}, append ${append}, ${when}`;
-      const { entries, sink, outcome } = await crashAt(seed, { append, when });
+      const { entries, sink, outcome } = await crashAt(seed, { appendNumber: append, when });
       expect(sink.violations, where).toEqual([]);
       expect(outcome.status, where).toBe(expected.status);
       if (!cancelled) expect(outcome, where).toEqual(expected);
       expect(comparable(entries), where).toEqual(wanted);
     }
   }
-  return counting.appends * 2;
+  return counting.appendCount * 2;
 }
 
 const PROGRAMS = Number(process.env.RONDO_PROGRAMS ?? 2000);

@@ -3,13 +3,13 @@
  * themselves. With layers an effect has two levels: what was asked and how it was settled, and under it the attempts.
  */
 
-import { LoopError, outcomeOf } from '../base/errors.js';
-import { effectEntry } from '../journal/fresh.js';
-import { same, snapshot } from '../json/value.js';
+import { LoopError, toLoopError } from '../base/errors.js';
+import { newEffectEntry } from '../journal/new-entry.js';
+import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import { attemptEffect } from './effect.js';
-import type { Run, Site } from './run.js';
+import type { RunContext, StepContext } from './run-context.js';
 import { KernelScope } from './scope.js';
 
 /**
@@ -19,20 +19,26 @@ import { KernelScope } from './scope.js';
 export type Layer = (effect: Effect, scope: Scope, next: (effect?: Effect) => Promise<unknown>) => Promise<unknown>;
 
 /** Does an effect, or returns its recorded result. An effect that was begun without layers is finished without. */
-export function runEffect(run: Run, site: Site, effect: Effect): Promise<unknown> {
-  const { key, seen } = site;
+export function runEffect(run: RunContext, site: StepContext, effect: Effect): Promise<unknown> {
+  const { key, recorded } = site;
   assertEffect(effect, key);
-  const layers = run.parts.layersOf(effect, key);
-  const layered = seen?.open === undefined ? layers.length > 0 : seen.open.type === 'effect.asked';
-  return layered ? askLayers(run, site, effect, layers) : attemptEffect(run, site, effect, key);
+  const layers = run.deps.layersOf(effect, key);
+  const layered = recorded?.openEntry === undefined ? layers.length > 0 : recorded.openEntry.type === 'effect.opened';
+  return layered ? runLayeredEffect(run, site, effect, layers) : attemptEffect(run, site, effect, key);
 }
 
-async function askLayers(run: Run, site: Site, effect: Effect, layers: readonly Layer[]): Promise<unknown> {
-  const { key, seen } = site;
-  const asked = effectEntry('effect.asked', key, effect);
-  if ((await run.enter(site, asked)) && seen?.close !== undefined) return run.recall(seen.close);
+async function runLayeredEffect(
+  run: RunContext,
+  site: StepContext,
+  effect: Effect,
+  layers: readonly Layer[],
+): Promise<unknown> {
+  const { key, recorded } = site;
+  const asked = newEffectEntry('effect.opened', key, effect);
+  if ((await run.openStep(site, asked)) && recorded?.closeEntry !== undefined)
+    return run.recordedOutcome(recorded.closeEntry);
   // From here on the effect is what was asked, whatever becomes of the caller's object.
-  return settle(run, site, { ...effect, input: snapshot(effect.input, effect.name) }, layers);
+  return settleThroughLayers(run, site, { ...effect, input: copyAsJson(effect.input, effect.name) }, layers);
 }
 
 const SAFETIES: ReadonlySet<string> = new Set(['pure', 'idempotent', 'keyed', 'once']);
@@ -44,14 +50,19 @@ function assertEffect({ kind, name, safety }: Effect, key: string): void {
 }
 
 /** Runs the layers and records what they made of the effect; a result they passed on unchanged is not stored again. */
-async function settle(run: Run, site: Site, effect: Effect, layers: readonly Layer[]): Promise<unknown> {
-  const { key, life } = site;
-  const scope = new KernelScope(run, key, life, site.seen, site.depth);
+async function settleThroughLayers(
+  run: RunContext,
+  site: StepContext,
+  effect: Effect,
+  layers: readonly Layer[],
+): Promise<unknown> {
+  const { key, lifetime } = site;
+  const scope = new KernelScope(run, key, lifetime, site.recorded, site.depth);
   let last: { readonly key: string; readonly value: Json | undefined } | undefined;
   const innermost = (current: Effect): Promise<unknown> =>
-    scope.step(async (inner) => {
+    scope.runStep(async (inner) => {
       const value = await attemptEffect(run, inner, current, key);
-      last = { key: inner.key, value: snapshot(value, current.name) };
+      last = { key: inner.key, value: copyAsJson(value, current.name) };
       return value;
     });
   const from = (index: number, current: Effect): Promise<unknown> => {
@@ -61,15 +72,15 @@ async function settle(run: Run, site: Site, effect: Effect, layers: readonly Lay
   };
   const entry = { seq: 0, at: 0, type: 'effect.settled', key };
   try {
-    const value = snapshot(await from(0, effect), 'the answer of the layers', key);
+    const value = copyAsJson(await from(0, effect), 'the answer of the layers', key);
     const untidy = scope.close();
     if (untidy !== undefined) await untidy;
-    const passed = last !== undefined && same(last.value, value);
-    run.push(life, passed ? { ...entry, from: last?.key } : { ...entry, value });
+    const passed = last !== undefined && jsonEquals(last.value, value);
+    run.push(lifetime, passed ? { ...entry, attemptKey: last?.key } : { ...entry, value });
     return value;
   } catch (thrown) {
-    if (life.reason !== undefined) throw thrown;
-    const { error } = run.push(life, { ...entry, error: outcomeOf(thrown).record() });
-    throw error === undefined ? thrown : LoopError.of(error, thrown);
+    if (lifetime.reason !== undefined) throw thrown;
+    const { error } = run.push(lifetime, { ...entry, error: toLoopError(thrown).toErrorRecord() });
+    throw error === undefined ? thrown : LoopError.fromErrorRecord(error, thrown);
   }
 }

@@ -10,8 +10,8 @@ import type { Effect, Scope } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import type { Outcome } from './attempt.js';
 import type { Layer } from './layer.js';
+import type { RunOutcome } from './run-attempt.js';
 import { Session, type SessionOptions } from './session.js';
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -37,7 +37,7 @@ function fixture(): Fixture {
   return { store, clock, open, entries };
 }
 
-function run(session: Session, body: (scope: Scope) => Promise<unknown>, root = 't1'): Promise<Outcome> {
+function run(session: Session, body: (scope: Scope) => Promise<unknown>, root = 't1'): Promise<RunOutcome> {
   return session.run(root, { name: 'main', body: (_input: null, scope) => body(scope) }, null, { timers: 'pause' });
 }
 
@@ -215,7 +215,7 @@ verifies('kernel.snapshot', 'a snapshot is needed, wrong, or never used', async 
     for (let i = 0; i < 1_500; i++) await scope.record('text.said', () => 'ab');
   });
   const saved = await store.snapshots.load('s');
-  expect(saved?.next).toBeGreaterThan(1_500);
+  expect(saved?.nextSeq).toBeGreaterThan(1_500);
   const with_ = countingReads(store);
   const quick = await open({ views, store: with_.store });
   expect(with_.read()).toBeLessThan(600);
@@ -269,7 +269,7 @@ verifies('kernel.version', 'an entry of an older program cannot be read any more
     name: 'seen',
     version: 1,
     initial: '',
-    apply: (state, { type, value, v }) => (type === 'text.said' ? `${v} ${value}` : state),
+    apply: (state, { type, value, schemaVersion }) => (type === 'text.said' ? `${schemaVersion} ${value}` : state),
   };
   expect((await open({ upcasts, views: [seen as never] })).state(seen)).toBe('3 old but good');
 });

@@ -7,23 +7,23 @@
 import { Fault, LoopError } from '../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { Past, type Trodden } from '../journal/past.js';
-import { Reader } from '../journal/reader.js';
-import { Recollection } from '../journal/recollection.js';
-import { type Root, Standing } from '../journal/standing.js';
+import { JournalReader } from '../journal/journal-reader.js';
+import { JournalWriter } from '../journal/journal-writer.js';
+import { type RecordedStep, ReplayTree } from '../journal/replay-tree.js';
+import { type RootCall, SessionState } from '../journal/session-state.js';
+import { SnapshotCache } from '../journal/snapshot-cache.js';
 import type { Claim, Store } from '../journal/store.js';
 import type { Upcasts } from '../journal/upcast.js';
-import { Folds, type Invariant, type View } from '../journal/view.js';
-import { Writer } from '../journal/writer.js';
-import { same, snapshot } from '../json/value.js';
+import { type Invariant, type View, ViewStates } from '../journal/view.js';
+import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { Effect, Loop } from '../protocol/body.js';
-import type { Decision, Entry } from '../protocol/entry.js';
+import type { Entry, Resolution } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { Attempt, type Outcome, type Timers } from './attempt.js';
 import { runCall } from './call.js';
 import type { Layer } from './layer.js';
-import { Run, type RunParts } from './run.js';
-import { assertOwn, KernelScope } from './scope.js';
+import { RunAttempt, type RunOutcome, type TimerMode } from './run-attempt.js';
+import { RunContext, type RunDeps } from './run-context.js';
+import { assertNotReserved, KernelScope } from './scope.js';
 
 export interface SessionOptions {
   readonly store: Store;
@@ -37,9 +37,9 @@ export interface SessionOptions {
   /** How deep calls may nest; 2,000 unless told. */
   readonly maxDepth?: number;
   /** Hears of each new entry when it is written, before it is durable. */
-  readonly heard?: (entry: Entry) => void;
+  readonly onEntry?: (entry: Entry) => void;
   /** Nothing is performed: a run stops where its record ends. For looking at what was recorded, never for going on. */
-  readonly idle?: boolean;
+  readonly replayOnly?: boolean;
   /** What the rings above hand to their bodies, as `scope.context`. */
   readonly context?: unknown;
 }
@@ -51,8 +51,8 @@ export interface Signal {
   readonly value?: unknown;
 }
 
-const DECISIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
-const OPTIONS = optionKeys<SessionOptions>({
+const RESOLUTIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
+const SESSION_OPTION_NAMES = optionKeys<SessionOptions>({
   store: true,
   clock: true,
   ids: true,
@@ -61,245 +61,274 @@ const OPTIONS = optionKeys<SessionOptions>({
   invariants: true,
   upcasts: true,
   maxDepth: true,
-  heard: true,
-  idle: true,
+  onEntry: true,
+  replayOnly: true,
   context: true,
 });
-const ROOT_KEY = /^[A-Za-z0-9_.:-]{1,128}$/;
+const ROOT_KEY_PATTERN = /^[A-Za-z0-9_.:-]{1,128}$/;
 
 export class Session {
   readonly name: string;
-  private readonly reader: Reader;
-  private readonly folds: Folds;
-  private readonly standing = new Standing();
+  private readonly reader: JournalReader;
+  private readonly viewStates: ViewStates;
+  private readonly sessionState = new SessionState();
   private readonly inFlight = new Map<string, Promise<unknown>>();
-  private readonly writer: Writer;
-  private readonly parts: RunParts;
-  private readonly recollection: Recollection;
-  private attempt: { readonly root: string; readonly current: Attempt } | undefined;
+  private readonly writer: JournalWriter;
+  private readonly runDeps: RunDeps;
+  private readonly snapshotCache: SnapshotCache;
+  private activeRun: { readonly root: string; readonly attempt: RunAttempt } | undefined;
   /** The last root that opening found, for the run that usually follows. */
-  private loaded: Past | undefined;
+  private preloadedTree: ReplayTree | undefined;
   private closing: Promise<void> | undefined;
 
-  private constructor(name: string, options: SessionOptions, claim: Claim, folds: Folds) {
-    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, heard, idle = false, context } = options;
+  private constructor(name: string, options: SessionOptions, claim: Claim, folds: ViewStates) {
+    const {
+      store,
+      clock,
+      ids,
+      layers = [],
+      upcasts = {},
+      maxDepth = 2000,
+      onEntry,
+      replayOnly = false,
+      context,
+    } = options;
     this.name = name;
-    this.reader = new Reader(name, store, upcasts);
-    this.folds = folds;
+    this.reader = new JournalReader(name, store, upcasts);
+    this.viewStates = folds;
     const layersOf = typeof layers === 'function' ? layers : (): readonly Layer[] => layers;
-    const tell = (fault: Fault): void => this.attempt?.current.fail(fault);
-    const { standing } = this;
-    const writer = new Writer({ session: name, store, clock, folds, upcasts, claim, tell, heard });
+    const tell = (fault: Fault): void => this.activeRun?.attempt.fail(fault);
+    const { sessionState } = this;
+    const writer = new JournalWriter({
+      session: name,
+      store,
+      clock,
+      viewStates: folds,
+      upcasts,
+      claim,
+      onFault: tell,
+      onEntry,
+    });
     this.writer = writer;
-    this.recollection = new Recollection({ session: name, store, upcasts, folds, standing, writer });
+    this.snapshotCache = new SnapshotCache({ session: name, store, upcasts, viewStates: folds, sessionState, writer });
     // Written out: spreading objects here costs more than all the rest of opening a session.
-    this.parts = {
+    this.runDeps = {
       session: name,
       writer,
-      standing,
+      sessionState,
       waiters: undefined,
       inFlight: this.inFlight,
-      landed: undefined,
+      lateResults: undefined,
       blobs: store.blobs,
       clock,
       ids,
       layersOf,
       maxDepth,
-      idle,
+      replayOnly,
       context,
     };
   }
 
   /** Claims a session and folds what it holds. A session that was never opened starts here. */
   static async open(name: string, options: SessionOptions): Promise<Session> {
-    assertKnownKeys(options, OPTIONS, 'A session has no option');
+    assertKnownKeys(options, SESSION_OPTION_NAMES, 'A session has no option');
     const views = (options.views ?? []) as unknown as readonly View<unknown>[];
-    const folds = new Folds(views, (options.invariants ?? []) as unknown as readonly Invariant<unknown>[]);
+    const folds = new ViewStates(views, (options.invariants ?? []) as unknown as readonly Invariant<unknown>[]);
     const claim = await options.store.journal.claim(name);
     const session = new Session(name, options, claim, folds);
-    if (claim.next > 0) await session.load(claim.next);
+    if (claim.nextSeq > 0) await session.load(claim.nextSeq);
     else {
       const born = options.ids.id();
-      session.standing.apply(session.writer.push({ seq: 0, at: 0, type: 'session.opened', key: 'session', born }));
+      session.sessionState.apply(
+        session.writer.push({ seq: 0, at: 0, type: 'session.opened', key: 'session', incarnationId: born }),
+      );
     }
     return session;
   }
 
   /** The present state of a view that was given at opening. */
   state<S>(view: View<S>): S {
-    return this.folds.state(view);
+    return this.viewStates.stateOf(view);
   }
 
   /** Effects whose intent is recorded, whose result is not, and which nobody here performs: what a decision is needed for. */
-  get doubts(): readonly { readonly key: string; readonly name: string }[] {
-    return this.standing.doubts(this.inFlight);
+  get effectsInDoubt(): readonly { readonly key: string; readonly name: string }[] {
+    return this.sessionState.effectsInDoubt(this.inFlight);
   }
 
   /** Runs a loop as a root of this session, or goes on with it, or returns how it ended. */
-  async run<I, O>(root: string, loop: Loop<I, O>, input: I, options: { timers?: Timers } = {}): Promise<Outcome<O>> {
-    this.usable();
-    if (!ROOT_KEY.test(root))
+  async run<I, O>(
+    root: string,
+    loop: Loop<I, O>,
+    input: I,
+    options: { timers?: TimerMode } = {},
+  ): Promise<RunOutcome<O>> {
+    this.assertUsable();
+    if (!ROOT_KEY_PATTERN.test(root))
       throw new TypeError(`A root key is 1 to 128 letters, digits or _ . : - ; not ${JSON.stringify(root)}.`);
-    if (this.attempt !== undefined) throw this.fault('SESSION_BUSY', `it already runs ${this.attempt.root}`);
-    const attempt = new Attempt(options.timers ?? 'hold');
-    this.attempt = { root, current: attempt };
-    this.parts.landed = this.inFlight.size > 0 ? new Map() : undefined;
+    if (this.activeRun !== undefined) throw this.createFault('SESSION_BUSY', `it already runs ${this.activeRun.root}`);
+    const attempt = new RunAttempt(options.timers ?? 'hold');
+    this.activeRun = { root, attempt: attempt };
+    this.runDeps.lateResults = this.inFlight.size > 0 ? new Map() : undefined;
     try {
-      const known = this.standing.roots.get(root);
-      const seen = known === undefined ? undefined : await this.past(root, known);
-      attempt.check();
+      const known = this.sessionState.roots.get(root);
+      const seen = known === undefined ? undefined : await this.loadRecordedRoot(root, known);
+      attempt.throwIfFailed();
       // guard: recorded-cancel-applied
-      if (known?.cancelled !== undefined) attempt.life.end(cancelledBecause(root, known.cancelled), false);
-      const run = new Run(this.parts, attempt);
-      const scope = new KernelScope(run, root, attempt.life, seen, 0);
-      const outcome = await attempt.outcome(runCall(run, scope, loop, input), (error) => this.failed(root, error));
+      if (known?.cancelReason !== undefined) attempt.lifetime.end(cancellationError(root, known.cancelReason), false);
+      const run = new RunContext(this.runDeps, attempt);
+      const scope = new KernelScope(run, root, attempt.lifetime, seen, 0);
+      const outcome = await attempt.outcome(runCall(run, scope, loop, input), (error) =>
+        this.recordFailure(root, error),
+      );
       // guard: result-durable-before-reported
-      await this.writer.durable();
-      if (this.recollection.due) await this.recollection.save();
-      return outcome as Outcome<O>;
+      await this.writer.waitForDurability();
+      if (this.snapshotCache.isDue) await this.snapshotCache.save();
+      return outcome as RunOutcome<O>;
     } finally {
       attempt.finish();
-      this.attempt = undefined;
-      this.parts.landed = undefined;
+      this.activeRun = undefined;
+      this.runDeps.lateResults = undefined;
     }
   }
 
   /** Lets an outside fact in. Resolves once it is durable; false if this delivery was already taken. */
   async signal({ id, name, value }: Signal): Promise<boolean> {
-    this.usable();
+    this.assertUsable();
     if (typeof id !== 'string' || id === '' || typeof name !== 'string')
       throw new TypeError('A signal has an id and a name; both are text, and the id is not empty.');
-    const known = this.standing.delivered.get(id);
+    const known = this.sessionState.deliveredSignals.get(id);
     // guard: signal-delivered-once
-    if (known !== undefined) return this.delivered(known, { id, name, value });
+    if (known !== undefined) return this.checkRedelivery(known, { id, name, value });
     const entry = this.writer.propose({ seq: 0, at: 0, type: 'signal.received', key: id, name, value: value as Json });
-    this.standing.apply(entry);
-    const [waiter] = this.parts.waiters?.get(`signal ${name}`) ?? [];
+    this.sessionState.apply(entry);
+    const [waiter] = this.runDeps.waiters?.get(`signal ${name}`) ?? [];
     waiter?.(entry);
-    await this.writer.durable();
+    await this.writer.waitForDurability();
     return true;
   }
 
   /** Says what becomes of a `once` effect in doubt: perform it again, take this as its result, or fail it. */
-  async decide(
+  async resolveEffect(
     key: string,
-    decision: Decision,
+    decision: Resolution,
     by: string,
     more: { value?: unknown; reason?: string } = {},
   ): Promise<void> {
-    this.usable();
-    if (!DECISIONS.has(decision)) throw new TypeError(`A decision is retry, supply or fail; not ${String(decision)}.`);
+    this.assertUsable();
+    if (!RESOLUTIONS.has(decision))
+      throw new TypeError(`A decision is retry, supply or fail; not ${String(decision)}.`);
     // guard: decision-needs-a-doubt
-    if (!this.doubts.some((doubt) => doubt.key === key)) {
-      throw new LoopError('DECISION_REFUSED', `Nothing is in doubt under ${key} in session "${this.name}".`, { key });
+    if (!this.effectsInDoubt.some((doubt) => doubt.key === key)) {
+      throw new LoopError('ANSWER_REFUSED', `Nothing is in doubt under ${key} in session "${this.name}".`, { key });
     }
-    const redo = `${key}~${(this.standing.intents.get(key)?.begun ?? 0) + 1}`;
+    const redo = `${key}~${(this.sessionState.intents.get(key)?.retryCount ?? 0) + 1}`;
     const value = more.value as Json;
-    const entry = { seq: 0, at: 0, type: 'effect.decided', key: redo, decision, by, reason: more.reason, value };
+    const entry = { seq: 0, at: 0, type: 'effect.resolved', key: redo, decision, by, reason: more.reason, value };
     const decided = this.writer.propose(entry);
-    this.standing.apply(decided);
-    for (const waiter of this.parts.waiters?.get(`decision ${redo}`) ?? []) waiter(decided);
-    await this.writer.durable();
+    this.sessionState.apply(decided);
+    for (const waiter of this.runDeps.waiters?.get(`decision ${redo}`) ?? []) waiter(decided);
+    await this.writer.waitForDurability();
   }
 
   /** Writes a fact that no body made. Its key is told apart from every step's, so no replay takes it for one. */
-  async note(type: string, id: string, value: Json): Promise<void> {
-    this.usable();
-    assertOwn(type, id);
+  async recordFact(type: string, id: string, value: Json): Promise<void> {
+    this.assertUsable();
+    assertNotReserved(type, id);
     this.writer.propose({ seq: 0, at: 0, type, key: `#${id}`, value });
-    await this.writer.durable();
+    await this.writer.waitForDurability();
   }
 
   /** Asks a root to stop: no new step starts once this is written. False if it was asked before or has ended. */
   async cancel(root: string, reason: string): Promise<boolean> {
-    this.usable();
-    const known = this.standing.roots.get(root);
-    if (known === undefined || known.last !== undefined || known.cancelled !== undefined) return false;
+    this.assertUsable();
+    const known = this.sessionState.roots.get(root);
+    if (known === undefined || known.lastSeq !== undefined || known.cancelReason !== undefined) return false;
     const why = String(reason);
-    this.standing.apply(this.writer.propose({ seq: 0, at: 0, type: 'cancel.requested', key: root, reason: why }));
-    if (this.attempt?.root === root) this.attempt.current.life.end(cancelledBecause(root, why), false);
-    await this.writer.durable();
+    this.sessionState.apply(this.writer.propose({ seq: 0, at: 0, type: 'cancel.requested', key: root, reason: why }));
+    if (this.activeRun?.root === root) this.activeRun.attempt.lifetime.end(cancellationError(root, why), false);
+    await this.writer.waitForDurability();
     return true;
   }
 
   /** Ends the attempt, waits until effects in flight are recorded and all is durable; nothing is written afterwards. */
   close(): Promise<void> {
-    this.closing ??= this.end();
+    this.closing ??= this.shutDown();
     return this.closing;
   }
 
   /** How a run failed. The end of one whose body would not end, and was left where it was, is written here. */
-  private failed(root: string, failure: LoopError): Outcome {
-    const error = failure.record();
-    const known = this.standing.roots.get(root);
-    if (known !== undefined && known.last === undefined) {
-      this.standing.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
+  private recordFailure(root: string, failure: LoopError): RunOutcome {
+    const error = failure.toErrorRecord();
+    const known = this.sessionState.roots.get(root);
+    if (known !== undefined && known.lastSeq === undefined) {
+      this.sessionState.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
     }
     return { status: 'error', error };
   }
 
-  private async end(): Promise<void> {
-    this.attempt?.current.fail(this.fault('SESSION_CLOSED', 'it was closed'));
+  private async shutDown(): Promise<void> {
+    this.activeRun?.attempt.fail(this.createFault('SESSION_CLOSED', 'it was closed'));
     // guard: effects-in-flight-awaited
     while (this.inFlight.size > 0 && this.writer.fault === undefined) await Promise.allSettled(this.inFlight.values());
-    if (this.writer.fault === undefined) await this.writer.durable();
+    if (this.writer.fault === undefined) await this.writer.waitForDurability();
   }
 
   /**
    * What is recorded of a root; of one that ended, its two ends are enough. What is written while it is read is heard
    * of otherwise: results that land, decisions, signals and cancels are all kept in memory until they are needed.
    */
-  private async past(root: string, { first, last }: Root): Promise<Trodden | undefined> {
-    const opened = this.loaded;
-    this.loaded = undefined;
-    if (opened?.root === root && opened.next === this.writer.next) return opened.recorded;
-    await this.writer.durable();
-    const past = new Past(root);
-    if (last !== undefined) for (const seq of [first, last]) past.add(await this.reader.at(seq));
-    else for await (const entries of this.reader.from(first)) for (const entry of entries) past.add(entry);
-    if (past.recorded === undefined) throw this.reader.missing(first);
-    return past.recorded;
+  private async loadRecordedRoot(root: string, { firstSeq, lastSeq }: RootCall): Promise<RecordedStep | undefined> {
+    const opened = this.preloadedTree;
+    this.preloadedTree = undefined;
+    if (opened?.rootKey === root && opened.nextSeq === this.writer.nextSeq) return opened.recordedRoot;
+    await this.writer.waitForDurability();
+    const past = new ReplayTree(root);
+    if (lastSeq !== undefined) for (const seq of [firstSeq, lastSeq]) past.add(await this.reader.entryAt(seq));
+    else for await (const entries of this.reader.readFrom(firstSeq)) for (const entry of entries) past.add(entry);
+    if (past.recordedRoot === undefined) throw this.reader.missingEntryFault(firstSeq);
+    return past.recordedRoot;
   }
 
   private async load(next: number): Promise<void> {
-    let past: Past | undefined;
-    for await (const entries of this.reader.from(await this.recollection.restore(next, this.reader))) {
+    let past: ReplayTree | undefined;
+    for await (const entries of this.reader.readFrom(await this.snapshotCache.restore(next, this.reader))) {
       for (const entry of entries) {
-        this.standing.apply(entry);
-        if (entry.type === 'call.started' && this.standing.roots.has(entry.key)) past = new Past(entry.key);
+        this.sessionState.apply(entry);
+        if (entry.type === 'call.started' && this.sessionState.roots.has(entry.key)) past = new ReplayTree(entry.key);
         past?.add(entry);
-        const folding = this.fold(entry);
+        const folding = this.applyToViews(entry);
         if (folding !== undefined) await folding;
       }
     }
-    this.loaded = past;
+    this.preloadedTree = past;
   }
 
-  private fold(entry: Entry): Promise<void> | undefined {
-    if (this.folds.empty) return undefined;
-    if (entry.blob === undefined) return void this.folds.apply(entry);
-    return this.reader.value(entry).then((value) => this.folds.apply({ ...entry, value }));
+  private applyToViews(entry: Entry): Promise<void> | undefined {
+    if (this.viewStates.isEmpty) return undefined;
+    if (entry.blob === undefined) return void this.viewStates.apply(entry);
+    return this.reader.fetchValue(entry).then((value) => this.viewStates.apply({ ...entry, value }));
   }
 
   /** The same delivery again is no news; another content under its id is a conflict. */
-  private async delivered(seq: number, { id, name, value }: Signal): Promise<false> {
-    await this.writer.durable();
-    const entry = await this.reader.at(seq);
-    const known = await this.reader.value(entry);
-    if (entry.name === name && same(known, snapshot(value, 'the signal'))) return false;
+  private async checkRedelivery(seq: number, { id, name, value }: Signal): Promise<false> {
+    await this.writer.waitForDurability();
+    const entry = await this.reader.entryAt(seq);
+    const known = await this.reader.fetchValue(entry);
+    if (entry.name === name && jsonEquals(known, copyAsJson(value, 'the signal'))) return false;
     throw new LoopError('SIGNAL_CONFLICT', `Signal "${id}" was received before, with other content.`, { id });
   }
 
-  private usable(): void {
+  private assertUsable(): void {
     if (this.writer.fault !== undefined) throw this.writer.fault;
-    if (this.closing !== undefined) throw this.fault('SESSION_CLOSED', 'it was closed');
+    if (this.closing !== undefined) throw this.createFault('SESSION_CLOSED', 'it was closed');
   }
 
-  private fault(code: 'SESSION_BUSY' | 'SESSION_CLOSED', what: string): Fault {
+  private createFault(code: 'SESSION_BUSY' | 'SESSION_CLOSED', what: string): Fault {
     return new Fault(code, `Session "${this.name}": ${what}.`, { session: this.name });
   }
 }
 
-function cancelledBecause(root: string, reason: string): LoopError {
+function cancellationError(root: string, reason: string): LoopError {
   return new LoopError('CANCELLED', `The run ${root} was cancelled: ${reason}`, { reason });
 }

@@ -4,13 +4,13 @@
  * before anything runs.
  */
 
+import { coversTarget, targetDifference } from '../base/approval-target.js';
 import { LoopError } from '../base/errors.js';
-import { shown } from '../base/excerpt.js';
-import { coversTarget, targetDifference } from '../base/target.js';
+import { escapeForDisplay } from '../base/escape-text.js';
 import type { Clock } from '../journal/clock.js';
-import { digest } from '../journal/record.js';
-import { canonical } from '../json/canonical.js';
-import { copy } from '../json/value.js';
+import { digestOfText } from '../journal/record.js';
+import { canonicalJson } from '../json/canonical.js';
+import { cloneJson } from '../json/value.js';
 import type { Layer } from '../kernel/layer.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
 import type { Effect, Scope } from '../protocol/body.js';
@@ -18,39 +18,39 @@ import type { Json } from '../protocol/json.js';
 import type { ApprovalPolicy } from '../protocol/loop.js';
 
 /** What holds for an effect at its place, of its own definition and of all who watch over it. */
-export interface Rule {
+export interface ApprovalRule {
   readonly policy: ApprovalPolicy;
   /** The mode of each rule that asks: of every agent whose rule it is, and of the tool itself. @default without one */
   readonly modes?: readonly (string | undefined)[] | undefined;
   /** When it must be done, whatever its own policy allows: by the monotonic clock of the process. */
-  readonly deadline?: number | undefined;
+  readonly deadlineAt?: number | undefined;
   /** How long a tool may take, and to find words for the person who is asked, in milliseconds. */
-  readonly limitMs?: number | undefined;
+  readonly toolTimeoutMs?: number | undefined;
 }
 
 /** Who answers for a turn: part of what an approval is bound to. */
-export interface Authority {
+export interface ApprovalAuthority {
   readonly principal?: string;
   readonly approvers?: readonly string[];
   readonly expiresAt: number;
 }
 
 /** What the layer asks of those who hold approvals. */
-export interface Gate {
-  rule(effect: Effect, key: string): Rule | undefined;
-  authority(key: string): Authority;
+export interface ApprovalGate {
+  ruleFor(effect: Effect, key: string): ApprovalRule | undefined;
+  authorityFor(key: string): ApprovalAuthority;
   /** The standing grants whose predicate holds for a call. */
-  granted(tool: string, definition: string, input: Json, key: string): readonly Grant[] | undefined;
+  grantsFor(tool: string, definition: string, input: Json, key: string): readonly StandingGrantRef[] | undefined;
 }
 
 /** A standing grant: the approval that it was given with, and what that call acted on. */
-export interface Grant {
-  readonly approval: string;
+export interface StandingGrantRef {
+  readonly approvalId: string;
   readonly target?: ApprovalTarget | undefined;
 }
 
 /** What was asked, as it is journaled. */
-interface Request extends Authority {
+interface ApprovalRequest extends ApprovalAuthority {
   readonly id: string;
   readonly tool: string;
   readonly argumentsDigest: string;
@@ -60,7 +60,7 @@ interface Request extends Authority {
 }
 
 /** What was answered, as the host lets it in. */
-interface Answer {
+interface ApprovalAnswerPayload {
   readonly approved: boolean;
   readonly by: string;
   readonly at: number;
@@ -69,28 +69,28 @@ interface Answer {
   readonly expired?: boolean;
 }
 
-type Verdict =
+type ApprovalVerdict =
   | { readonly verdict: 'ask'; readonly description: string; readonly target?: ApprovalTarget }
   | { readonly verdict: 'waived' }
   | { readonly verdict: 'granted'; readonly grant: string; readonly target?: ApprovalTarget };
 
 /** What asking takes: those who hold approvals, and the time. */
-export interface Asking {
-  readonly gate: Gate;
+export interface ApprovalDeps {
+  readonly gate: ApprovalGate;
   readonly clock: Clock;
 }
 
-interface Wording {
+interface ToolReplyDeadline {
   readonly clock: Clock;
   readonly name: string;
   readonly limitMs: number;
 }
 
 /** How long a tool may look for words unless told, in milliseconds. */
-const WORDING = 60_000;
+const DEFAULT_TOOL_REPLY_TIMEOUT_MS = 60_000;
 
 /** The words, unless they take too long: a tool that does not find any is not asked about for ever. */
-async function worded(words: unknown, { clock, name, limitMs }: Wording): Promise<unknown> {
+async function awaitToolReply(words: unknown, { clock, name, limitMs }: ToolReplyDeadline): Promise<unknown> {
   if (typeof (words as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return words;
   const done = new AbortController();
   const late = clock.sleep(limitMs, done.signal).then(() => {
@@ -106,86 +106,95 @@ async function worded(words: unknown, { clock, name, limitMs }: Wording): Promis
   }
 }
 
-export const REQUESTED = 'rondo.approval.requested';
-const LONGEST = 8000;
+export const APPROVAL_REQUESTED = 'rondo.approval.requested';
+const MAX_DESCRIPTION_CHARS = 8000;
 
 /** Refuses an effect, or asks before it is performed. */
-export function approvalLayer(rule: Rule, asking: Asking): Layer {
+export function approvalLayer(rule: ApprovalRule, asking: ApprovalDeps): Layer {
   const { gate } = asking;
   return async (effect: Effect, scope, next) => {
     // Whatever is no policy at all does not let anything pass.
     // guard: unknown-policy-blocks
-    if (rule.policy !== 'ask') throw blocked(effect.name);
-    const judged = await judge(effect, scope, rule, asking);
+    if (rule.policy !== 'ask') throw blockedError(effect.name);
+    const judged = await evaluateApproval(effect, scope, rule, asking);
     if (judged.verdict === 'waived') return next();
-    if (judged.verdict === 'granted') return next(boundTo(effect, judged.target));
+    if (judged.verdict === 'granted') return next(bindToTarget(effect, judged.target));
     const request = (await scope.record(
-      REQUESTED,
-      () => requestOf(effect, scope.key, judged, gate) as never,
-    )) as Request;
+      APPROVAL_REQUESTED,
+      () => approvalRequestOf(effect, scope.key, judged, gate) as never,
+    )) as ApprovalRequest;
     const answer = (await scope.wait(`approval ${request.id}`)) as unknown;
-    assertHolds(effect, request, answer as Answer);
-    return next(/* guard: approved-target-handed-on */ boundTo(effect, request.target));
+    assertApproved(effect, request, answer as ApprovalAnswerPayload);
+    return next(/* guard: approved-target-handed-on */ bindToTarget(effect, request.target));
   };
 }
 
 /** The effect, performed only on the target that was approved. What is looked up then is not part of a replay. */
-function boundTo(effect: Effect, target: ApprovalTarget | undefined): Effect {
+function bindToTarget(effect: Effect, target: ApprovalTarget | undefined): Effect {
   const binding = effect.binding?.();
   return binding === undefined ? effect : { ...effect, perform: binding.perform(target) };
 }
 
 /** Whether a person need be asked, and with which words: found out once and recorded. */
-async function judge(effect: Effect, scope: Scope, rule: Rule, { gate, clock }: Asking): Promise<Verdict> {
+async function evaluateApproval(
+  effect: Effect,
+  scope: Scope,
+  rule: ApprovalRule,
+  { gate, clock }: ApprovalDeps,
+): Promise<ApprovalVerdict> {
   const { name } = effect;
   const input = effect.input as Json;
-  const words = { clock, name, limitMs: rule.limitMs ?? WORDING };
-  const perform = async (): Promise<Verdict> => {
-    const grants = gate.granted(name, definitionOf(effect), input, scope.key) ?? [];
-    const target = grants.length > 0 ? await resolved(effect, words) : undefined;
+  const words = { clock, name, limitMs: rule.toolTimeoutMs ?? DEFAULT_TOOL_REPLY_TIMEOUT_MS };
+  const perform = async (): Promise<ApprovalVerdict> => {
+    const grants = gate.grantsFor(name, definitionDigestOf(effect), input, scope.key) ?? [];
+    const target = grants.length > 0 ? await resolveTarget(effect, words) : undefined;
     const grant = grants.find((given) => /* guard: grant-covers-target */ coversTarget(given.target, target));
-    if (grant !== undefined) return { verdict: 'granted', grant: grant.approval, ...withTarget(target) };
-    return question(effect, rule.modes?.length ? rule.modes : [undefined], words);
+    if (grant !== undefined) return { verdict: 'granted', grant: grant.approvalId, ...withTarget(target) };
+    return askOrWaive(effect, rule.modes?.length ? rule.modes : [undefined], words);
   };
   return scope.effect({ kind: 'gate', name, input: null, safety: 'pure', perform });
 }
 
 /** Asks if any of the rules that ask wants to, each evaluated with its own mode. */
-async function question(effect: Effect, modes: readonly (string | undefined)[], words: Wording): Promise<Verdict> {
-  const first = await described(effect, modes, words);
+async function askOrWaive(
+  effect: Effect,
+  modes: readonly (string | undefined)[],
+  words: ToolReplyDeadline,
+): Promise<ApprovalVerdict> {
+  const first = await describeForModes(effect, modes, words);
   if (first === undefined) return { verdict: 'waived' };
-  const target = await resolved(effect, words);
+  const target = await resolveTarget(effect, words);
   if (target === undefined) return { verdict: 'ask', description: first };
   // Described once more between two looks at the target: what a person reads is what the approval is bound to.
-  const description = (await described(effect, modes, words)) ?? first;
-  const difference = targetDifference(target, await resolved(effect, words));
+  const description = (await describeForModes(effect, modes, words)) ?? first;
+  const difference = targetDifference(target, await resolveTarget(effect, words));
   if (difference === undefined) return { verdict: 'ask', description, target };
-  throw notAdmitted(effect.name, `${difference}, while its approval was requested`);
+  throw notAdmittedError(effect.name, `${difference}, while its approval was requested`);
 }
 
 /** What a person reads: the texts for all modes, or undefined if nobody need be asked in any of them. */
-async function described(
+async function describeForModes(
   effect: Effect,
   modes: readonly (string | undefined)[],
-  words: Wording,
+  words: ToolReplyDeadline,
 ): Promise<string | undefined> {
   const { name, describe } = effect;
   const input = effect.input as Json;
   const texts = new Set<string>();
   for (const mode of new Set(modes)) {
     // Made of a copy: what is asked about is what runs, whoever changes what it was shown.
-    const told = await worded(
-      describe?.(/* guard: description-gets-a-copy */ copy(input) as Json, mode === undefined ? {} : { mode }),
+    const told = await awaitToolReply(
+      describe?.(/* guard: description-gets-a-copy */ cloneJson(input) as Json, mode === undefined ? {} : { mode }),
       words,
     );
     if (told !== null) texts.add(typeof told === 'string' && told.trim() !== '' ? told : `Run ${name}?`);
   }
-  return texts.size === 0 ? undefined : shown([...texts].join('\n'), LONGEST);
+  return texts.size === 0 ? undefined : escapeForDisplay([...texts].join('\n'), MAX_DESCRIPTION_CHARS);
 }
 
-async function resolved(effect: Effect, words: Wording): Promise<ApprovalTarget | undefined> {
-  const found = effect.binding?.()?.resolve(copy(effect.input as Json) as Json);
-  return found === undefined ? undefined : ((await worded(found, words)) as ApprovalTarget | undefined);
+async function resolveTarget(effect: Effect, words: ToolReplyDeadline): Promise<ApprovalTarget | undefined> {
+  const found = effect.binding?.()?.resolve(cloneJson(effect.input as Json) as Json);
+  return found === undefined ? undefined : ((await awaitToolReply(found, words)) as ApprovalTarget | undefined);
 }
 
 function withTarget(target: ApprovalTarget | undefined): { readonly target?: ApprovalTarget } {
@@ -193,43 +202,46 @@ function withTarget(target: ApprovalTarget | undefined): { readonly target?: App
 }
 
 /** The id is made of everything that the approval is bound to: with any of it changed it is another approval. */
-function requestOf(
+function approvalRequestOf(
   effect: Effect,
   key: string,
   { description, target }: { readonly description: string; readonly target?: ApprovalTarget },
-  gate: Gate,
-): Request {
-  const authority = gate.authority(key);
+  gate: ApprovalGate,
+): ApprovalRequest {
+  const authority = gate.authorityFor(key);
   const bound = {
     tool: effect.name,
-    argumentsDigest: argumentsOf(effect),
-    definition: definitionOf(effect),
+    argumentsDigest: argumentsDigestOf(effect),
+    definition: definitionDigestOf(effect),
     ...withTarget(target),
     ...authority,
   };
   const [turn = ''] = key.split('/', 1);
   // Letters and digits only: a person has to type it.
-  const name = digest(canonical({ key, ...bound } as unknown as Json)).replace(/[^A-Za-z0-9]/g, '');
+  const name = digestOfText(canonicalJson({ key, ...bound } as unknown as Json)).replace(/[^A-Za-z0-9]/g, '');
   const id = `${turn}:${name.slice(0, 16)}`;
   return { id, ...bound, description };
 }
 
-function argumentsOf({ input }: Effect): string {
-  return digest(canonical(input as Json));
+function argumentsDigestOf({ input }: Effect): string {
+  return digestOfText(canonicalJson(input as Json));
 }
 
-function definitionOf({ definition = '' }: Effect): string {
-  return digest(definition);
+function definitionDigestOf({ definition = '' }: Effect): string {
+  return digestOfText(definition);
 }
 
 /** The last look before the tool runs: that it was approved, in time, and that it is still what was approved. */
-function assertHolds(effect: Effect, request: Request, answer: Answer): void {
+function assertApproved(effect: Effect, request: ApprovalRequest, answer: ApprovalAnswerPayload): void {
   const { name } = effect;
   const { approved, by, reason, at, expired } = answer ?? {};
   // guard: denied-call-refused
   if (approved !== true) {
     // Bounded: the journal drops the data of an error that is too large, and with it that a person said no.
-    const [who, why] = [shown(String(by), 200), reason === undefined ? undefined : shown(String(reason), 1000)];
+    const [who, why] = [
+      escapeForDisplay(String(by), 200),
+      reason === undefined ? undefined : escapeForDisplay(String(reason), 1000),
+    ];
     const data = { name, rejected: expired !== true, by: who, ...(why !== undefined && { reason: why }) };
     throw new LoopError(
       'APPROVAL_DENIED',
@@ -239,20 +251,20 @@ function assertHolds(effect: Effect, request: Request, answer: Answer): void {
   }
   const changed =
     // guard: approval-bound-to-arguments
-    request.argumentsDigest !== argumentsOf(effect)
+    request.argumentsDigest !== argumentsDigestOf(effect)
       ? 'its arguments'
-      : /* guard: approval-bound-to-definition */ request.definition !== definitionOf(effect)
+      : /* guard: approval-bound-to-definition */ request.definition !== definitionDigestOf(effect)
         ? 'its definition'
         : undefined;
-  if (changed !== undefined) throw notAdmitted(name, `${changed} changed after it was approved`);
+  if (changed !== undefined) throw notAdmittedError(name, `${changed} changed after it was approved`);
   // guard: late-approval-refused
-  if (!(at <= request.expiresAt)) throw notAdmitted(name, 'the approval came too late');
+  if (!(at <= request.expiresAt)) throw notAdmittedError(name, 'the approval came too late');
 }
 
-function blocked(name: string): LoopError {
+function blockedError(name: string): LoopError {
   return new LoopError('TOOL_NOT_ADMITTED', `The policy of "${name}" blocks it.`, { name });
 }
 
-function notAdmitted(name: string, why: string): LoopError {
+function notAdmittedError(name: string, why: string): LoopError {
   return new LoopError('TOOL_NOT_ADMITTED', `"${name}" did not run: ${why}. Ask again.`, { name });
 }

@@ -3,17 +3,17 @@ import { codeOf, type Kit, kit, run, tick } from '../../spec/probes/kit.js';
 import { verifies } from '../../spec/verifies.js';
 import { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
 import { LoopError } from '../base/errors.js';
-import type { Outcome } from '../kernel/attempt.js';
 import type { Layer } from '../kernel/layer.js';
+import type { RunOutcome } from '../kernel/run-attempt.js';
 import { Session } from '../kernel/session.js';
 import type { Scope } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { BackendRef, CacheSpec } from '../protocol/loop.js';
-import { crashingStore } from '../testing/crashing-journal.js';
-import { type AnswerCache, cacheLayer } from './cache.js';
+import { crashingStore } from '../testing/crashing-store.js';
+import { cacheLayer, type ResultCache } from './cache.js';
 import { memoryCache } from './memory-cache.js';
 
-const roomy = (): AnswerCache => memoryCache({ entries: 100, bytes: 100_000 });
+const roomy = (): ResultCache => memoryCache({ entries: 100, bytes: 100_000 });
 
 interface Asked {
   readonly input?: unknown;
@@ -27,7 +27,7 @@ interface Asked {
 let asks = 0;
 
 /** Asks once, in a run of its own; what was performed is told by the kit. */
-async function ask(k: Kit, cache: AnswerCache, asked: Asked = {}): Promise<Outcome> {
+async function ask(k: Kit, cache: ResultCache, asked: Asked = {}): Promise<RunOutcome> {
   const { input = 'q', answer = `answer ${k.performed.length + 1}`, kind = 'tool', spec = {}, fallback } = asked;
   const session = await k.open({ layers: [cacheLayer(spec, cache, k.clock, fallback)] });
   const perform = (): unknown => {
@@ -40,7 +40,7 @@ async function ask(k: Kit, cache: AnswerCache, asked: Asked = {}): Promise<Outco
   return outcome;
 }
 
-const outputOf = (outcome: Outcome): unknown => (outcome.status === 'ok' ? outcome.output : outcome);
+const outputOf = (outcome: RunOutcome): unknown => (outcome.status === 'ok' ? outcome.output : outcome);
 
 verifies('policy.cache', 'the same question is asked and paid for again, or another gets its answer', async () => {
   const [k, cache] = [kit(), roomy()];
@@ -115,7 +115,7 @@ verifies('policy.cache', 'a cache that fails takes the run with it', async () =>
 verifies('policy.cache', 'whoever changes an answer changes what the next one gets', async () => {
   const cache = roomy();
   const value = { list: [1] };
-  cache.put('k', { value, at: 1 });
+  cache.put('k', { value, requestedAt: 1 });
   value.list.push(2);
   const got = cache.get('k')?.value as { list: number[] };
   got.list.push(3);
@@ -123,7 +123,7 @@ verifies('policy.cache', 'whoever changes an answer changes what the next one ge
 });
 
 /** The layer as it would be without its record. */
-const unrecorded = (cache: AnswerCache): Layer => {
+const unrecorded = (cache: ResultCache): Layer => {
   return async (effect, _scope, next) => cache.get(String(effect.input))?.value ?? (await next());
 };
 
@@ -137,14 +137,14 @@ async function crashes(first: (k: Kit) => Layer, second: (k: Kit) => Layer): Pro
         const answer = await scope.effect(k.effect('a', 'idempotent', () => 'fresh', 'q'));
         return [answer, await scope.effect(k.effect('b', 'idempotent', () => answer, 'r'))];
       };
-      const store = crashingStore(k.store, { append, when });
+      const store = crashingStore(k.store, { appendNumber: append, when });
       await codeOf(k.open({ store, layers: [first(k)] }).then((session) => run(session, body)));
       await tick();
       const { length } = (await k.entries()).filter(({ type }) =>
         /^(rondo\.cache\.read|effect\.requested)$/.test(type),
       );
       const outcome = await k.open({ layers: [second(k)] }).then((session) => run(session, body).catch((e) => e.code));
-      ends.push({ began: length > 0, end: typeof outcome === 'string' ? outcome : outputOf(outcome as Outcome) });
+      ends.push({ began: length > 0, end: typeof outcome === 'string' ? outcome : outputOf(outcome as RunOutcome) });
     }
   }
   return ends;
@@ -152,7 +152,7 @@ async function crashes(first: (k: Kit) => Layer, second: (k: Kit) => Layer): Pro
 
 verifies('policy.replay', 'the cache is empty, or full, after a crash, and the run takes another way', async () => {
   const full = (k: Kit, answer: string): Layer => {
-    const cache: AnswerCache = { get: () => ({ value: answer, at: 0 }), put: () => undefined };
+    const cache: ResultCache = { get: () => ({ value: answer, requestedAt: 0 }), put: () => undefined };
     return cacheLayer({}, cache, k.clock);
   };
   const empty = (k: Kit): Layer => cacheLayer({}, memoryCache({ entries: 0, bytes: 0 }), k.clock);
@@ -163,7 +163,7 @@ verifies('policy.replay', 'the cache is empty, or full, after a crash, and the r
     expect(end.end[0]).toBe(end.began ? 'fresh' : 'kept');
   }
   const filled = memoryCache({ entries: 9, bytes: 999 });
-  filled.put('q', { value: 'kept', at: 0 });
+  filled.put('q', { value: 'kept', requestedAt: 0 });
   const twin = await crashes(
     () => unrecorded(roomy()),
     () => unrecorded(filled),
@@ -209,17 +209,17 @@ verifies('policy.cache', 'an old answer that comes late takes the place of a you
 
 verifies('policy.cache', 'the cache grows without end, or forgets what is used most', () => {
   const cache = memoryCache({ entries: 3, bytes: 10_000 });
-  for (const key of ['a', 'b', 'c']) cache.put(key, { value: key, at: 1 });
+  for (const key of ['a', 'b', 'c']) cache.put(key, { value: key, requestedAt: 1 });
   cache.get('a');
-  cache.put('d', { value: 'd', at: 1 });
+  cache.put('d', { value: 'd', requestedAt: 1 });
   expect(['a', 'b', 'c', 'd'].map((key) => cache.get(key)?.value)).toEqual(['a', undefined, 'c', 'd']);
-  cache.put('e', { value: 'x'.repeat(10_000), at: 1 });
+  cache.put('e', { value: 'x'.repeat(10_000), requestedAt: 1 });
   expect(cache.get('e')).toBeUndefined();
   expect(cache.get('a')?.value).toBe('a');
-  cache.put('f', { value: 'x'.repeat(9_996), at: 1 });
+  cache.put('f', { value: 'x'.repeat(9_996), requestedAt: 1 });
   expect(['a', 'c', 'd'].map((key) => cache.get(key))).toEqual([undefined, undefined, undefined]);
   const nothing = memoryCache({ entries: Number.NaN, bytes: Number.NaN });
-  nothing.put('a', { value: 1, at: 1 });
+  nothing.put('a', { value: 1, requestedAt: 1 });
   expect(nothing.get('a')).toBeUndefined();
 });
 
@@ -230,7 +230,7 @@ verifies('policy.cache', 'after many answers of many sizes the cache holds more 
   for (let n = 0; n < 2000; n++) {
     const key = keys[Math.floor(random() * keys.length)] ?? '';
     if (random() < 0.3) cache.get(key);
-    else cache.put(key, { value: 'ü'.repeat(Math.floor(random() * 200)), at: n });
+    else cache.put(key, { value: 'ü'.repeat(Math.floor(random() * 200)), requestedAt: n });
   }
   const held = keys.flatMap((key) => cache.get(key) ?? []);
   const bytes = held.reduce((sum, { value }) => sum + Buffer.byteLength(String(value)), 0);

@@ -2,11 +2,11 @@ import { expect } from 'vitest';
 import { codeOf, type Kit, kit, run, tick } from '../../spec/probes/kit.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
-import type { Outcome } from '../kernel/attempt.js';
+import type { RunOutcome } from '../kernel/run-attempt.js';
 import type { Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef } from '../protocol/loop.js';
-import { crashingStore } from '../testing/crashing-journal.js';
+import { crashingStore } from '../testing/crashing-store.js';
 import { fallbackLayer } from './fallback.js';
 
 const REQUEST = { backendId: 'a', model: 'a-1', options: { region: 'x' }, promptLength: 2, prompt: 'hi', maxTokens: 5 };
@@ -42,7 +42,7 @@ function world(failures: Failures, k = kit()): World {
   };
 }
 
-async function outcomeOf({ k, body }: World, refs = REFS): Promise<Outcome> {
+async function outcomeOf({ k, body }: World, refs = REFS): Promise<RunOutcome> {
   return run(await k.open({ layers: [fallbackLayer(refs)] }), body);
 }
 
@@ -98,7 +98,7 @@ verifies(
     for (let append = 1; append < 10; append++) {
       for (const when of ['before', 'after'] as const) {
         const w = world({ a: failing('BACKEND_FAILED'), b: failing('TIMEOUT') });
-        const store = crashingStore(w.k.store, { append, when });
+        const store = crashingStore(w.k.store, { appendNumber: append, when });
         await codeOf(w.k.open({ store, layers: [fallbackLayer(REFS)] }).then((session) => run(session, w.body)));
         await tick();
         const ends = async (): Promise<number> =>

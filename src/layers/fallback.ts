@@ -7,7 +7,7 @@ import type { Effect } from '../protocol/body.js';
 import type { BackendRef } from '../protocol/loop.js';
 
 /** What another backend may do better. A refusal, a cancel or a useless answer is no reason to ask somebody else. */
-const PASSING_ON: ReadonlySet<string> = new Set(['BACKEND_FAILED', 'TIMEOUT']);
+const FALLBACK_CODES: ReadonlySet<string> = new Set(['BACKEND_FAILED', 'TIMEOUT']);
 
 /** Goes to the next backend when the current one failed or took too long; the last one's error tells of all. */
 export function fallbackLayer(refs: readonly BackendRef[]): Layer {
@@ -18,7 +18,7 @@ export function fallbackLayer(refs: readonly BackendRef[]): Layer {
       try {
         return await next(current);
       } catch (thrown) {
-        if (!(thrown instanceof LoopError && PASSING_ON.has(thrown.code))) throw thrown;
+        if (!(thrown instanceof LoopError && FALLBACK_CODES.has(thrown.code))) throw thrown;
         const { code, message, data } = thrown;
         attempts.push({ backend: current.name, code });
         const ref = refs[place];
@@ -26,14 +26,14 @@ export function fallbackLayer(refs: readonly BackendRef[]): Layer {
           throw new LoopError(code, message, { ...(isObject(data) ? data : {}), attempts }, thrown);
         const from = current.name;
         await scope.record('rondo.backend.fallback', () => ({ from, to: ref.id, code }));
-        current = towards(effect, ref);
+        current = withBackend(effect, ref);
       }
     }
   };
 }
 
 /** The same request for another backend: the options were the first one's, and are not passed on. */
-function towards(effect: Effect, { id, model, options }: BackendRef): Effect {
+function withBackend(effect: Effect, { id, model, options }: BackendRef): Effect {
   if (model === undefined)
     throw new LoopError('DEFINITION_INVALID', `The fallback "${id}" names no model; name one in the definition.`, {
       id,

@@ -3,11 +3,11 @@ import { expect } from 'vitest';
 import { type Kit, kit, run, ticks } from '../../spec/probes/kit.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
-import type { Outcome } from '../kernel/attempt.js';
+import type { RunOutcome } from '../kernel/run-attempt.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { RetrySpec } from '../protocol/loop.js';
-import { delayAfter, retryLayer } from './retry.js';
+import { retryDelayMs, retryLayer } from './retry.js';
 
 /** Performs an effect that fails in the given ways, one after another, and then answers. */
 async function attempt(
@@ -15,7 +15,7 @@ async function attempt(
   spec: RetrySpec,
   failures: readonly (readonly [code: string, data?: Json])[],
   safety: Safety = 'keyed',
-): Promise<Outcome> {
+): Promise<RunOutcome> {
   const session = await k.open({ layers: [retryLayer(spec)] });
   const perform = (): string => {
     const failure = failures[k.performed.length - 1];
@@ -102,10 +102,10 @@ verifies('policy.retry', 'a cancelled run sits out its backoff', async () => {
   };
   const running = run(session, (scope) => scope.effect(k.effect('a', 'idempotent', busy)), 't1', 'hold');
   await ticks();
-  expect(k.clock.next).toBeGreaterThan(k.clock.now());
+  expect(k.clock.nextWakeAt).toBeGreaterThan(k.clock.now());
   await session.cancel('t1', 'enough');
   expect(await running).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
-  expect([k.performed.length, k.clock.next]).toEqual([1, undefined]);
+  expect([k.performed.length, k.clock.nextWakeAt]).toEqual([1, undefined]);
 });
 
 verifies(
@@ -162,7 +162,7 @@ verifies('policy.retry', 'a delay is negative, no number, or longer than the pol
   const asked = fc.option(fc.oneof(fc.double(), fc.integer()), { nil: undefined });
   fc.assert(
     fc.property(spec, fc.integer({ min: 1, max: 5000 }), chance, asked, (s, attempt, draw, wish) => {
-      const delay = delayAfter(s, attempt, draw, wish);
+      const delay = retryDelayMs(s, attempt, draw, wish);
       const longest = s.maxBackoffMs ?? 10_000;
       const base = Math.min((s.backoffMs ?? 200) * (s.factor ?? 2) ** (attempt - 1) || 0, longest);
       const least = Math.floor(base * (1 - (s.jitter ?? 0.5)));

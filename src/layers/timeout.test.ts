@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { deferred, duplicates, type Kit, kit, run, ticks, unhandled, within } from '../../spec/probes/kit.js';
 import { verifies } from '../../spec/verifies.js';
-import type { Outcome } from '../kernel/attempt.js';
+import type { RunOutcome } from '../kernel/run-attempt.js';
 import type { Session } from '../kernel/session.js';
 import type { Effect } from '../protocol/body.js';
 import { timeoutLayer } from './timeout.js';
@@ -9,7 +9,7 @@ import { timeoutLayer } from './timeout.js';
 const MS = 500;
 
 /** Starts a run of one effect under a timeout, as far as it gets by itself. */
-async function begin(k: Kit, perform: Effect['perform'], ms = MS): Promise<[Session, Promise<Outcome>]> {
+async function begin(k: Kit, perform: Effect['perform'], ms = MS): Promise<[Session, Promise<RunOutcome>]> {
   const session = await k.open({ layers: [timeoutLayer(ms, k.clock)] });
   const running = run(session, (scope) => scope.effect(k.effect('slow', 'idempotent', perform)), 't1', 'hold');
   await ticks();
@@ -59,7 +59,7 @@ verifies('policy.timeout', 'effects that end in time leave their timers behind',
     const [, running] = await begin(k, perform);
     const outcome = await running;
     expect(outcome.status === 'error' ? outcome.error.code : outcome.status).toMatch(/^(ok|EXECUTION_FAILED)$/);
-    expect(k.clock.next).toBeUndefined();
+    expect(k.clock.nextWakeAt).toBeUndefined();
   }
   await ticks();
   expect(unhandled).toEqual([]);

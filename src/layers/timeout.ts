@@ -8,12 +8,12 @@ import type { Clock } from '../journal/clock.js';
 import type { Layer } from '../kernel/layer.js';
 import type { Effect, EffectContext } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
-import { setting } from './setting.js';
+import { policyNumber } from './policy-number.js';
 
 /** Ends each attempt with TIMEOUT after `timeoutMs`, whether or not the effect listens to its signal. */
 export function timeoutLayer(timeoutMs: number, clock: Clock): Layer {
   return async (effect, _scope, next) => {
-    const ms = setting('timeoutMs', timeoutMs, { least: 1 });
+    const ms = policyNumber('timeoutMs', timeoutMs, { min: 1 });
     return next({ ...effect, perform: (input, performance) => performWithin(ms, clock, effect, input, performance) });
   };
 }

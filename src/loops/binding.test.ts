@@ -5,9 +5,9 @@ import { memoryStore } from '../adapters/memory/index.js';
 import type { Json } from '../protocol/json.js';
 import type { StepsSpec } from '../protocol/loop.js';
 import type { TurnResult } from '../protocol/trace.js';
-import { crashingStore } from '../testing/crashing-journal.js';
+import { crashingStore } from '../testing/crashing-store.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import { lifespans } from './lifespan.js';
+import { resultLifetimes } from './result-lifetimes.js';
 
 /** A clock that moves on by a few milliseconds whenever it is read. */
 class TickingClock extends ManualClock {
@@ -79,10 +79,10 @@ verifies('lsem.7.binding.result', 'a turn that died anywhere goes on with the sa
   const whole = crashingStore(memoryStore());
   const clean = await hostOf(definitions, { store: whole, backends: answers() }).run(request);
   expect(clean.status).toBe('ok');
-  for (let append = 1; append <= whole.appends; append++) {
+  for (let append = 1; append <= whole.appendCount; append++) {
     for (const when of ['before', 'after'] as const) {
       const store = memoryStore();
-      const dying = crashingStore(store, { append, when });
+      const dying = crashingStore(store, { appendNumber: append, when });
       const first = hostOf(definitions, { store: dying, backends: answers(), clock: new TickingClock(1_000_000) });
       await first.run(request).catch(() => undefined);
       const later = new TickingClock(9_000_000);
@@ -98,13 +98,13 @@ verifies('lsem.7.binding.result', 'a turn that died anywhere goes on with the sa
 
 verifies('lsem.7.binding.result', 'only a path that may read times or the trace makes a composite fold them', () => {
   const timed = (inputMapping: StepsSpec['steps'][number]['inputMapping']): readonly boolean[] =>
-    lifespans('c', {
+    resultLifetimes('c', {
       steps: [
         { loopId: 'a', inputMapping: {}, outputBinding: 'a' },
         { loopId: 'b', inputMapping: {}, outputBinding: 'b' },
         { loopId: 'c', inputMapping },
       ],
-    }).timed;
+    }).needsTimes;
   const cases: readonly [path: string, timed: readonly boolean[]][] = [
     ['$.a.output', [false, false, false]],
     ['$.a.output.durationMs', [false, false, false]],

@@ -93,7 +93,7 @@ verifies('lsem.5.failure', 'a step that calls what is not there throws instead o
   const result = await host.run({ loop: 'c', input: {} });
   expect(result.error).toMatchObject({ code: 'LOOP_NOT_FOUND', details: { loopId: 'ghost', stepIndex: 0 } });
   expect(result.trace.at(-1)?.type).toBe('call.errored');
-  expect(host.registry.dangling()).toEqual([{ loop: 'c@1.0.0', stepIndex: 0, missing: 'ghost' }]);
+  expect(host.registry.missingReferences()).toEqual([{ loop: 'c@1.0.0', stepIndex: 0, missing: 'ghost' }]);
 });
 
 verifies('lsem.7.mapping', 'a step is run with another version than it pins', async () => {

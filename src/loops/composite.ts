@@ -3,37 +3,37 @@
  * composite; its error says which step of which call it was, however deep.
  */
 
-import { LoopError, outcomeOf } from '../base/errors.js';
+import { LoopError, toLoopError } from '../base/errors.js';
 import type { Loop, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { StepsSpec } from '../protocol/loop.js';
 import type { CallTimes } from '../views/call-results.js';
-import { benchOf, turnOf } from './bench.js';
-import { lifespans } from './lifespan.js';
-import { compileMapping, type Known, type Maker } from './mapping.js';
+import { type CompiledMapping, compileMapping, type MappingData } from './mapping.js';
+import { resultLifetimes } from './result-lifetimes.js';
+import { servicesOf, turnIdOf } from './services.js';
 
 /** A step with the loop that it calls; undefined if there is none of that id. */
 export interface LinkedStep {
   readonly loopId: string;
-  readonly make: Maker;
+  readonly buildInput: CompiledMapping;
   readonly binding: string | undefined;
   /** Whether a later mapping reads its result, and whose results nobody reads once it has ended. */
-  readonly kept: boolean;
-  readonly ends: readonly number[];
+  readonly isResultRead: boolean;
+  readonly releasedSteps: readonly number[];
   /** Whether a later mapping may read when it ran, or its trace. */
-  readonly timed: boolean;
+  readonly needsTimes: boolean;
   loop: Loop | undefined;
 }
 
 export function compileSteps(id: string, spec: StepsSpec): LinkedStep[] {
-  const { ends, kept, timed } = lifespans(id, spec);
+  const { releasedSteps, isRead, needsTimes } = resultLifetimes(id, spec);
   return spec.steps.map(({ loopId, inputMapping, outputBinding }, index) => ({
     loopId,
-    make: compileMapping(inputMapping, `${id}: step ${index}: inputMapping`),
+    buildInput: compileMapping(inputMapping, `${id}: step ${index}: inputMapping`),
     binding: outputBinding,
-    kept: kept[index] === true,
-    ends: ends[index] ?? [],
-    timed: timed[index] === true,
+    isResultRead: isRead[index] === true,
+    releasedSteps: releasedSteps[index] ?? [],
+    needsTimes: needsTimes[index] === true,
     loop: undefined,
   }));
 }
@@ -48,21 +48,22 @@ export function compositeBody(
   let missing: number | undefined;
   return async (input, scope) => {
     missing ??= steps.findIndex(({ loop }) => loop === undefined);
-    if (missing !== -1) throw notThere(missing, steps[missing]?.loopId ?? '');
+    if (missing !== -1) throw missingStepError(missing, steps[missing]?.loopId ?? '');
     const results: Json[] = [];
-    const known: Known = { input, steps: results };
+    const known: MappingData = { input, steps: results };
     let output: Json = null;
     for (let index = 0; index < steps.length; index++) {
       const step = steps[index] as LinkedStep;
-      const made = step.make(known);
+      const made = step.buildInput(known);
       try {
         output = (await scope.call(step.loop as Loop, made)) as Json;
       } catch (thrown) {
-        throw stepFailed(outcomeOf(thrown), scope, step.loopId, index);
+        throw stepFailedError(toLoopError(thrown), scope, step.loopId, index);
       }
       // Not before the call has ended: what it was given may be the very list that is shortened here.
-      for (let i = 0; i < step.ends.length; i++) forget(known, results, steps, step.ends[i] as number);
-      const done = step.kept ? resultOf(scope, step, index, output) : null;
+      for (let i = 0; i < step.releasedSteps.length; i++)
+        releaseResult(known, results, steps, step.releasedSteps[i] as number);
+      const done = step.isResultRead ? stepResultOf(scope, step, index, output) : null;
       results.push(done);
       if (step.binding !== undefined) known[step.binding] = done;
     }
@@ -71,46 +72,57 @@ export function compositeBody(
 }
 
 /** Lets go of a result that nobody reads any more. */
-function forget(known: Known, results: Json[], steps: readonly LinkedStep[], index: number): void {
+function releaseResult(known: MappingData, results: Json[], steps: readonly LinkedStep[], index: number): void {
   const { binding } = steps[index] as LinkedStep;
   results[index] = null;
   if (binding !== undefined) known[binding] = null;
 }
 
 /** What later steps may read of a step: its LoopResult. What the entries tell is folded only if a mapping may read it. */
-function resultOf(scope: Scope, { loopId, loop, timed }: LinkedStep, index: number, output: Json): Json {
+function stepResultOf(scope: Scope, { loopId, loop, needsTimes }: LinkedStep, index: number, output: Json): Json {
   const callId = `${scope.key}/${index}`;
   const result = { callId, loopId, loopVersion: loop?.version ?? '', status: 'ok', output };
-  return timed ? { ...result, ...(timesOf(scope, callId) as unknown as { readonly [name: string]: Json }) } : result;
+  return needsTimes
+    ? { ...result, ...(callTimesOf(scope, callId) as unknown as { readonly [name: string]: Json }) }
+    : result;
 }
 
-function timesOf(scope: Scope, callId: string): CallTimes {
-  const times = benchOf(scope).occasion(turnOf(scope)).result(callId, scope.key);
+function callTimesOf(scope: Scope, callId: string): CallTimes {
+  const times = servicesOf(scope).turnContext(turnIdOf(scope)).callTimes(callId, scope.key);
   if (times !== undefined) return times;
   const message = `When ${callId} ran is known only to a host: run this composite through one.`;
   throw new LoopError('EXECUTION_FAILED', message, { callId });
 }
 
 /** Told before the first step runs: what would be done until then would be for nothing. */
-function notThere(index: number, loopId: string): LoopError {
+function missingStepError(index: number, loopId: string): LoopError {
   const message = `Step ${index} calls "${loopId}", which is not registered here.`;
   return new LoopError('LOOP_NOT_FOUND', message, { loopId, stepIndex: index });
 }
 
 /** How many characters each part of a failure may have: the journal drops the data of an error that is too large. */
-const TOLD = 1000;
+const MAX_ERROR_PART_CHARS = 1000;
 
 /** The caller's own input was fine: what a step refuses is a failure of the composite. */
-const OWN: ReadonlySet<string> = new Set(['INPUT_VALIDATION_FAILED', 'OUTPUT_VALIDATION_FAILED', 'VALUE_INVALID']);
+const STEP_VALIDATION_CODES: ReadonlySet<string> = new Set([
+  'INPUT_VALIDATION_FAILED',
+  'OUTPUT_VALIDATION_FAILED',
+  'VALUE_INVALID',
+]);
 
-function stepFailed(error: LoopError, scope: Scope, loopId: string, index: number): LoopError {
+function stepFailedError(error: LoopError, scope: Scope, loopId: string, index: number): LoopError {
   const known = error.data as { readonly failedStep?: Json } | undefined;
   if (known?.failedStep !== undefined) return error;
   const { code, message, data } = error;
-  const said = message.slice(0, TOLD);
-  const small = data !== undefined && JSON.stringify(data).length <= TOLD;
+  const said = message.slice(0, MAX_ERROR_PART_CHARS);
+  const small = data !== undefined && JSON.stringify(data).length <= MAX_ERROR_PART_CHARS;
   const own = small ? { code, message: said, details: data } : { code, message: said };
-  const failedStep = { callId: `${scope.key}/${index}`.slice(0, TOLD), loopId, stepIndex: index, error: own };
+  const failedStep = {
+    callId: `${scope.key}/${index}`.slice(0, MAX_ERROR_PART_CHARS),
+    loopId,
+    stepIndex: index,
+    error: own,
+  };
   const told = `Step ${index} (${loopId}) failed: ${message}`;
-  return new LoopError(OWN.has(code) ? 'EXECUTION_FAILED' : code, told, { failedStep }, error);
+  return new LoopError(STEP_VALIDATION_CODES.has(code) ? 'EXECUTION_FAILED' : code, told, { failedStep }, error);
 }

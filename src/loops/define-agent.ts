@@ -8,20 +8,26 @@ import { optionKeys } from '../base/option-keys.js';
 import type { Json } from '../protocol/json.js';
 import type { AgentSpec, ApprovalPolicy, BackendRef, LoopDef, PolicySpec, StopSpec } from '../protocol/loop.js';
 import type { Model } from '../protocol/model.js';
-import { type DefinedLoop, isDefinedLoop } from './defined.js';
+import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
-import { endOf, type InputOf, type OutputOf, type Schema, type StandardSchema } from './standard.js';
-import { type AnyTool, isLoopsTool, namedTool, toolLoop } from './tool-loop.js';
+import {
+  type AnySchema,
+  compileIoSchema,
+  type InputOf,
+  type OutputOf,
+  type StandardSchema,
+} from './standard-schema.js';
+import { type AnyLoopsTool, isLoopsTool, loopFromTool, toLoopsTool } from './tool-loop.js';
 
 /** A loop by its id, a loop, or a tool. */
-export type AgentTool = string | DefinedLoop | AnyTool;
+export type AgentTool = string | DefinedLoop | AnyLoopsTool;
 
 /** What an agent is given when it says nothing else of its input. */
 export type AgentInput =
   | { readonly prompt: string }
   | { readonly trigger: { readonly name: string; readonly payload?: Json } };
 
-export interface AgentDefinition<I extends Schema, O extends Schema> {
+export interface AgentDefinition<I extends AnySchema, O extends AnySchema> {
   readonly id: string;
   /** Semver; 1.0.0 unless told. */
   readonly version?: string;
@@ -49,13 +55,13 @@ export interface AgentDefinition<I extends Schema, O extends Schema> {
   readonly metadata?: { readonly [name: string]: Json };
 }
 
-type Prompted = StandardSchema<AgentInput, AgentInput>;
-type Texted = StandardSchema<{ text: string }, { text: string }>;
+type PromptInputSchema = StandardSchema<AgentInput, AgentInput>;
+type TextOutputSchema = StandardSchema<{ text: string }, { text: string }>;
 
 type SpecOptions = Omit<AgentSpec, 'backend' | 'tools'>;
 
 /** The options that become members of the definition's `agent` under the same name. */
-const SPEC = optionKeys<SpecOptions>({
+const AGENT_SPEC_KEYS = optionKeys<SpecOptions>({
   instructions: true,
   handoffs: true,
   maxRounds: true,
@@ -66,7 +72,7 @@ const SPEC = optionKeys<SpecOptions>({
   temperature: true,
   toolTimeoutMs: true,
 });
-const OWN = optionKeys<Omit<AgentDefinition<Schema, Schema>, keyof SpecOptions>>({
+const LOOP_KEYS = optionKeys<Omit<AgentDefinition<AnySchema, AnySchema>, keyof SpecOptions>>({
   id: true,
   version: true,
   name: true,
@@ -80,7 +86,7 @@ const OWN = optionKeys<Omit<AgentDefinition<Schema, Schema>, keyof SpecOptions>>
 });
 
 /** What an agent takes unless told: a prompt, or what triggered it. */
-const PROMPT = {
+const DEFAULT_INPUT_SCHEMA = {
   type: 'object',
   properties: {
     prompt: { type: 'string' },
@@ -95,19 +101,21 @@ const PROMPT = {
   additionalProperties: false,
 } as const;
 
-const TEXT = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] } as const;
+const DEFAULT_OUTPUT_SCHEMA = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] } as const;
 
 /** Makes an agent of code; a LoopError says what is wrong with it. */
-export function defineAgent<const I extends Schema = Prompted, const O extends Schema = Texted>(
-  spec: AgentDefinition<I, O>,
-): DefinedLoop<InputOf<I>, OutputOf<O>> {
-  const unknown = Object.keys(spec).filter((key) => !OWN.has(key) && !SPEC.has(key));
-  if (unknown.length > 0) throw invalid(spec.id, `it has no member ${unknown.map((key) => `"${key}"`).join(', ')}`);
+export function defineAgent<
+  const I extends AnySchema = PromptInputSchema,
+  const O extends AnySchema = TextOutputSchema,
+>(spec: AgentDefinition<I, O>): DefinedLoop<InputOf<I>, OutputOf<O>> {
+  const unknown = Object.keys(spec).filter((key) => !LOOP_KEYS.has(key) && !AGENT_SPEC_KEYS.has(key));
+  if (unknown.length > 0)
+    throw invalidAgentError(spec.id, `it has no member ${unknown.map((key) => `"${key}"`).join(', ')}`);
   const { id } = spec;
-  const input = endOf(spec.input ?? PROMPT, 'INPUT_VALIDATION_FAILED', id);
-  const output = endOf(spec.output ?? TEXT, 'OUTPUT_VALIDATION_FAILED', id);
-  const called = [...toolsOf(spec.tools ?? []), ...(spec.handoffs ?? [])];
-  const parts = called.flatMap((tool) => partOf(tool, id));
+  const input = compileIoSchema(spec.input ?? DEFAULT_INPUT_SCHEMA, 'INPUT_VALIDATION_FAILED', id);
+  const output = compileIoSchema(spec.output ?? DEFAULT_OUTPUT_SCHEMA, 'OUTPUT_VALIDATION_FAILED', id);
+  const called = [...toolListOf(spec.tools ?? []), ...(spec.handoffs ?? [])];
+  const parts = called.flatMap((tool) => innerLoopsOf(tool, id));
   const ends = { input: input.validator, output: output.validator };
   const definition = definitionOf(spec, ends);
   return {
@@ -115,26 +123,26 @@ export function defineAgent<const I extends Schema = Prompted, const O extends S
     version: definition.version,
     input: input.check as DefinedLoop<InputOf<I>>['input'],
     output: output.check as DefinedLoop<unknown, OutputOf<O>>['output'],
-    body: alone(id),
+    body: bodyWithoutHost(id),
     hasFastValidation: input.isFast && output.isFast,
     definition,
-    ends,
+    validators: ends,
     source: '',
-    parts,
+    innerLoops: parts,
     model: isModel(spec.model) ? spec.model : undefined,
   };
 }
 
 /** The definition as a document would have it. */
-function definitionOf(spec: AgentDefinition<Schema, Schema>, ends: DefinedLoop['ends']): LoopDef {
+function definitionOf(spec: AgentDefinition<AnySchema, AnySchema>, ends: DefinedLoop['validators']): LoopDef {
   const { id, version = '1.0.0', name = id, description, policy, metadata, tools = [], handoffs } = spec;
   const given = Object.entries(spec).filter(
-    ([key, value]) => SPEC.has(key) && key !== 'handoffs' && value !== undefined,
+    ([key, value]) => AGENT_SPEC_KEYS.has(key) && key !== 'handoffs' && value !== undefined,
   );
   const agent: AgentSpec = {
-    backend: backendOf(spec.model, id),
-    tools: toolsOf(tools).map((tool) => nameOf(tool, id)),
-    ...(handoffs !== undefined && { handoffs: handoffs.map((tool) => nameOf(tool, id)) }),
+    backend: backendRefOf(spec.model, id),
+    tools: toolListOf(tools).map((tool) => toolIdOf(tool, id)),
+    ...(handoffs !== undefined && { handoffs: handoffs.map((tool) => toolIdOf(tool, id)) }),
     ...Object.fromEntries(given),
   };
   const document = {
@@ -152,21 +160,21 @@ function definitionOf(spec: AgentDefinition<Schema, Schema>, ends: DefinedLoop['
   return parseDefinition(document, `defineAgent("${id}")`);
 }
 
-function toolsOf(tools: NonNullable<AgentDefinition<Schema, Schema>['tools']>): readonly AgentTool[] {
+function toolListOf(tools: NonNullable<AgentDefinition<AnySchema, AnySchema>['tools']>): readonly AgentTool[] {
   if (Array.isArray(tools)) return tools as readonly AgentTool[];
-  return Object.entries(tools).map(([name, tool]) => (isDefinedLoop(tool) ? tool : namedTool(name, tool)));
+  return Object.entries(tools).map(([name, tool]) => (isDefinedLoop(tool) ? tool : toLoopsTool(name, tool)));
 }
 
-function partOf(tool: AgentTool, agent: string): readonly DefinedLoop[] {
+function innerLoopsOf(tool: AgentTool, agent: string): readonly DefinedLoop[] {
   if (typeof tool === 'string') return [];
-  if (isLoopsTool(tool)) return [toolLoop(tool)];
+  if (isLoopsTool(tool)) return [loopFromTool(tool)];
   if (isDefinedLoop(tool)) return [tool as DefinedLoop];
-  throw invalid(agent, 'a tool is the id of a loop, a loop, or made with loopsTool()');
+  throw invalidAgentError(agent, 'a tool is the id of a loop, a loop, or made with loopsTool()');
 }
 
-function nameOf(tool: AgentTool, agent: string): string {
+function toolIdOf(tool: AgentTool, agent: string): string {
   if (typeof tool === 'string') return tool;
-  return partOf(tool, agent)[0]?.name ?? '';
+  return innerLoopsOf(tool, agent)[0]?.name ?? '';
 }
 
 function isModel(model: unknown): model is Model {
@@ -174,20 +182,23 @@ function isModel(model: unknown): model is Model {
   return typeof doStream === 'function' && typeof doGenerate === 'function';
 }
 
-function backendOf(model: Model | BackendRef | string, agent: string): BackendRef {
+function backendRefOf(model: Model | BackendRef | string, agent: string): BackendRef {
   if (typeof model === 'string') return { id: model };
   if (isModel(model)) return { id: model.provider, model: model.modelId };
   if (typeof model === 'object' && model !== null && typeof model.id === 'string') return model;
-  throw invalid(agent, 'its model must be a model of the AI SDK, or a backend: an id, or {id, model?, options?}');
+  throw invalidAgentError(
+    agent,
+    'its model must be a model of the AI SDK, or a backend: an id, or {id, model?, options?}',
+  );
 }
 
 /** Without a host there is nobody to link it. */
-function alone(id: string): () => never {
+function bodyWithoutHost(id: string): () => never {
   return () => {
     throw new LoopError('EXECUTION_FAILED', `The agent "${id}" needs a host: run it with host.run({ loop }).`);
   };
 }
 
-function invalid(id: string, reason: string): LoopError {
+function invalidAgentError(id: string, reason: string): LoopError {
   return new LoopError('DEFINITION_INVALID', `defineAgent("${id}"): ${reason}.`, { reason });
 }

@@ -6,23 +6,23 @@
 
 import { LoopError } from '../base/errors.js';
 import { optionKeys } from '../base/option-keys.js';
-import { canonical } from '../json/canonical.js';
+import { canonicalJson } from '../json/canonical.js';
 import type { Validator } from '../json/schema.js';
 import type { Loop, Scope } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, LoopDef, PolicySpec, PromptSpec } from '../protocol/loop.js';
-import { admitted } from './admission.js';
-import { boundedBody } from './bounded.js';
-import type { DefinedLoop } from './defined.js';
+import { withApprovalGate } from './approval-gate.js';
+import { withCallTimeout } from './call-timeout.js';
+import type { DefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
-import type { ToolCall } from './implementation.js';
-import type { Origin } from './origin.js';
+import type { DefinitionOrigin } from './origin.js';
 import { promptBody } from './prompt.js';
-import { endOf, type InputOf, type OutputOf, type Schema } from './standard.js';
+import { type AnySchema, compileIoSchema, type InputOf, type OutputOf } from './standard-schema.js';
 import { toolBody } from './tool.js';
+import type { ToolCallContext } from './tool-implementation.js';
 
-interface About<I extends Schema, O extends Schema> {
+interface LoopSpecBase<I extends AnySchema, O extends AnySchema> {
   readonly id: string;
   /** Semver; 1.0.0 unless told. Raise it when what the loop does changes. */
   readonly version?: string;
@@ -35,33 +35,36 @@ interface About<I extends Schema, O extends Schema> {
 }
 
 /** A composite in code. */
-export interface BodyLoop<I extends Schema, O extends Schema> extends About<I, O> {
+export interface BodyLoopSpec<I extends AnySchema, O extends AnySchema> extends LoopSpecBase<I, O> {
   readonly body: (input: OutputOf<I>, scope: Scope) => Promise<InputOf<O>> | InputOf<O>;
   readonly tool?: never;
   readonly prompt?: never;
 }
 
 /** A function that does something outside: one effect, recorded, with a declared safety. */
-export interface ToolLoop<I extends Schema, O extends Schema> extends About<I, O> {
-  readonly tool: (input: OutputOf<I>, call: ToolCall) => Promise<InputOf<O>> | InputOf<O>;
+export interface ToolLoopSpec<I extends AnySchema, O extends AnySchema> extends LoopSpecBase<I, O> {
+  readonly tool: (input: OutputOf<I>, call: ToolCallContext) => Promise<InputOf<O>> | InputOf<O>;
   readonly safety?: Safety;
   readonly body?: never;
   readonly prompt?: never;
 }
 
 /** A question to a model. */
-export interface PromptLoop<I extends Schema, O extends Schema> extends About<I, O> {
+export interface PromptLoopSpec<I extends AnySchema, O extends AnySchema> extends LoopSpecBase<I, O> {
   readonly prompt: PromptSpec | string;
   readonly backend?: BackendRef;
   readonly body?: never;
   readonly tool?: never;
 }
 
-export type LoopSpec<I extends Schema, O extends Schema> = BodyLoop<I, O> | ToolLoop<I, O> | PromptLoop<I, O>;
+export type LoopSpec<I extends AnySchema, O extends AnySchema> =
+  | BodyLoopSpec<I, O>
+  | ToolLoopSpec<I, O>
+  | PromptLoopSpec<I, O>;
 
 type KeyOf<T> = T extends unknown ? keyof T : never;
 
-const KEYS = optionKeys<Record<KeyOf<LoopSpec<Schema, Schema>>, unknown>>({
+const LOOP_SPEC_KEYS = optionKeys<Record<KeyOf<LoopSpec<AnySchema, AnySchema>>, unknown>>({
   id: true,
   version: true,
   name: true,
@@ -76,16 +79,16 @@ const KEYS = optionKeys<Record<KeyOf<LoopSpec<Schema, Schema>>, unknown>>({
   prompt: true,
   backend: true,
 });
-const IN_CODE: Origin = { directory: undefined, trusted: true };
+const CODE_ORIGIN: DefinitionOrigin = { directory: undefined, trusted: true };
 
 /** Makes a loop of code; a LoopError says what is wrong with it. */
-export function defineLoop<const I extends Schema, const O extends Schema>(
+export function defineLoop<const I extends AnySchema, const O extends AnySchema>(
   spec: LoopSpec<I, O>,
 ): DefinedLoop<InputOf<I>, OutputOf<O>> {
   assertSpec(spec);
   const { id } = spec;
-  const input = endOf(spec.input, 'INPUT_VALIDATION_FAILED', id);
-  const output = endOf(spec.output, 'OUTPUT_VALIDATION_FAILED', id);
+  const input = compileIoSchema(spec.input, 'INPUT_VALIDATION_FAILED', id);
+  const output = compileIoSchema(spec.output, 'OUTPUT_VALIDATION_FAILED', id);
   const definition = definitionOf(spec, input.validator, output.validator);
   return {
     name: id,
@@ -93,20 +96,20 @@ export function defineLoop<const I extends Schema, const O extends Schema>(
     bodyKind: spec.body !== undefined ? 'code' : spec.prompt !== undefined ? 'prompt' : undefined,
     input: input.check as (value: unknown) => InputOf<I>,
     output: output.check as (value: unknown) => OutputOf<O>,
-    body: bodyOf(spec, definition, output.validator) as Loop<InputOf<I>, OutputOf<O>>['body'],
+    body: createBody(spec, definition, output.validator) as Loop<InputOf<I>, OutputOf<O>>['body'],
     hasFastValidation: input.isFast && output.isFast,
     definition,
-    ends: { input: input.validator, output: output.validator },
+    validators: { input: input.validator, output: output.validator },
     source: String(spec.body ?? spec.tool ?? ''),
   };
 }
 
-function assertSpec(spec: LoopSpec<Schema, Schema>): void {
-  const unknown = Object.keys(spec).filter((key) => !KEYS.has(key));
+function assertSpec(spec: LoopSpec<AnySchema, AnySchema>): void {
+  const unknown = Object.keys(spec).filter((key) => !LOOP_SPEC_KEYS.has(key));
   const kinds = [spec.body, spec.tool, spec.prompt].filter((kind) => kind !== undefined).length;
   const flaw =
     unknown.length > 0
-      ? `it has no member ${unknown.map((key) => `"${key}"`).join(', ')}; it has ${[...KEYS].join(', ')}`
+      ? `it has no member ${unknown.map((key) => `"${key}"`).join(', ')}; it has ${[...LOOP_SPEC_KEYS].join(', ')}`
       : kinds !== 1
         ? 'it needs exactly one of body, tool and prompt'
         : undefined;
@@ -115,7 +118,7 @@ function assertSpec(spec: LoopSpec<Schema, Schema>): void {
 }
 
 /** The definition as a document would have it. Code cannot be written down: a body shows as a composite of no steps. */
-function definitionOf(spec: LoopSpec<Schema, Schema>, input: Validator, output: Validator): LoopDef {
+function definitionOf(spec: LoopSpec<AnySchema, AnySchema>, input: Validator, output: Validator): LoopDef {
   const { id, version = '1.0.0', name = id, description, policy, metadata } = spec;
   const base = {
     id,
@@ -144,19 +147,30 @@ function definitionOf(spec: LoopSpec<Schema, Schema>, input: Validator, output: 
   return { ...rest, kind: 'composite', composite: { steps: [] } };
 }
 
-function bodyOf(spec: LoopSpec<Schema, Schema>, definition: LoopDef, output: Validator): Loop<Json, Json>['body'] {
+function createBody(
+  spec: LoopSpec<AnySchema, AnySchema>,
+  definition: LoopDef,
+  output: Validator,
+): Loop<Json, Json>['body'] {
   const { id, version, prompt, backend, policy } = definition;
   const { tool, body } = spec;
   // What an approval is bound to: all that the definition says, and the code.
-  const state = `${canonical(definition as unknown as Json)}\n${String(tool ?? body ?? '')}`;
+  const state = `${canonicalJson(definition as unknown as Json)}\n${String(tool ?? body ?? '')}`;
   if (prompt !== undefined) {
-    const parts = { id, spec: prompt, output, backend, policy, origin: IN_CODE, definition: version };
-    return admitted({ name: id, definition: state, named: false }, promptBody(parts));
+    const parts = { id, spec: prompt, output, backend, policy, origin: CODE_ORIGIN, definitionFingerprint: version };
+    return withApprovalGate({ name: id, definitionFingerprint: state, requiresName: false }, promptBody(parts));
   }
   if (tool === undefined) {
-    const bounded = boundedBody(id, policy?.timeoutMs, body as unknown as Loop<Json, Json>['body']);
-    return admitted({ name: id, definition: state, named: false }, bounded);
+    const bounded = withCallTimeout(id, policy?.timeoutMs, body as unknown as Loop<Json, Json>['body']);
+    return withApprovalGate({ name: id, definitionFingerprint: state, requiresName: false }, bounded);
   }
-  const open = (): ((input: Json, call: unknown) => unknown) => (input, call) => tool(input, call as ToolCall);
-  return toolBody({ id, safety: definition.tool?.safety ?? 'once', config: {}, policy, definition: state, open });
+  const open = (): ((input: Json, call: unknown) => unknown) => (input, call) => tool(input, call as ToolCallContext);
+  return toolBody({
+    id,
+    safety: definition.tool?.safety ?? 'once',
+    config: {},
+    policy,
+    definitionFingerprint: state,
+    open,
+  });
 }

@@ -4,30 +4,30 @@
  * its value, any other gives the list of what it found.
  */
 import { LoopError } from '../base/errors.js';
-import { follow } from '../json/path/query.js';
-import { compilePath, type Path } from '../json/path.js';
+import { followSegments } from '../json/path/query.js';
+import { compileJsonPath, type JsonPath } from '../json/path.js';
 import type { Json } from '../protocol/json.js';
 import type { CompositeStep } from '../protocol/loop.js';
 
 /** What a composite knows while it runs: the input, the results of its steps, and those that have a name. */
-export type Known = { [name: string]: Json };
+export type MappingData = { [name: string]: Json };
 
 /** Makes a value of what is known. */
-export type Maker = (known: Known) => Json;
+export type CompiledMapping = (known: MappingData) => Json;
 
-type Found = (known: Known) => Json | undefined;
+type ValueLookup = (known: MappingData) => Json | undefined;
 
-const LITERAL = 'literal:';
-const OPTIONAL = 'optional:';
+const LITERAL_PREFIX = 'literal:';
+const OPTIONAL_PREFIX = 'optional:';
 
-export function compileMapping(mapping: CompositeStep['inputMapping'], where: string): Maker {
-  if (typeof mapping === 'string') return compileOne(mapping, where, '') as Maker;
+export function compileMapping(mapping: CompositeStep['inputMapping'], where: string): CompiledMapping {
+  if (typeof mapping === 'string') return compileValue(mapping, where, '') as CompiledMapping;
   const members = Object.keys(mapping);
   const [only] = members;
-  if (only !== undefined && members.length === 1) return single(only, mapping[only] as string, where);
-  return several(
+  if (only !== undefined && members.length === 1) return compileSingleMember(only, mapping[only] as string, where);
+  return combineMembers(
     members,
-    members.map((member) => compileOne(mapping[member] as string, where, member)),
+    members.map((member) => compileValue(mapping[member] as string, where, member)),
   );
 }
 
@@ -35,18 +35,20 @@ export function compileMapping(mapping: CompositeStep['inputMapping'], where: st
  * Most mappings have one member at one place, and a large composite has thousands of them: each is as few objects as
  * can be, because following them from one to the next is what it costs to apply it.
  */
-function single(member: string, text: string, where: string): Maker {
-  const place = text.startsWith(LITERAL) ? undefined : pathOf(text, `${where}/${member}`).place;
-  if (place === undefined) return several([member], [compileOne(text, where, member)]);
+function compileSingleMember(member: string, text: string, where: string): CompiledMapping {
+  const place = text.startsWith(LITERAL_PREFIX)
+    ? undefined
+    : compileMappingPath(text, `${where}/${member}`).singularSegments;
+  if (place === undefined) return combineMembers([member], [compileValue(text, where, member)]);
   return (known) => {
-    const value = follow(known, place);
+    const value = followSegments(known, place);
     if (value !== undefined) return { [member]: value };
-    assertOptional(text, `${where}/${member}`, known);
+    assertOptionalPath(text, `${where}/${member}`, known);
     return {};
   };
 }
 
-function several(members: readonly string[], finds: readonly Found[]): Maker {
+function combineMembers(members: readonly string[], finds: readonly ValueLookup[]): CompiledMapping {
   return (known) => {
     const made: { [member: string]: Json } = {};
     for (let i = 0; i < members.length; i++) {
@@ -58,40 +60,43 @@ function several(members: readonly string[], finds: readonly Found[]): Maker {
 }
 
 /** The first three segments of every path of a mapping, undefined for any; undefined for a path that may look anywhere. */
-export function readsOf(mapping: CompositeStep['inputMapping'], where: string): readonly (Read | undefined)[] {
+export function pathPrefixesOf(
+  mapping: CompositeStep['inputMapping'],
+  where: string,
+): readonly (PathPrefix | undefined)[] {
   const texts = typeof mapping === 'string' ? [mapping] : Object.values(mapping);
   return texts
-    .filter((text) => !text.startsWith(LITERAL))
+    .filter((text) => !text.startsWith(LITERAL_PREFIX))
     .map((text) => {
-      const { beginning } = pathOf(text, where);
-      return beginning === undefined || beginning[0] === undefined ? undefined : beginning;
+      const { leadingSegments } = compileMappingPath(text, where);
+      return leadingSegments === undefined || leadingSegments[0] === undefined ? undefined : leadingSegments;
     });
 }
 
-export type Read = readonly (string | number | undefined)[];
+export type PathPrefix = readonly (string | number | undefined)[];
 
-function pathOf(text: string, where: string): Path {
-  return compilePath(text.startsWith(OPTIONAL) ? text.slice(OPTIONAL.length) : text, where);
+function compileMappingPath(text: string, where: string): JsonPath {
+  return compileJsonPath(text.startsWith(OPTIONAL_PREFIX) ? text.slice(OPTIONAL_PREFIX.length) : text, where);
 }
 
-function compileOne(text: string, where: string, member: string): Found {
-  if (text.startsWith(LITERAL)) {
-    const literal = text.slice(LITERAL.length);
+function compileValue(text: string, where: string, member: string): ValueLookup {
+  if (text.startsWith(LITERAL_PREFIX)) {
+    const literal = text.slice(LITERAL_PREFIX.length);
     return () => literal;
   }
-  const path = pathOf(text, `${where}/${member}`);
-  const { place } = path;
-  if (place === undefined) return (known) => path.find(known) as Json;
+  const path = compileMappingPath(text, `${where}/${member}`);
+  const { singularSegments } = path;
+  if (singularSegments === undefined) return (known) => path.findAll(known) as Json;
   return (known) => {
-    const value = follow(known, place);
-    if (value === undefined) assertOptional(text, `${where}/${member}`, known);
+    const value = followSegments(known, singularSegments);
+    if (value === undefined) assertOptionalPath(text, `${where}/${member}`, known);
     return value;
   };
 }
 
 /** Throws MAPPING_FAILED for a path that found nothing, unless it may. */
-function assertOptional(path: string, where: string, known: Known): void {
-  if (path.startsWith(OPTIONAL)) return;
+function assertOptionalPath(path: string, where: string, known: MappingData): void {
+  if (path.startsWith(OPTIONAL_PREFIX)) return;
   const names = Object.keys(known).filter((name) => name !== 'steps');
   const last = (known.steps as Json[]).length - 1;
   const steps = last < 0 ? [] : [last === 0 ? '$.steps[0]' : `$.steps[0] to $.steps[${last}]`];

@@ -2,26 +2,26 @@
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, JsonSchema } from '../protocol/loop.js';
 import type { Model, ModelMessage, ModelTool } from '../protocol/model.js';
-import type { AskedCall } from '../views/messages.js';
-import type { Origin } from './origin.js';
+import type { RecordedToolCall } from '../views/messages.js';
+import type { DefinitionOrigin } from './origin.js';
 
 /** Where a model is asked from. */
-export interface Asking {
+export interface OpenModelOptions {
   /** Where the definition comes from: relative paths in it start there. */
-  readonly origin: Origin;
+  readonly origin: DefinitionOrigin;
   /** The turn that asks. */
-  readonly turn: string;
+  readonly turnId: string;
   /** How many answers of this backend and model the turn has already recorded, in this process or an earlier one. */
-  readonly answered: number;
+  readonly replyCount: number;
 }
 
 /** A kind of model that definitions name by id. */
-export interface Backend {
+export interface ModelProvider {
   readonly id: string;
   /** What answers when a definition names no model. */
   readonly defaultModel: string;
   /** Loads what is needed and makes the model; a LoopError says what is missing and how to get it. */
-  open(ref: BackendRef & { readonly model: string }, asking: Asking): Promise<Model>;
+  open(ref: BackendRef & { readonly model: string }, asking: OpenModelOptions): Promise<Model>;
 }
 
 /** What is sent to a model, as it is journaled. */
@@ -55,11 +55,11 @@ export interface ModelReply {
   /** How long the thinking took, in milliseconds. */
   readonly reasoningMs?: number;
   /** Each under an id of its own, whatever the model called it. */
-  readonly toolCalls?: readonly AskedCall[];
+  readonly toolCalls?: readonly RecordedToolCall[];
 }
 
 /** What a conversation shows a model beside what is journaled of the request. */
-export interface ConversationParts {
+export interface ModelConversation {
   readonly system?: string | undefined;
   readonly messages: readonly ModelMessage[];
   readonly tools: readonly ModelTool[];

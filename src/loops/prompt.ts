@@ -4,52 +4,59 @@
  */
 
 import { LoopError } from '../base/errors.js';
-import { compilePath } from '../json/path.js';
+import { compileJsonPath } from '../json/path.js';
 import type { Validator } from '../json/schema.js';
 import { compileTemplate } from '../json/template.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, PolicySpec, PromptSpec, RouteSpec } from '../protocol/loop.js';
-import { modelEffect, resolved } from './ask/effect.js';
-import { benchOf, type NamedModel } from './bench.js';
 import type { ModelReply, ModelRequest } from './model.js';
-import type { Origin } from './origin.js';
-import { readReply } from './reply.js';
+import { modelEffect, withNamedFallbacks } from './model-call/model-effect.js';
+import type { DefinitionOrigin } from './origin.js';
+import { parseReply } from './reply.js';
+import { type ModelRef, servicesOf } from './services.js';
 
 /** What a prompt body is made of. */
-export interface PromptParts {
+export interface PromptBodyOptions {
   readonly id: string;
   readonly spec: PromptSpec;
   readonly output: Validator;
   readonly backend: BackendRef | undefined;
   readonly policy: PolicySpec | undefined;
-  readonly origin: Origin;
+  readonly origin: DefinitionOrigin;
   /** Tells this definition from others of its id. */
-  readonly definition: string;
+  readonly definitionFingerprint: string;
 }
 
 /** What answers when a definition names no backend. */
 const DEFAULT_BACKEND: BackendRef = { id: 'mock' };
 
-export function promptBody(parts: PromptParts): (input: Json, scope: Scope) => Promise<Json> {
-  const { id, spec, output, origin, definition } = parts;
+export function promptBody(parts: PromptBodyOptions): (input: Json, scope: Scope) => Promise<Json> {
+  const { id, spec, output, origin, definitionFingerprint } = parts;
   const render = compileTemplate(spec.template, id);
   const route = compileRoutes(parts);
   return async (input, scope) => {
-    const bench = benchOf(scope);
+    const bench = servicesOf(scope);
     const prompt = render(input);
-    const request = requestOf(parts, bench.named(route(input, prompt)), prompt);
-    const policy = resolved(parts.policy, bench);
-    const effect = modelEffect(request, { bench, scope, origin, policy, definition, counts: 'turn' });
+    const request = buildRequest(parts, bench.toModelRef(route(input, prompt)), prompt);
+    const policy = withNamedFallbacks(parts.policy, bench);
+    const effect = modelEffect(request, {
+      services: bench,
+      scope,
+      origin,
+      policy,
+      definitionFingerprint,
+      replyCountScope: 'turn',
+    });
     const reply = (await scope.effect(effect)) as ModelReply;
-    const first = readReply(reply.text, output);
-    if (first.fits) return first.value;
-    const second = await repaired(scope, effect, request, reply.text, output);
+    const first = parseReply(reply.text, output);
+    if (first.isValid) return first.value;
+    const second = await requestRepair(scope, effect, request, reply.text, output);
     return second ?? first.value;
   };
 }
 
-function requestOf({ spec, output }: PromptParts, named: NamedModel, prompt: string): ModelRequest {
+function buildRequest({ spec, output }: PromptBodyOptions, named: ModelRef, prompt: string): ModelRequest {
   const { systemPrompt, maxTokens, temperature } = spec;
   const { schema } = output;
   const structured = typeof schema === 'object' && schema.type !== 'string' && Object.keys(schema).length > 0;
@@ -67,15 +74,15 @@ function requestOf({ spec, output }: PromptParts, named: NamedModel, prompt: str
 }
 
 /** The second and last answer, if it fits. Where even asking fails, the first answer is what counts. */
-async function repaired(
+async function requestRepair(
   scope: Scope,
   effect: Effect,
   request: ModelRequest,
   answer: string,
   output: Validator,
 ): Promise<Json | undefined> {
-  const value = readReply(answer, output).value;
-  const flaws = output.flaws(value).map(({ path, message }) => `${path || '/'} ${message}`);
+  const value = parseReply(answer, output).value;
+  const flaws = output.issues(value).map(({ path, message }) => `${path || '/'} ${message}`);
   const { prompt: asked = '' } = request;
   const prompt =
     `${asked}\n\nYour last answer was:\n${answer.slice(0, 4000)}\n\n` +
@@ -83,28 +90,31 @@ async function repaired(
   const promptLength = request.promptLength + prompt.length - asked.length;
   try {
     const reply = (await scope.effect({ ...effect, input: { ...request, prompt, promptLength } })) as ModelReply;
-    const second = readReply(reply.text, output);
-    return second.fits ? second.value : undefined;
+    const second = parseReply(reply.text, output);
+    return second.isValid ? second.value : undefined;
   } catch (thrown) {
     if (thrown instanceof LoopError && ['BACKEND_FAILED', 'TIMEOUT', 'CONTENT_REFUSED'].includes(thrown.code)) return;
     throw thrown;
   }
 }
 
-type Route = (input: Json, prompt: string) => BackendRef;
+type SelectBackend = (input: Json, prompt: string) => BackendRef;
 
 /** The first route whose conditions hold names the backend; else it is the loop's own. */
-function compileRoutes({ id, backend = DEFAULT_BACKEND, policy }: PromptParts): Route {
-  const routes = (policy?.routing ?? []).map((route) => ({ holds: compileWhen(route, id), backend: route.backend }));
+function compileRoutes({ id, backend = DEFAULT_BACKEND, policy }: PromptBodyOptions): SelectBackend {
+  const routes = (policy?.routing ?? []).map((route) => ({
+    holds: compileRouteCondition(route, id),
+    backend: route.backend,
+  }));
   return (input, prompt) => routes.find(({ holds }) => holds(input, prompt))?.backend ?? backend;
 }
 
-function compileWhen({ when }: RouteSpec, id: string): (input: Json, prompt: string) => boolean {
+function compileRouteCondition({ when }: RouteSpec, id: string): (input: Json, prompt: string) => boolean {
   const paths = Object.entries(when.input ?? {}).map(([path, wanted]) => ({
-    path: compilePath(path, `${id}: policy.routing`),
+    path: compileJsonPath(path, `${id}: policy.routing`),
     wanted: JSON.stringify(wanted),
   }));
   const over = when.promptLengthOver ?? -1;
   return (input, prompt) =>
-    prompt.length > over && paths.every(({ path, wanted }) => JSON.stringify(path.one(input)) === wanted);
+    prompt.length > over && paths.every(({ path, wanted }) => JSON.stringify(path.findOne(input)) === wanted);
 }

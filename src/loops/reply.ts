@@ -6,30 +6,30 @@
 import type { Validator } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
 
-export interface Reading {
+export interface ParsedReply {
   readonly value: Json;
-  readonly fits: boolean;
+  readonly isValid: boolean;
 }
 
-const FENCE = /```(?:json)?[ \t]*\r?\n/gi;
+const CODE_FENCE = /```(?:json)?[ \t]*\r?\n/gi;
 
 /** The answer in a reply, and whether it fits. One that does not is the likeliest of what was tried. */
-export function readReply(text: string, output: Validator): Reading {
-  const readings = readingsOf(text, output);
-  const fitting = readings.find((value) => output.check(value));
-  if (fitting !== undefined) return { value: fitting, fits: true };
-  return { value: readings[0] ?? { text }, fits: false };
+export function parseReply(text: string, output: Validator): ParsedReply {
+  const readings = possibleValues(text, output);
+  const fitting = readings.find((value) => output.isValid(value));
+  if (fitting !== undefined) return { value: fitting, isValid: true };
+  return { value: readings[0] ?? { text }, isValid: false };
 }
 
-function readingsOf(text: string, { schema }: Validator): readonly Json[] {
+function possibleValues(text: string, { schema }: Validator): readonly Json[] {
   const readings: Json[] = [];
   const wantsText = typeof schema === 'object' && schema.type === 'string';
   if (wantsText) readings.push(text);
   const constrained = typeof schema === 'object' && Object.keys(schema).length > 0;
-  for (const candidate of candidatesOf(text)) {
+  for (const candidate of jsonCandidates(text)) {
     // A bare word or number is JSON only for a loop that asks for one.
     if (!constrained && !/^[[{]/.test(candidate)) continue;
-    const value = parsed(candidate);
+    const value = parseJson(candidate);
     if (value !== undefined) readings.push(value);
   }
   readings.push({ text });
@@ -37,9 +37,9 @@ function readingsOf(text: string, { schema }: Validator): readonly Json[] {
   return readings;
 }
 
-function candidatesOf(text: string): readonly string[] {
+function jsonCandidates(text: string): readonly string[] {
   const candidates = [text.trim()];
-  for (const opening of text.matchAll(FENCE)) {
+  for (const opening of text.matchAll(CODE_FENCE)) {
     const from = opening.index + opening[0].length;
     const end = text.indexOf('```', from);
     if (end !== -1 && candidates.length < 10) candidates.push(text.slice(from, end).trim());
@@ -47,7 +47,7 @@ function candidatesOf(text: string): readonly string[] {
   return candidates;
 }
 
-function parsed(text: string): Json | undefined {
+function parseJson(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json;
   } catch {

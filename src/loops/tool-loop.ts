@@ -1,46 +1,51 @@
 /** A protocol tool as a loop: the same object that the AI SDK runs, here with journal, gate and all. */
 import { LoopError } from '../base/errors.js';
-import { lazy } from '../base/lazy.js';
+import { withLazyProperty } from '../base/lazy-property.js';
 import { compileSchema } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
 import type { ApprovalPolicy, LoopDef } from '../protocol/loop.js';
 import { type LoopsTool, type LoopsToolOptions, loopsTool, type ToolSchema } from '../protocol/tool.js';
-import type { DefinedLoop } from './defined.js';
+import type { DefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
-import type { Describe, ResolveTarget, ToolCall } from './implementation.js';
-import { type End, endOf } from './standard.js';
-import { isThenable, type ToolParts, toolBody } from './tool.js';
+import { compileIoSchema, type IoSchema } from './standard-schema.js';
+import { isThenable, type ToolBodyOptions, toolBody } from './tool.js';
+import type { DescribeApproval, ResolveTarget, ToolCallContext } from './tool-implementation.js';
 
 /** Any tool of the protocol, whatever it takes and gives. */
-export interface AnyTool {
+export interface AnyLoopsTool {
   readonly name: string;
   withApproval(policy: ApprovalPolicy, modeName?: string): unknown;
   makeTool(context: object): unknown;
 }
 
-type Tool = LoopsTool<unknown, unknown>;
+type UntypedTool = LoopsTool<unknown, unknown>;
 
-const loops = new WeakMap<object, DefinedLoop>();
+const loopsByTool = new WeakMap<object, DefinedLoop>();
 
 /** Whether a value is a tool made with loopsTool. */
-export function isLoopsTool(value: unknown): value is AnyTool {
-  const { name, withApproval, makeTool } = (value ?? {}) as Partial<Tool>;
+export function isLoopsTool(value: unknown): value is AnyLoopsTool {
+  const { name, withApproval, makeTool } = (value ?? {}) as Partial<UntypedTool>;
   return typeof name === 'string' && typeof withApproval === 'function' && typeof makeTool === 'function';
 }
 
 /** The loop of a tool, made once for each. */
-export function toolLoop(tool: AnyTool): DefinedLoop {
-  const known = loops.get(tool);
+export function loopFromTool(tool: AnyLoopsTool): DefinedLoop {
+  const known = loopsByTool.get(tool);
   if (known !== undefined) return known;
-  const loop = loopOf(tool as unknown as Tool);
-  loops.set(tool, loop);
+  const loop = createLoop(tool as unknown as UntypedTool);
+  loopsByTool.set(tool, loop);
   return loop;
 }
 
 /** A tool of the AI SDK, which has no name of its own. */
-export function namedTool(name: string, tool: unknown): AnyTool {
+export function toLoopsTool(name: string, tool: unknown): AnyLoopsTool {
   if (isLoopsTool(tool)) return tool;
-  const { description, inputSchema, execute, needsApproval = false } = (tool ?? {}) as Partial<Tool> & Needy;
+  const {
+    description,
+    inputSchema,
+    execute,
+    needsApproval = false,
+  } = (tool ?? {}) as Partial<UntypedTool> & AiSdkApproval;
   if (typeof execute !== 'function' || inputSchema === undefined) {
     const message = `The tool "${name}" needs an inputSchema and a function execute; make it with loopsTool().`;
     throw new LoopError('DEFINITION_INVALID', message, { tool: name });
@@ -55,25 +60,25 @@ export function namedTool(name: string, tool: unknown): AnyTool {
 }
 
 /** What a tool of the AI SDK says of approvals. */
-interface Needy {
+interface AiSdkApproval {
   readonly needsApproval?: boolean | ((input: unknown, options: object) => boolean | PromiseLike<boolean>);
 }
 
-function loopOf(tool: Tool): DefinedLoop {
+function createLoop(tool: UntypedTool): DefinedLoop {
   const { name: id, safety = 'once' } = tool;
-  const input = inputOf(tool.inputSchema, id);
-  const output = endOf(true, 'OUTPUT_VALIDATION_FAILED', id);
+  const input = compileToolInput(tool.inputSchema, id);
+  const output = compileIoSchema(true, 'OUTPUT_VALIDATION_FAILED', id);
   const definition = definitionOf(tool, input);
   const { source } = tool;
   const state = `${JSON.stringify(definition)}\n${source}`;
   const { policy } = definition;
   const run = tool.withApproval('always_allow');
   const { mode } = tool;
-  const resolve = resolving(tool);
-  const open: ToolParts['open'] = (_scope, approved) =>
+  const resolve = targetResolverOf(tool);
+  const open: ToolBodyOptions['open'] = (_scope, approved) =>
     approved === undefined
-      ? (given, call) => resultOf(run, given, optionsOf(call))
-      : (given, call) => resultOf(run, given, { ...optionsOf(call), approvedTarget: approved });
+      ? (given, call) => executeTool(run, given, toolOptionsOf(call))
+      : (given, call) => executeTool(run, given, { ...toolOptionsOf(call), approvedTarget: approved });
   return {
     name: id,
     version: definition.version,
@@ -85,35 +90,38 @@ function loopOf(tool: Tool): DefinedLoop {
       safety,
       config: {},
       policy,
-      definition: state,
-      describe: describing(tool),
-      mode,
+      definitionFingerprint: state,
+      describeApproval: approvalDescriberOf(tool),
+      approvalMode: mode,
       asksByDefault: asksByDefault(tool),
-      resolve,
+      targetResolver: resolve,
       open,
-      inner: true,
+      isInternal: true,
     }) as DefinedLoop['body'],
     definition,
-    ends: { input: input.validator, output: output.validator },
+    validators: { input: input.validator, output: output.validator },
     source,
-    asks: asksByDefault(tool),
+    asksByDefault: asksByDefault(tool),
   };
 }
 
 /** True for a tool that is asked about because it can say what to ask, and nobody set its policy. */
-function asksByDefault({ requestApproval, policy, hasExplicitPolicy }: Tool): boolean {
+function asksByDefault({ requestApproval, policy, hasExplicitPolicy }: UntypedTool): boolean {
   return requestApproval !== undefined && policy === 'always_allow' && hasExplicitPolicy !== true;
 }
 
 /** Something that only shows its JSON Schema is held to it: what shows a schema must not take anything else. */
-function inputOf(schema: ToolSchema<unknown>, id: string): End {
-  const end = endOf(schema, 'INPUT_VALIDATION_FAILED', id);
+function compileToolInput(schema: ToolSchema<unknown>, id: string): IoSchema {
+  const end = compileIoSchema(schema, 'INPUT_VALIDATION_FAILED', id);
   const { validate, jsonSchema } = schema as { readonly validate?: unknown; readonly jsonSchema?: unknown };
   if (jsonSchema === undefined || validate !== undefined) return end;
-  return endOf(compileSchema(jsonSchema, `${id}: inputSchema`).schema, 'INPUT_VALIDATION_FAILED', id);
+  return compileIoSchema(compileSchema(jsonSchema, `${id}: inputSchema`).schema, 'INPUT_VALIDATION_FAILED', id);
 }
 
-function definitionOf({ name, description, readOnly, policy, hasExplicitPolicy, safety }: Tool, input: End): LoopDef {
+function definitionOf(
+  { name, description, readOnly, policy, hasExplicitPolicy, safety }: UntypedTool,
+  input: IoSchema,
+): LoopDef {
   const document = {
     id: name,
     name,
@@ -129,41 +137,41 @@ function definitionOf({ name, description, readOnly, policy, hasExplicitPolicy, 
   return parseDefinition(document, `loopsTool("${name}")`);
 }
 
-function describing(tool: Tool): Describe | undefined {
+function approvalDescriberOf(tool: UntypedTool): DescribeApproval | undefined {
   if (tool.requestApproval === undefined) return undefined;
   return async (input, context) => tool.requestApproval?.(input, context);
 }
 
-function resolving({ approvalTarget }: Tool): (() => ResolveTarget) | undefined {
+function targetResolverOf({ approvalTarget }: UntypedTool): (() => ResolveTarget) | undefined {
   if (approvalTarget === undefined) return undefined;
   const resolve: ResolveTarget = async (input) => approvalTarget(input);
   return () => resolve;
 }
 
-function resultOf(tool: Tool, input: Json, options: LoopsToolOptions): unknown {
+function executeTool(tool: UntypedTool, input: Json, options: LoopsToolOptions): unknown {
   const produced = tool.execute(input, options);
-  return isThenable(produced) ? Promise.resolve(produced).then(lastOf) : lastOf(produced);
+  return isThenable(produced) ? Promise.resolve(produced).then(finalValueOf) : finalValueOf(produced);
 }
 
 /** What was produced, or the last of what is produced one after another. */
-function lastOf(produced: unknown): unknown {
+function finalValueOf(produced: unknown): unknown {
   const several = typeof produced === 'object' && produced !== null && Symbol.asyncIterator in produced;
-  return several ? lastIn(produced as AsyncIterable<unknown>) : produced;
+  return several ? lastYielded(produced as AsyncIterable<unknown>) : produced;
 }
 
-async function lastIn(produced: AsyncIterable<unknown>): Promise<unknown> {
+async function lastYielded(produced: AsyncIterable<unknown>): Promise<unknown> {
   let last: unknown;
   for await (const value of produced) last = value;
   return last;
 }
 
 /** What the tool is told of its call; the signal is made for those who look at it. */
-function optionsOf(call: ToolCall): LoopsToolOptions {
+function toolOptionsOf(call: ToolCallContext): LoopsToolOptions {
   const options: LoopsToolOptions = {
     toolCallId: call.toolCallId ?? call.callId,
     messages: [],
     onToolOutputDelta: (delta) => call.delta(delta),
     abortSignal: undefined as unknown as AbortSignal,
   };
-  return lazy(options, 'abortSignal', () => call.signal);
+  return withLazyProperty(options, 'abortSignal', () => call.signal);
 }

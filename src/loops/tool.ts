@@ -3,71 +3,79 @@
  * lines, facts of its own types) is recorded with its result.
  */
 
-import { LoopError, outcomeOf } from '../base/errors.js';
-import { lazy } from '../base/lazy.js';
-import { targetDifference, targetIn } from '../base/target.js';
+import { parseTarget, targetDifference } from '../base/approval-target.js';
+import { LoopError, toLoopError } from '../base/errors.js';
+import { withLazyProperty } from '../base/lazy-property.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
 import type { Effect, EffectContext, Scope, TargetBinding } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec, ToolSpec } from '../protocol/loop.js';
-import { isVendorType, LOG, type Note } from '../views/trace.js';
-import type { Errand } from './agent/watch.js';
-import { Bench, benchOf, type Occasion, turnOf } from './bench.js';
+import { isVendorType, LOG_WRITTEN, type ToolNote } from '../views/trace.js';
+import type { ActiveToolCall } from './agent/restrictions.js';
+import type { DefinitionOrigin } from './origin.js';
+import { LoopServices, servicesOf, type TurnContext, turnIdOf } from './services.js';
 import {
-  type Describe,
+  type DescribeApproval,
   type ResolveTarget,
   splitImplementation,
-  type ToolCall,
+  type ToolCallContext,
   type ToolFunction,
-} from './implementation.js';
-import type { Origin } from './origin.js';
+} from './tool-implementation.js';
 
-export interface ToolParts {
+export interface ToolBodyOptions {
   readonly id: string;
   readonly safety: Safety;
   readonly config: { readonly [name: string]: Json };
   readonly policy: PolicySpec | undefined;
   /** Tells this definition from others of its id. */
-  readonly definition: string;
+  readonly definitionFingerprint: string;
   /** What a person is asked before it runs, for a tool that has a say in it. */
-  readonly describe?: Describe | undefined;
+  readonly describeApproval?: DescribeApproval | undefined;
   /** The mode that `describe` is given for the tool's own policy, whatever the mode of its agent. */
-  readonly mode?: string | undefined;
+  readonly approvalMode?: string | undefined;
   /** Without a policy of its own it is asked about, unless the agent that has it allows it by name. */
   readonly asksByDefault?: boolean;
   /** The same, for one that is asked about unless its policy says otherwise; found when it is called. */
-  readonly question?: ((scope: Scope) => Describe | undefined) | undefined;
+  readonly approvalDescriber?: ((scope: Scope) => DescribeApproval | undefined) | undefined;
   /** How to resolve what a call acts on, for a tool whose approvals are bound to it. */
-  readonly resolve?: ((scope: Scope) => ResolveTarget | undefined) | undefined;
+  readonly targetResolver?: ((scope: Scope) => ResolveTarget | undefined) | undefined;
   /** The function is one of the house: what it is told need not stand being taken apart. */
-  readonly inner?: boolean;
+  readonly isInternal?: boolean;
   /** The function for one call; for an approved one, what it may act on. */
   open(scope: Scope, approved: ApprovalTarget | undefined): Promise<ToolFunction> | ToolFunction;
 }
 
-type Level = Parameters<ToolCall['log']>[0];
+type LogLevel = Parameters<ToolCallContext['log']>[0];
 
 interface ToolOutcome {
   readonly output: Json;
-  readonly notes?: readonly Note[];
+  readonly notes?: readonly ToolNote[];
   /** What the tool streamed. */
   readonly said?: string;
 }
 
-const MOST_NOTES = 1000;
+const MAX_NOTES = 1000;
 /** How much of what a tool streams is kept, in characters. */
-const MOST_SAID = 64 * 1024;
+const MAX_STREAMED_CHARS = 64 * 1024;
 
-export function toolBody(parts: ToolParts): (input: Json, scope: Scope) => Promise<Json> {
-  const { id, safety, definition, question, mode, asksByDefault = false, resolve } = parts;
+export function toolBody(parts: ToolBodyOptions): (input: Json, scope: Scope) => Promise<Json> {
+  const {
+    id,
+    safety,
+    definitionFingerprint,
+    approvalDescriber,
+    approvalMode,
+    asksByDefault = false,
+    targetResolver,
+  } = parts;
   const asking: PolicySpec = { approval: 'ask', ...parts.policy };
   return (input, scope) => {
-    const perform: Effect['perform'] = (given, performance) => performTool(parts, scope, given, performance);
-    const asked = question?.(scope);
+    const perform: Effect['perform'] = (given, performance) => runTool(parts, scope, given, performance);
+    const asked = approvalDescriber?.(scope);
     const policy = asked === undefined ? parts.policy : asking;
-    const describe = asked ?? parts.describe;
-    const binding = resolve && (() => bindingOf(parts, scope, resolve(scope)));
+    const describe = asked ?? parts.describeApproval;
+    const binding = targetResolver && (() => targetBindingOf(parts, scope, targetResolver(scope)));
     const effect: Effect = {
       kind: 'tool',
       name: id,
@@ -75,9 +83,9 @@ export function toolBody(parts: ToolParts): (input: Json, scope: Scope) => Promi
       safety,
       perform,
       policy,
-      definition,
+      definition: definitionFingerprint,
       describe,
-      mode,
+      mode: approvalMode,
       asksByDefault,
       binding,
     };
@@ -85,24 +93,28 @@ export function toolBody(parts: ToolParts): (input: Json, scope: Scope) => Promi
   };
 }
 
-function bindingOf(parts: ToolParts, scope: Scope, find: ResolveTarget | undefined): TargetBinding | undefined {
+function targetBindingOf(
+  parts: ToolBodyOptions,
+  scope: Scope,
+  find: ResolveTarget | undefined,
+): TargetBinding | undefined {
   if (find === undefined) return undefined;
   const { id } = parts;
-  const resolve: ResolveTarget = (input) => resolvedTarget(id, find, input);
+  const resolve: ResolveTarget = (input) => resolveCallTarget(id, find, input);
   return {
     resolve,
     perform: (approved) => async (given, performance) => {
-      assertTarget(id, approved, await resolve(given));
-      return performTool(parts, scope, given, performance, approved);
+      assertApprovedTarget(id, approved, await resolve(given));
+      return runTool(parts, scope, given, performance, approved);
     },
   };
 }
 
 /** What a call acts on; TOOL_FAILED for a tool that answers with something else. */
-async function resolvedTarget(id: string, resolve: ResolveTarget, input: Json): Promise<ApprovalTarget | undefined> {
+async function resolveCallTarget(id: string, resolve: ResolveTarget, input: Json): Promise<ApprovalTarget | undefined> {
   const found = await resolve(input);
   if (found === undefined) return undefined;
-  const target = targetIn(found);
+  const target = parseTarget(found);
   if (target !== undefined) return target;
   throw new LoopError(
     'TOOL_FAILED',
@@ -111,22 +123,29 @@ async function resolvedTarget(id: string, resolve: ResolveTarget, input: Json): 
   );
 }
 
-function assertTarget(id: string, approved: ApprovalTarget | undefined, found: ApprovalTarget | undefined): void {
+function assertApprovedTarget(
+  id: string,
+  approved: ApprovalTarget | undefined,
+  found: ApprovalTarget | undefined,
+): void {
   const difference = targetDifference(approved, found);
   if (difference === undefined) return;
   throw new LoopError('TOOL_NOT_ADMITTED', `"${id}" did not run: ${difference}. Ask again.`, { name: id });
 }
 
 /** A tool that a definition names by its implementation. */
-export function implementedTool(spec: ToolSpec, origin: Origin): Pick<ToolParts, 'open' | 'question' | 'resolve'> {
+export function toolFromImplementation(
+  spec: ToolSpec,
+  origin: DefinitionOrigin,
+): Pick<ToolBodyOptions, 'open' | 'approvalDescriber' | 'targetResolver'> {
   const { scheme, target } = splitImplementation(spec.implementation);
   const { config = {} } = spec;
-  const question: ToolParts['question'] = (scope) =>
-    benchOf(scope).implementations.get(scheme)?.question(target, origin, config);
-  const resolve: ToolParts['resolve'] = (scope) =>
-    benchOf(scope).implementations.get(scheme)?.resolve(target, origin, config);
-  const open: ToolParts['open'] = (scope, approved) => {
-    const implementation = benchOf(scope).implementations.get(scheme);
+  const question: ToolBodyOptions['approvalDescriber'] = (scope) =>
+    servicesOf(scope).implementations.get(scheme)?.approvalDescriber(target, origin, config);
+  const resolve: ToolBodyOptions['targetResolver'] = (scope) =>
+    servicesOf(scope).implementations.get(scheme)?.targetResolver(target, origin, config);
+  const open: ToolBodyOptions['open'] = (scope, approved) => {
+    const implementation = servicesOf(scope).implementations.get(scheme);
     if (implementation === undefined) {
       throw new LoopError(
         'TOOL_FAILED',
@@ -135,32 +154,37 @@ export function implementedTool(spec: ToolSpec, origin: Origin): Pick<ToolParts,
     }
     return implementation.open(target, origin, config, approved);
   };
-  return { open, question, resolve };
+  return { open, approvalDescriber: question, targetResolver: resolve };
 }
 
-async function performTool(
-  parts: ToolParts,
+async function runTool(
+  parts: ToolBodyOptions,
   scope: Scope,
   input: Json,
   performance: EffectContext,
   approved?: ApprovalTarget,
 ): Promise<ToolOutcome> {
-  const telling = new Telling(parts, scope, performance);
+  const telling = new RecordingToolCallContext(parts, scope, performance);
   const { notes } = telling;
   try {
     const opened = parts.open(scope, approved);
     const tool = typeof opened === 'function' ? opened : await opened;
-    const output = ((await telling.bounded(tool(input, parts.inner === true ? telling : callOf(telling)))) ??
-      null) as Json;
-    const { said } = telling;
-    return said === '' ? (notes.length === 0 ? { output } : { output, notes }) : { output, notes, said };
+    const output = ((await telling.withTimeout(
+      tool(input, parts.isInternal === true ? telling : detachedContext(telling)),
+    )) ?? null) as Json;
+    const { streamedText } = telling;
+    return streamedText === ''
+      ? notes.length === 0
+        ? { output }
+        : { output, notes }
+      : { output, notes, said: streamedText };
   } catch (thrown) {
-    throw failure(parts.id, thrown, notes);
+    throw toToolError(parts.id, thrown, notes);
   }
 }
 
 /** What a tool is handed: it may take it apart, so nothing of it depends on how it is called. */
-function callOf(telling: Telling): ToolCall {
+function detachedContext(telling: RecordingToolCallContext): ToolCallContext {
   const { callId, idempotencyKey, config, toolCallId } = telling;
   const call = {
     callId,
@@ -168,88 +192,91 @@ function callOf(telling: Telling): ToolCall {
     config,
     signal: undefined as unknown as AbortSignal,
     toolCallId,
-    log: (level: Level, message: string) => telling.log(level, message),
+    log: (level: LogLevel, message: string) => telling.log(level, message),
     emit: (type: string, value?: Json) => telling.emit(type, value),
     delta: (text: string) => telling.delta(text),
   };
-  return lazy(call, 'signal', () => telling.signal);
+  return withLazyProperty(call, 'signal', () => telling.signal);
 }
 
 /** What a tool is told, and what it tells while it works. */
-class Telling implements ToolCall {
+class RecordingToolCallContext implements ToolCallContext {
   readonly callId: string;
   readonly idempotencyKey: string;
-  readonly config: ToolCall['config'];
-  readonly notes: Note[] = [];
-  said = '';
-  private readonly id: string;
-  private readonly performance: EffectContext;
-  private readonly occasion: Occasion | undefined;
+  readonly config: ToolCallContext['config'];
+  readonly notes: ToolNote[] = [];
+  streamedText = '';
+  private readonly toolId: string;
+  private readonly effectContext: EffectContext;
+  private readonly turnContext: TurnContext | undefined;
   /** What an agent sent it for. */
-  private readonly errand: Errand | undefined;
+  private readonly activeToolCall: ActiveToolCall | undefined;
   /** Why the tool should stop, and how it hears of it, once it took too long. */
-  private late: LoopError | undefined;
-  private stop: AbortController | undefined;
+  private timeoutError: LoopError | undefined;
+  private abortController: AbortController | undefined;
 
-  constructor({ id, config }: ToolParts, scope: Scope, performance: EffectContext) {
-    this.id = id;
+  constructor({ id, config }: ToolBodyOptions, scope: Scope, performance: EffectContext) {
+    this.toolId = id;
     this.callId = scope.key;
     this.idempotencyKey = performance.idempotencyKey;
     this.config = config;
-    this.performance = performance;
-    this.occasion = scope.context instanceof Bench ? scope.context.occasion(turnOf(scope)) : undefined;
-    this.errand = this.occasion?.watching?.errand(scope.key);
+    this.effectContext = performance;
+    this.turnContext = scope.context instanceof LoopServices ? scope.context.turnContext(turnIdOf(scope)) : undefined;
+    this.activeToolCall = this.turnContext?.activeRestrictions?.activeToolCall(scope.key);
   }
 
   get signal(): AbortSignal {
-    const { signal } = this.performance;
-    if (this.errand === undefined || this.stop !== undefined) return this.stop?.signal ?? signal;
+    const { signal } = this.effectContext;
+    if (this.activeToolCall === undefined || this.abortController !== undefined)
+      return this.abortController?.signal ?? signal;
     const stop = new AbortController();
-    this.stop = stop;
-    const { late } = this;
-    if (late !== undefined || signal.aborted) stop.abort(late ?? signal.reason);
+    this.abortController = stop;
+    const { timeoutError } = this;
+    if (timeoutError !== undefined || signal.aborted) stop.abort(timeoutError ?? signal.reason);
     else signal.addEventListener('abort', () => stop.abort(signal.reason), { once: true });
     return stop.signal;
   }
 
   get toolCallId(): string | undefined {
-    return this.errand?.toolCallId;
+    return this.activeToolCall?.toolCallId;
   }
 
   /** What the tool gives back, within the time that the agent who called it allows. */
-  bounded(work: unknown): unknown {
-    const { errand } = this;
-    if (errand === undefined || !isThenable(work)) return work;
-    const watchdog = this.occasion?.watchdog;
+  withTimeout(work: unknown): unknown {
+    const { activeToolCall } = this;
+    if (activeToolCall === undefined || !isThenable(work)) return work;
+    const watchdog = this.turnContext?.watchdog;
     if (watchdog === undefined) return work;
-    return watchdog.within(errand.limitMs, work, () => {
-      const message = `"${this.id}" did not end within ${errand.limitMs} ms.`;
-      this.late = new LoopError('TIMEOUT', message, { retryable: true, timeoutMs: errand.limitMs });
-      this.stop?.abort(this.late);
-      return this.late;
+    return watchdog.withTimeout(activeToolCall.timeoutMs, work, () => {
+      const message = `"${this.toolId}" did not end within ${activeToolCall.timeoutMs} ms.`;
+      this.timeoutError = new LoopError('TIMEOUT', message, { retryable: true, timeoutMs: activeToolCall.timeoutMs });
+      this.abortController?.abort(this.timeoutError);
+      return this.timeoutError;
     });
   }
 
-  log(level: Level, message: string): void {
-    this.note({ type: LOG, value: { level: String(level), message: String(message) } });
+  log(level: LogLevel, message: string): void {
+    this.addNote({ type: LOG_WRITTEN, value: { level: String(level), message: String(message) } });
   }
 
   emit(type: string, value?: Json): void {
-    this.note(value === undefined ? { type: vendor(type) } : { type: vendor(type), value });
+    this.addNote(value === undefined ? { type: assertVendorType(type) } : { type: assertVendorType(type), value });
   }
 
   delta(text: string): void {
     const piece = String(text);
-    if (this.said.length < MOST_SAID) this.said += piece.slice(0, MOST_SAID - this.said.length);
-    const { errand, occasion } = this;
+    if (this.streamedText.length < MAX_STREAMED_CHARS)
+      this.streamedText += piece.slice(0, MAX_STREAMED_CHARS - this.streamedText.length);
+    const { activeToolCall, turnContext } = this;
     // What comes after the end is a piece of nothing.
-    if (errand === undefined || occasion?.watching?.errand(this.callId) !== errand) return;
-    const { agent: generationId, toolCallId, tool: toolName } = errand;
-    occasion.live?.({ kind: 'tool-output', text: piece, generationId, toolCallId, toolName });
+    if (activeToolCall === undefined || turnContext?.activeRestrictions?.activeToolCall(this.callId) !== activeToolCall)
+      return;
+    const { agentKey: generationId, toolCallId, toolName } = activeToolCall;
+    turnContext.onLiveDelta?.({ kind: 'tool-output', text: piece, generationId, toolCallId, toolName });
   }
 
-  private note(note: Note): void {
-    if (this.notes.length < MOST_NOTES) this.notes.push(note);
+  private addNote(note: ToolNote): void {
+    if (this.notes.length < MAX_NOTES) this.notes.push(note);
   }
 }
 
@@ -258,7 +285,7 @@ export function isThenable(work: unknown): work is PromiseLike<unknown> {
   return typeof (work as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
-function vendor(type: string): string {
+function assertVendorType(type: string): string {
   if (isVendorType(type)) return type;
   throw new LoopError(
     'VALUE_INVALID',
@@ -267,10 +294,12 @@ function vendor(type: string): string {
 }
 
 /** Whatever a tool throws is its failure; what it said before is told with it. */
-function failure(id: string, thrown: unknown, notes: readonly Note[]): LoopError {
-  const known = outcomeOf(thrown);
+function toToolError(id: string, thrown: unknown, notes: readonly ToolNote[]): LoopError {
+  const known = toLoopError(thrown);
   const code = known.code === 'EXECUTION_FAILED' ? 'TOOL_FAILED' : known.code;
-  const said = notes.filter(({ type }) => type === LOG).flatMap(({ value }) => (value === undefined ? [] : [value]));
+  const said = notes
+    .filter(({ type }) => type === LOG_WRITTEN)
+    .flatMap(({ value }) => (value === undefined ? [] : [value]));
   const base = known.data === undefined ? { tool: id } : { tool: id, ...(known.data as { [key: string]: Json }) };
   return new LoopError(code, known.message, said.length === 0 ? base : { ...base, log: said }, thrown);
 }

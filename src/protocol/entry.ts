@@ -16,87 +16,89 @@ export interface ErrorRecord {
   readonly data?: Json;
 }
 
-interface Spine {
+interface EntryBase {
   readonly seq: number;
   readonly at: number;
   readonly key: string;
-  readonly v?: number;
+  readonly schemaVersion?: number;
 }
 
-interface Valued {
+interface StoredValue {
   readonly value?: Json | undefined;
   readonly blob?: string | undefined;
 }
 
 /** How many milliseconds the check of the value took; absent when it took none. */
-interface Checked {
-  readonly took?: number;
+interface ValidationTime {
+  readonly validationMs?: number;
 }
 
 /** What somebody decided about an effect in doubt. */
-export type Decision = 'retry' | 'supply' | 'fail';
+export type Resolution = 'retry' | 'supply' | 'fail';
 
 /** Entries that the kernel itself writes, by type. */
-export interface KernelFacts {
-  'session.opened': { readonly born: string };
-  'call.started': { readonly name: string; readonly version?: string; readonly digest?: string } & {
+export interface KernelEntryFields {
+  'session.opened': { readonly incarnationId: string };
+  'call.started': { readonly name: string; readonly version?: string; readonly definitionDigest?: string } & {
     /** What the body of the loop is; absent for a tool, for a composite of steps, and in entries of earlier versions. */
-    readonly form?: string;
-    readonly refused?: true;
-  } & Checked &
-    Valued;
-  'call.completed': Checked & Valued;
+    readonly bodyKind?: string;
+    readonly isInputInvalid?: true;
+  } & ValidationTime &
+    StoredValue;
+  'call.completed': ValidationTime & StoredValue;
   'call.errored': { readonly error: ErrorRecord };
-  'effect.asked': { readonly kind: string; readonly name: string; readonly safety: Safety } & Valued;
-  'effect.requested': { readonly from?: string } & {
+  'effect.opened': { readonly kind: string; readonly name: string; readonly safety: Safety } & StoredValue;
+  'effect.requested': { readonly attemptKey?: string } & {
     readonly kind: string;
     readonly name: string;
     readonly safety: Safety;
-  } & Valued;
-  'effect.returned': Valued;
+  } & StoredValue;
+  'effect.returned': StoredValue;
   'effect.failed': { readonly error: ErrorRecord };
-  'effect.settled': { readonly from?: string | undefined; readonly error?: ErrorRecord } & Valued;
-  'effect.decided': { readonly decision: Decision; readonly by: string; readonly reason?: string } & Valued;
-  'timer.set': { readonly until: number } & Valued;
+  'effect.settled': { readonly attemptKey?: string | undefined; readonly error?: ErrorRecord } & StoredValue;
+  'effect.resolved': { readonly resolution: Resolution; readonly by: string; readonly reason?: string } & StoredValue;
+  'timer.set': { readonly until: number } & StoredValue;
   'timer.fired': object;
   'wait.opened': { readonly name: string };
-  'wait.settled': { readonly signal: string } & Valued;
-  'signal.received': { readonly name: string } & Valued;
-  'group.opened': { readonly name: 'all' | 'race' } & Valued;
-  'race.won': { readonly winner: number; readonly error?: ErrorRecord } & Valued;
+  'wait.settled': { readonly signalId: string } & StoredValue;
+  'signal.received': { readonly name: string } & StoredValue;
+  'group.opened': { readonly name: 'all' | 'race' } & StoredValue;
+  'race.won': { readonly winnerIndex: number; readonly error?: ErrorRecord } & StoredValue;
   'step.refused': { readonly name: string; readonly error: ErrorRecord };
   'cancel.requested': { readonly reason: string };
 }
 
-export type KernelType = keyof KernelFacts;
+export type KernelEntryType = keyof KernelEntryFields;
 
 /** An entry the kernel wrote, narrowed by `type`. */
-export type KernelEntry = { [T in KernelType]: Spine & { readonly type: T } & KernelFacts[T] }[KernelType];
+export type KernelEntry = {
+  [T in KernelEntryType]: EntryBase & { readonly type: T } & KernelEntryFields[T];
+}[KernelEntryType];
 
 /** An entry of any type: the kernel's own, or one that a ring above recorded. */
-export interface Entry extends Spine, Valued {
+export interface Entry extends EntryBase, StoredValue {
   readonly type: string;
   readonly name?: string;
   readonly version?: string | undefined;
   readonly kind?: string;
   /** Of a call: what the body of its loop is. */
-  readonly form?: string;
+  readonly bodyKind?: string;
   readonly safety?: Safety;
   readonly error?: ErrorRecord | undefined;
-  readonly born?: string;
+  readonly incarnationId?: string;
   /** Of the definition that a root was begun with. */
-  readonly digest?: string;
-  readonly took?: number;
+  readonly definitionDigest?: string;
+  readonly validationMs?: number;
   /** The input of the call did not pass its check. */
-  readonly refused?: true;
+  readonly isInputInvalid?: true;
   readonly until?: number;
-  readonly signal?: string;
-  readonly winner?: number;
-  readonly from?: string | undefined;
-  readonly decision?: Decision;
+  readonly signalId?: string;
+  readonly winnerIndex?: number;
+  readonly attemptKey?: string | undefined;
+  readonly resolution?: Resolution;
   readonly by?: string;
   readonly reason?: string | undefined;
 }
 
 /** An entry before the session gives it its place and time. */
-export type Draft = Omit<Entry, 'seq' | 'at'>;
+export type EntryDraft = Omit<Entry, 'seq' | 'at'>;

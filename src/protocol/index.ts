@@ -1,5 +1,14 @@
 export type { Approval, ApprovalAnswer, ApprovalTarget } from './approval.js';
-export type { Decision, Draft, Entry, ErrorRecord, KernelEntry, KernelFacts, KernelType, Safety } from './entry.js';
+export type {
+  Entry,
+  EntryDraft,
+  ErrorRecord,
+  KernelEntry,
+  KernelEntryFields,
+  KernelEntryType,
+  Resolution,
+  Safety,
+} from './entry.js';
 export type {
   ApprovalStatus,
   AssistantMessageContent,

@@ -9,5 +9,5 @@ export interface LiveDelta {
   readonly toolCallId?: string;
   readonly toolName?: string;
   /** What was told of this message before is void: the model is asked again, and it begins anew. */
-  readonly again?: true;
+  readonly isRestart?: true;
 }

@@ -5,63 +5,63 @@
 import type { Json } from './json.js';
 
 /** The call of the agent that everything below belongs to. */
-interface Of {
+interface GenerationInfo {
   readonly generationId: string;
 }
 
-interface OfTool extends Of {
+interface ToolInfo extends GenerationInfo {
   readonly toolCallId: string;
   readonly toolName: string;
 }
 
 /** A message of the assistant begins. */
-export interface AssistantMessageInfo extends Of {}
+export interface AssistantMessageInfo extends GenerationInfo {}
 
 /** A piece of it comes. */
-export interface AssistantMessageDeltaInfo extends Of {
+export interface AssistantMessageDeltaInfo extends GenerationInfo {
   readonly delta: string;
 }
 
 /** Thinking begins. */
-export interface ReasoningStartInfo extends Of {}
+export interface ReasoningStartInfo extends GenerationInfo {}
 
 /** A piece of it comes. */
-export interface ReasoningDeltaInfo extends Of {
+export interface ReasoningDeltaInfo extends GenerationInfo {
   readonly delta: string;
 }
 
 /** The model calls a tool. */
-export interface ToolCallInfo extends OfTool {
+export interface ToolCallInfo extends ToolInfo {
   readonly args: Json;
   readonly readOnly?: boolean;
 }
 
 /** A tool gave something back. */
-export interface ToolResultInfo extends OfTool {
+export interface ToolResultInfo extends ToolInfo {
   readonly result: Json;
   /** What the tool streamed while it worked. */
   readonly output?: string;
 }
 
 /** The model calls a tool that there is not. */
-export interface ToolNotFoundInfo extends OfTool {
+export interface ToolNotFoundInfo extends ToolInfo {
   /** Absent when they could not be read. */
   readonly args?: Json;
 }
 
 /** A tool threw, or a person did not let it run. */
-export interface ToolErrorInfo extends OfTool {
+export interface ToolErrorInfo extends ToolInfo {
   readonly error: string;
   readonly isUserRejection?: boolean;
 }
 
 /** A tool puts something out. */
-export interface ToolOutputDeltaInfo extends OfTool {
+export interface ToolOutputDeltaInfo extends ToolInfo {
   readonly delta: string;
 }
 
 /** A tool waits for an approval. */
-export interface ToolApprovalRequiredInfo extends OfTool {
+export interface ToolApprovalRequiredInfo extends ToolInfo {
   readonly args: Json;
   /** What the person is asked: plain text of bounded length. */
   readonly description: string;
@@ -86,7 +86,7 @@ export interface StreamHandlers {
 }
 
 /** How a generation ended, or what it waits for. */
-export interface StreamResult extends Of {
+export interface StreamResult extends GenerationInfo {
   readonly status: 'ok' | 'error' | 'paused' | 'stopped';
   /** The answer, when it is done. */
   readonly text?: string;

@@ -28,7 +28,7 @@ interface FilePart {
   mediaType: string;
 }
 
-type OutputPart =
+type ToolOutputPart =
   | ModelText
   | { type: 'media' | 'file-data' | 'image-data'; data: string; mediaType: string }
   | { type: 'file-url' | 'image-url'; url: string }
@@ -40,7 +40,7 @@ export type ToolModelOutput =
   | { type: 'text' | 'error-text'; value: string }
   | { type: 'json' | 'error-json'; value: ProviderJson }
   | { type: 'execution-denied'; reason?: string }
-  | { type: 'content'; value: OutputPart[] };
+  | { type: 'content'; value: ToolOutputPart[] };
 
 interface ToolResultPart {
   type: 'tool-result';
@@ -87,7 +87,7 @@ export interface LoopsToolOptions extends ToolCallOptions {
   onToolOutputDelta(delta: string): void;
 }
 
-type Validated<T> =
+type StandardValidationResult<T> =
   | { readonly value: T; readonly issues?: undefined }
   | { readonly issues: readonly { readonly message: string }[] };
 
@@ -97,25 +97,25 @@ export interface ToolSchema<T> {
     readonly version: 1;
     readonly vendor: string;
     readonly types?: { readonly input: unknown; readonly output: T } | undefined;
-    readonly validate: (value: unknown) => Validated<T> | Promise<Validated<T>>;
+    readonly validate: (value: unknown) => StandardValidationResult<T> | Promise<StandardValidationResult<T>>;
   };
 }
 
-type Judged<T> = { success: true; value: T } | { success: false; error: Error };
+type AiSdkValidationResult<T> = { success: true; value: T } | { success: false; error: Error };
 
 /** What the AI SDK's `jsonSchema()` makes. */
-interface DescribedSchema<T> {
+interface AiSdkSchema<T> {
   _type: T;
-  readonly validate?: (value: unknown) => Judged<T> | PromiseLike<Judged<T>>;
+  readonly validate?: (value: unknown) => AiSdkValidationResult<T> | PromiseLike<AiSdkValidationResult<T>>;
   readonly jsonSchema: object;
 }
 
-type GivenSchema<T> = ToolSchema<T> | DescribedSchema<T> | (() => DescribedSchema<T>);
+type ToolSchemaInput<T> = ToolSchema<T> | AiSdkSchema<T> | (() => AiSdkSchema<T>);
 
-type MaybeLater<T> = T | PromiseLike<T>;
+type MaybePromise<T> = T | PromiseLike<T>;
 
 /** Several values, each instead of the one before; one value, now or later. */
-type Produced<OUTPUT> = AsyncIterable<OUTPUT> | PromiseLike<OUTPUT> | OUTPUT;
+type ToolExecuteResult<OUTPUT> = AsyncIterable<OUTPUT> | PromiseLike<OUTPUT> | OUTPUT;
 
 /** What a tool is made of. */
 export interface LoopsToolDefinition<INPUT, OUTPUT> {
@@ -127,18 +127,18 @@ export interface LoopsToolDefinition<INPUT, OUTPUT> {
    * @default true if `safety` is `pure`, else false
    */
   readonly readOnly?: boolean;
-  readonly inputSchema: GivenSchema<INPUT>;
+  readonly inputSchema: ToolSchemaInput<INPUT>;
   /** Under the policy `ask`: a text asks a person with it, null lets the call run, and anything else asks plainly. */
-  requestApproval?(input: INPUT, ctx: ToolContext): MaybeLater<string | null | undefined>;
+  requestApproval?(input: INPUT, ctx: ToolContext): MaybePromise<string | null | undefined>;
   /**
    * What the call would act on right now: the runtime asks for it when an approval is requested, binds the approval to
    * it, and asks again before each attempt. A call whose target has changed is refused.
    */
-  approvalTarget?(input: INPUT): MaybeLater<ApprovalTarget | undefined>;
-  execute(input: INPUT, options: LoopsToolOptions): Produced<OUTPUT>;
+  approvalTarget?(input: INPUT): MaybePromise<ApprovalTarget | undefined>;
+  execute(input: INPUT, options: LoopsToolOptions): ToolExecuteResult<OUTPUT>;
   /** How it may be treated after a crash. */
   readonly safety?: Safety;
-  toModelOutput?(call: { toolCallId: string; input: INPUT; output: OUTPUT }): MaybeLater<ToolModelOutput>;
+  toModelOutput?(call: { toolCallId: string; input: INPUT; output: OUTPUT }): MaybePromise<ToolModelOutput>;
 }
 
 /** A tool for one turn: what the AI SDK calls a tool. */
@@ -146,8 +146,8 @@ export interface TurnTool<INPUT, OUTPUT> {
   readonly description?: string;
   readonly inputSchema: ToolSchema<INPUT>;
   /** Passes the gate first: what the gate throws, or rejects with, keeps the tool from running. */
-  execute(input: INPUT, options: ToolCallOptions): Produced<OUTPUT>;
-  toModelOutput?(call: { toolCallId: string; input: INPUT; output: OUTPUT }): MaybeLater<ToolModelOutput>;
+  execute(input: INPUT, options: ToolCallOptions): ToolExecuteResult<OUTPUT>;
+  toModelOutput?(call: { toolCallId: string; input: INPUT; output: OUTPUT }): MaybePromise<ToolModelOutput>;
 }
 
 /** A tool for the AI SDK and for this runtime. */
@@ -161,8 +161,8 @@ export interface LoopsTool<INPUT, OUTPUT> extends TurnTool<INPUT, OUTPUT> {
   readonly safety?: Safety;
   /** The text of its functions: what tells two states of the same tool apart. */
   readonly source: string;
-  requestApproval?(input: INPUT, ctx: ToolContext): MaybeLater<string | null | undefined>;
-  approvalTarget?(input: INPUT): MaybeLater<ApprovalTarget | undefined>;
+  requestApproval?(input: INPUT, ctx: ToolContext): MaybePromise<string | null | undefined>;
+  approvalTarget?(input: INPUT): MaybePromise<ApprovalTarget | undefined>;
   /** A copy with the policy baked in; the name of a mode is what `requestApproval` is told, whatever the turn says. */
   withApproval(policy: ApprovalPolicy, modeName?: string): LoopsTool<INPUT, OUTPUT>;
   /** The tool for one turn, with its output bound to who watches that turn. */
@@ -193,32 +193,36 @@ export class ApprovalRequiredError extends Error {
 const POLICIES: readonly unknown[] = ['always_allow', 'ask', 'blocked'] satisfies ApprovalPolicy[];
 const SAFETIES: readonly unknown[] = ['pure', 'idempotent', 'keyed', 'once'] satisfies Safety[];
 /** What may be the id of a loop, as `loops/definition/identity.ts` says it; nothing is imported here. */
-const NAME =
+const TOOL_NAME_PATTERN =
   /^(?! )(?!(?:.*\/)?\.{0,2}(?:\/|$))(?!(?:.*\.)?\*$)(?!__proto__$)(?!.*@\d+\.\d+\.\d+(?:[-+].*)?$)(?: |[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]){1,256}(?<! )$/u;
 
-type Definition = LoopsToolDefinition<unknown, unknown>;
+type AnyToolDefinition = LoopsToolDefinition<unknown, unknown>;
 
 const isFunction = (value: unknown): boolean => typeof value === 'function';
 
-const MEMBERS: { readonly [member in keyof Definition]-?: readonly [must: string, fits: (value: unknown) => boolean] } =
-  {
-    name: [
-      'must be an id of 1 to 256 visible characters, such as "write_file"',
-      (value) =>
-        typeof value === 'string' && value.length <= 512 && NAME.test(value) && value.normalize('NFC') === value,
-    ],
-    inputSchema: [
-      'must speak Standard Schema (zod, valibot, …) or come from jsonSchema() of the AI SDK',
-      (value) => isStandard(value) || isDescribed(value) || isFunction(value),
-    ],
-    execute: ['must be a function', isFunction],
-    description: ['must be a text', (value) => value === undefined || typeof value === 'string'],
-    readOnly: ['must be true or false', (value) => value === undefined || typeof value === 'boolean'],
-    requestApproval: ['must be a function', (value) => value === undefined || isFunction(value)],
-    approvalTarget: ['must be a function', (value) => value === undefined || isFunction(value)],
-    safety: [`must be one of ${SAFETIES.join(', ')}`, (value) => value === undefined || SAFETIES.includes(value)],
-    toModelOutput: ['must be a function', (value) => value === undefined || isFunction(value)],
-  };
+const DEFINITION_MEMBERS: {
+  readonly [member in keyof AnyToolDefinition]-?: readonly [must: string, fits: (value: unknown) => boolean];
+} = {
+  name: [
+    'must be an id of 1 to 256 visible characters, such as "write_file"',
+    (value) =>
+      typeof value === 'string' &&
+      value.length <= 512 &&
+      TOOL_NAME_PATTERN.test(value) &&
+      value.normalize('NFC') === value,
+  ],
+  inputSchema: [
+    'must speak Standard Schema (zod, valibot, …) or come from jsonSchema() of the AI SDK',
+    (value) => isStandardSchema(value) || isAiSdkSchema(value) || isFunction(value),
+  ],
+  execute: ['must be a function', isFunction],
+  description: ['must be a text', (value) => value === undefined || typeof value === 'string'],
+  readOnly: ['must be true or false', (value) => value === undefined || typeof value === 'boolean'],
+  requestApproval: ['must be a function', (value) => value === undefined || isFunction(value)],
+  approvalTarget: ['must be a function', (value) => value === undefined || isFunction(value)],
+  safety: [`must be one of ${SAFETIES.join(', ')}`, (value) => value === undefined || SAFETIES.includes(value)],
+  toModelOutput: ['must be a function', (value) => value === undefined || isFunction(value)],
+};
 
 /**
  * Makes a tool; a TypeError says what is wrong with it. On its own it runs without a question until `withApproval` says
@@ -227,23 +231,23 @@ const MEMBERS: { readonly [member in keyof Definition]-?: readonly [must: string
 export function loopsTool<INPUT, OUTPUT>(definition: LoopsToolDefinition<INPUT, OUTPUT>): LoopsTool<INPUT, OUTPUT> {
   const given = { ...definition };
   const where = `loopsTool(${typeof given.name === 'string' ? `"${given.name}"` : ''})`;
-  const unknown = Object.keys(given).find((key) => !Object.hasOwn(MEMBERS, key));
+  const unknown = Object.keys(given).find((key) => !Object.hasOwn(DEFINITION_MEMBERS, key));
   if (unknown !== undefined) {
-    throw new TypeError(`${where} has no member "${unknown}"; it has ${Object.keys(MEMBERS).join(', ')}.`);
+    throw new TypeError(`${where} has no member "${unknown}"; it has ${Object.keys(DEFINITION_MEMBERS).join(', ')}.`);
   }
-  for (const [member, [must, fits]] of Object.entries(MEMBERS)) {
-    if (!fits(given[member as keyof Definition])) throw new TypeError(`${where}: ${member} ${must}.`);
+  for (const [member, [must, fits]] of Object.entries(DEFINITION_MEMBERS)) {
+    if (!fits(given[member as keyof AnyToolDefinition])) throw new TypeError(`${where}: ${member} ${must}.`);
   }
-  const inputSchema = standard(given.inputSchema, where);
-  return governed({ ...given, inputSchema }, undefined, undefined);
+  const inputSchema = toStandardSchema(given.inputSchema, where);
+  return toolWithPolicy({ ...given, inputSchema }, undefined, undefined);
 }
 
-interface Settled<INPUT, OUTPUT> extends LoopsToolDefinition<INPUT, OUTPUT> {
+interface NormalizedDefinition<INPUT, OUTPUT> extends LoopsToolDefinition<INPUT, OUTPUT> {
   readonly inputSchema: ToolSchema<INPUT>;
 }
 
-function governed<INPUT, OUTPUT>(
-  definition: Settled<INPUT, OUTPUT>,
+function toolWithPolicy<INPUT, OUTPUT>(
+  definition: NormalizedDefinition<INPUT, OUTPUT>,
   explicit: ApprovalPolicy | undefined,
   mode: string | undefined,
 ): LoopsTool<INPUT, OUTPUT> {
@@ -259,7 +263,7 @@ function governed<INPUT, OUTPUT>(
   const policy = explicit ?? 'always_allow';
   const functions = [execute, requestApproval, toModelOutput, ...(approvalTarget ? [approvalTarget] : [])];
   const makeTool = (ctx: ToolContext): TurnTool<INPUT, OUTPUT> =>
-    turnTool(definition, policy, { ...ctx, ...(mode !== undefined && { mode }) });
+    createTurnTool(definition, policy, { ...ctx, ...(mode !== undefined && { mode }) });
   return Object.freeze({
     ...makeTool({}),
     name,
@@ -278,14 +282,14 @@ function governed<INPUT, OUTPUT>(
       if (modeName !== undefined && typeof modeName !== 'string') {
         throw new TypeError(`"${name}": the name of a mode must be a text.`);
       }
-      return governed(definition, next, modeName);
+      return toolWithPolicy(definition, next, modeName);
     },
     makeTool,
   });
 }
 
-function turnTool<INPUT, OUTPUT>(
-  definition: Settled<INPUT, OUTPUT>,
+function createTurnTool<INPUT, OUTPUT>(
+  definition: NormalizedDefinition<INPUT, OUTPUT>,
   policy: ApprovalPolicy,
   ctx: ToolContext,
 ): TurnTool<INPUT, OUTPUT> {
@@ -295,17 +299,17 @@ function turnTool<INPUT, OUTPUT>(
     ...(description !== undefined && { description }),
     inputSchema,
     execute(input, options) {
-      const start = (): Produced<OUTPUT> => definition.execute(input, watched(options, ctx));
-      const passed = gate(definition, policy, ctx, input, options.toolCallId);
+      const start = (): ToolExecuteResult<OUTPUT> => definition.execute(input, withOutputStream(options, ctx));
+      const passed = checkApproval(definition, policy, ctx, input, options.toolCallId);
       if (passed === undefined) return start();
       const begun = passed.then(() => options.abortSignal?.throwIfAborted());
-      return streams ? valuesAfter(begun, start) : begun.then(start).then(lastOf);
+      return streams ? streamAfter(begun, start) : begun.then(start).then(lastValueOf);
     },
     ...(toModelOutput && { toModelOutput: toModelOutput.bind(definition) }),
   };
 }
 
-function watched(options: ToolCallOptions, { onToolOutputDelta }: ToolContext): LoopsToolOptions {
+function withOutputStream(options: ToolCallOptions, { onToolOutputDelta }: ToolContext): LoopsToolOptions {
   // Who watches already is passed on as it is: looking at an abort signal is what makes one.
   if (onToolOutputDelta === undefined && options.onToolOutputDelta !== undefined) return options as LoopsToolOptions;
   const { toolCallId } = options;
@@ -318,7 +322,7 @@ function watched(options: ToolCallOptions, { onToolOutputDelta }: ToolContext): 
 }
 
 /** Throws if the call may not start; a promise, if that takes a while to tell. */
-function gate<INPUT>(
+function checkApproval<INPUT>(
   definition: Pick<LoopsToolDefinition<INPUT, unknown>, 'name' | 'requestApproval'>,
   policy: ApprovalPolicy,
   ctx: ToolContext,
@@ -342,7 +346,7 @@ function gate<INPUT>(
 }
 
 /** The values of a tool that yields them, none before the gate has opened. */
-function valuesAfter<OUTPUT>(begun: Promise<void>, start: () => Produced<OUTPUT>): AsyncIterable<OUTPUT> {
+function streamAfter<OUTPUT>(begun: Promise<void>, start: () => ToolExecuteResult<OUTPUT>): AsyncIterable<OUTPUT> {
   // Whoever iterates hears of it; a call that nobody iterates must not end the process.
   begun.catch(() => {});
   return (async function* () {
@@ -352,25 +356,25 @@ function valuesAfter<OUTPUT>(begun: Promise<void>, start: () => Produced<OUTPUT>
 }
 
 /** The last value is the result: a plain function that returns several is found out too late to stream them. */
-async function lastOf<OUTPUT>(produced: AsyncIterable<OUTPUT> | OUTPUT): Promise<OUTPUT> {
-  if (!isIterable(produced)) return produced;
+async function lastValueOf<OUTPUT>(produced: AsyncIterable<OUTPUT> | OUTPUT): Promise<OUTPUT> {
+  if (!isAsyncIterable(produced)) return produced;
   let last: OUTPUT | undefined;
   for await (const value of produced) last = value;
   return last as OUTPUT;
 }
 
 /** What `jsonSchema()` made, taught to speak Standard Schema; to the AI SDK it is still what it was. */
-function standard<T>(given: GivenSchema<T>, where: string): ToolSchema<T> {
-  if (isStandard(given)) return given;
+function toStandardSchema<T>(given: ToolSchemaInput<T>, where: string): ToolSchema<T> {
+  if (isStandardSchema(given)) return given;
   const schema = typeof given === 'function' ? given() : given;
-  if (!isDescribed(schema)) throw new TypeError(`${where}: inputSchema ${MEMBERS.inputSchema[0]}.`);
-  const settled = (judged: Judged<T>): Validated<T> =>
+  if (!isAiSdkSchema(schema)) throw new TypeError(`${where}: inputSchema ${DEFINITION_MEMBERS.inputSchema[0]}.`);
+  const settled = (judged: AiSdkValidationResult<T>): StandardValidationResult<T> =>
     judged.success ? { value: judged.value } : { issues: [{ message: judged.error.message }] };
   const shown = (): object => {
     if (isThenable(schema.jsonSchema)) throw new TypeError(`${where}: inputSchema is not known yet.`);
     return schema.jsonSchema;
   };
-  const validate = (value: unknown): Validated<T> | Promise<Validated<T>> => {
+  const validate = (value: unknown): StandardValidationResult<T> | Promise<StandardValidationResult<T>> => {
     if (schema.validate === undefined) return { value: value as T };
     const judged = schema.validate(value);
     return isThenable(judged) ? Promise.resolve(judged).then(settled) : settled(judged);
@@ -379,21 +383,21 @@ function standard<T>(given: GivenSchema<T>, where: string): ToolSchema<T> {
   return Object.create(schema, { '~standard': { value: spoken } });
 }
 
-const hasMembers = (value: unknown): value is object | ((...args: never) => unknown) =>
+const isObjectOrFunction = (value: unknown): value is object | ((...args: never) => unknown) =>
   (typeof value === 'object' && value !== null) || typeof value === 'function';
 
-function isStandard<T>(schema: GivenSchema<T> | unknown): schema is ToolSchema<T> {
-  return hasMembers(schema) && '~standard' in schema;
+function isStandardSchema<T>(schema: ToolSchemaInput<T> | unknown): schema is ToolSchema<T> {
+  return isObjectOrFunction(schema) && '~standard' in schema;
 }
 
-function isDescribed(schema: unknown): boolean {
-  return hasMembers(schema) && 'jsonSchema' in schema && '_type' in schema;
+function isAiSdkSchema(schema: unknown): boolean {
+  return isObjectOrFunction(schema) && 'jsonSchema' in schema && '_type' in schema;
 }
 
 function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return hasMembers(value) && typeof (value as Partial<PromiseLike<T>>).then === 'function';
+  return isObjectOrFunction(value) && typeof (value as Partial<PromiseLike<T>>).then === 'function';
 }
 
-function isIterable<T>(value: AsyncIterable<T> | T): value is AsyncIterable<T> {
-  return hasMembers(value) && Symbol.asyncIterator in value;
+function isAsyncIterable<T>(value: AsyncIterable<T> | T): value is AsyncIterable<T> {
+  return isObjectOrFunction(value) && Symbol.asyncIterator in value;
 }

@@ -1,28 +1,32 @@
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
-import { assertOutside, authorityOf, operatorFileOf } from './authority.js';
-import type { Asked } from './settings.js';
+import { assertOutsideProject, authorityOf, operatorFilePath } from './authority.js';
+import type { SettingsInput } from './settings.js';
 
 verifies('authority.trust', "the operator's file is looked for in an absolute directory of the user only", () => {
-  expect(operatorFileOf({ XDG_CONFIG_HOME: '/x', HOME: '/home/ada' })).toBe('/x/rondo/trust.toml');
-  expect(operatorFileOf({ XDG_CONFIG_HOME: 'relative', HOME: '/home/ada' })).toBe('/home/ada/.config/rondo/trust.toml');
-  for (const env of [{}, { HOME: '' }, { HOME: 'relative' }]) expect(operatorFileOf(env)).toBeUndefined();
+  expect(operatorFilePath({ XDG_CONFIG_HOME: '/x', HOME: '/home/ada' })).toBe('/x/rondo/trust.toml');
+  expect(operatorFilePath({ XDG_CONFIG_HOME: 'relative', HOME: '/home/ada' })).toBe(
+    '/home/ada/.config/rondo/trust.toml',
+  );
+  for (const env of [{}, { HOME: '' }, { HOME: 'relative' }]) expect(operatorFilePath(env)).toBeUndefined();
 });
 
 verifies(
   'authority.trust',
   "the operator's file is believed in the recorded home directory, and nowhere else inside of the project",
   () => {
-    const asked = (cwd: string): Asked => ({ flags: {}, env: {}, cwd });
+    const asked = (cwd: string): SettingsInput => ({ flags: {}, env: {}, cwd });
     const file = '/home/ada/.config/rondo/trust.toml';
     for (const cwd of ['/home/ada', '/home', '/', '/home/ada/shop'])
-      expect(() => assertOutside(file, asked(cwd), '/home/ada')).not.toThrow();
+      expect(() => assertOutsideProject(file, asked(cwd), '/home/ada')).not.toThrow();
     // HOME was set to the project, which is not where the user lives.
-    expect(() => assertOutside(file, asked('/home/ada'), '/root')).toThrow('lies inside of /home/ada');
-    expect(() => assertOutside(file, asked('/home/ada'), undefined)).toThrow('lies inside');
-    expect(() => assertOutside('/home/ada/x/rondo/trust.toml', asked('/home/ada'), '/home/ada')).toThrow('lies inside');
+    expect(() => assertOutsideProject(file, asked('/home/ada'), '/root')).toThrow('lies inside of /home/ada');
+    expect(() => assertOutsideProject(file, asked('/home/ada'), undefined)).toThrow('lies inside');
+    expect(() => assertOutsideProject('/home/ada/x/rondo/trust.toml', asked('/home/ada'), '/home/ada')).toThrow(
+      'lies inside',
+    );
     const named = { ...asked('/elsewhere'), flags: { config: '/home/ada/.config/rondo.toml' } };
-    expect(() => assertOutside(file, named, '/home/ada')).toThrow('lies inside of /home/ada/.config');
+    expect(() => assertOutsideProject(file, named, '/home/ada')).toThrow('lies inside of /home/ada/.config');
   },
 );
 

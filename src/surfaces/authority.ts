@@ -6,36 +6,36 @@ import { realpathSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { LoopError } from '../base/errors.js';
-import { hostFlaw, type PermitLists, variableFlaw } from '../base/permits.js';
+import { findHostProblem, findVariableProblem, type PermitLists } from '../base/permits.js';
 import {
-  type Asked,
   type Authority,
-  configNamed,
   type Environment,
+  explicitConfigFile,
+  type SettingsInput,
   type TrustedDirectory,
   type TrustSource,
   UsageError,
 } from './settings.js';
 
 /** What the operator's file says. */
-export interface Remembered extends PermitLists {
+export interface OperatorFileContent extends PermitLists {
   readonly directories: readonly string[];
 }
 
 /** Where the operator's file is; undefined without a home directory. */
-export function operatorFileOf(env: Environment): string | undefined {
+export function operatorFilePath(env: Environment): string | undefined {
   const config = [env.XDG_CONFIG_HOME, env.HOME && join(env.HOME, '.config'), env.APPDATA];
   const place = config.find((path) => path !== undefined && isAbsolute(path));
   return place === undefined ? undefined : join(place, 'rondo', 'trust.toml');
 }
 
 /** All that the operator allows; a UsageError names what was misspelt. */
-export function authorityOf(asked: Asked, remembered: Remembered): Authority {
+export function authorityOf(asked: SettingsInput, remembered: OperatorFileContent): Authority {
   const { flags, env, cwd } = asked;
   const named = (source: TrustSource, paths: readonly string[]): readonly TrustedDirectory[] =>
-    paths.map((path) => ({ directory: existing(source, path, cwd), source }));
-  const flagged = permitsIn(flags.send ?? [], flags.reach ?? [], '--send', '--reach');
-  const set = permitsIn(wordsOf(env.RONDO_SEND), wordsOf(env.RONDO_REACH), 'RONDO_SEND', 'RONDO_REACH');
+    paths.map((path) => ({ directory: requireDirectory(source, path, cwd), source }));
+  const flagged = parsePermits(flags.send ?? [], flags.reach ?? [], '--send', '--reach');
+  const set = parsePermits(splitWords(env.RONDO_SEND), splitWords(env.RONDO_REACH), 'RONDO_SEND', 'RONDO_REACH');
   const lists = [flagged, set, remembered];
   const variables = new Set(lists.flatMap(({ send }) => [...send.keys()]));
   return {
@@ -53,16 +53,16 @@ export function authorityOf(asked: Asked, remembered: Remembered): Authority {
 }
 
 /** A directory that was named and is there: trust in one that is misspelt must not become trust in nothing, unnoticed. */
-function existing(source: TrustSource, path: string, cwd: string): string {
+function requireDirectory(source: TrustSource, path: string, cwd: string): string {
   const directory = resolve(cwd, path);
   if (realPathOf(directory) === undefined) throw new UsageError(`${source} ${path}: there is no such directory.`);
   return directory;
 }
 
-const wordsOf = (text = ''): readonly string[] => text.split(/[\s,]+/).filter((word) => word !== '');
+const splitWords = (text = ''): readonly string[] => text.split(/[\s,]+/).filter((word) => word !== '');
 
 /** The lists of `VARIABLE=HOST` and `HOST` texts. */
-export function permitsIn(
+export function parsePermits(
   send: readonly string[],
   reach: readonly string[],
   sendName = '--send',
@@ -72,12 +72,13 @@ export function permitsIn(
   for (const text of send) {
     const at = text.indexOf('=');
     const [variable, host] = at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
-    const flaw = at === -1 ? 'must be written as VARIABLE=HOST' : (variableFlaw(variable) ?? hostFlaw(host));
+    const flaw =
+      at === -1 ? 'must be written as VARIABLE=HOST' : (findVariableProblem(variable) ?? findHostProblem(host));
     if (flaw !== undefined) throw new UsageError(`${sendName} ${text}: ${flaw}.`);
     all.set(variable, [...(all.get(variable) ?? []), host]);
   }
   for (const host of reach) {
-    const flaw = hostFlaw(host);
+    const flaw = findHostProblem(host);
     if (flaw !== undefined) throw new UsageError(`${reachName} ${host}: ${flaw}.`);
   }
   return { send: all, destinations: reach };
@@ -99,7 +100,7 @@ export function realPathOf(path: string): string | undefined {
 }
 
 /** The home directory that the system has on record for the user, which no variable changes. */
-export function recordedHome(): string | undefined {
+export function systemHomeDirectory(): string | undefined {
   try {
     return userInfo().homedir;
   } catch {
@@ -111,15 +112,17 @@ export function recordedHome(): string | undefined {
  * Refuses an operator's file that the project could have brought along. In the user's recorded home directory it is believed
  * wherever Rondo is started: whoever can write there controls the user's shell already.
  */
-export function assertOutside(file: string, asked: Asked, home = recordedHome()): void {
+export function assertOutsideProject(file: string, asked: SettingsInput, home = systemHomeDirectory()): void {
   const { flags, env, cwd } = asked;
-  const config = dirname(resolve(cwd, configNamed(asked) ?? 'rondo.toml'));
+  const config = dirname(resolve(cwd, explicitConfigFile(asked) ?? 'rondo.toml'));
   const places = [flags.data ?? env.RONDO_DATA, flags.loops ?? env.RONDO_LOOPS].flatMap((path) => path || []);
-  const own = home === undefined ? undefined : operatorFileOf({ HOME: home });
+  const own = home === undefined ? undefined : operatorFilePath({ HOME: home });
   for (const place of [cwd, config, ...places.map((path) => resolve(cwd, path))]) {
-    const isHome = own === file && home !== undefined && isInside(nearestReal(place), nearestReal(home));
+    const isHome =
+      own === file && home !== undefined && isInside(resolveExistingPrefix(place), resolveExistingPrefix(home));
     const isWithin =
-      isInside(place, file) || /* guard: links-into-project-resolved */ isInside(nearestReal(place), nearestReal(file));
+      isInside(place, file) ||
+      /* guard: links-into-project-resolved */ isInside(resolveExistingPrefix(place), resolveExistingPrefix(file));
     // guard: operator-file-outside-project
     if (!isWithin || isHome) continue;
     const reason = `it lies inside of ${place}, and a project must not decide what it may do`;
@@ -129,19 +132,19 @@ export function assertOutside(file: string, asked: Asked, home = recordedHome())
 }
 
 /** The real path of the part that exists, and the rest behind it. */
-function nearestReal(path: string): string {
+function resolveExistingPrefix(path: string): string {
   const real = realPathOf(path);
   if (real !== undefined || dirname(path) === path) return real ?? path;
-  return join(nearestReal(dirname(path)), relative(dirname(path), path));
+  return join(resolveExistingPrefix(dirname(path)), relative(dirname(path), path));
 }
 
-export type Trusts = (directory: string | undefined) => boolean;
+export type TrustPredicate = (directory: string | undefined) => boolean;
 
 /**
  * Whether the operator trusts a directory to run code: it is one of those named, or inside one; links are followed. The
  * operator's file holds real paths: one that has become a link since then leads to what nobody has trusted.
  */
-export function trustOf({ directories }: Pick<Authority, 'directories'>): Trusts {
+export function trustPredicateOf({ directories }: Pick<Authority, 'directories'>): TrustPredicate {
   const places = directories.flatMap(({ directory, source }) => {
     const real = realPathOf(directory);
     return real === undefined || /* guard: remembered-link-not-trusted */ (source === 'file' && real !== directory)

@@ -1,13 +1,19 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
-import { type Asked, type Configured, configNamed, settle, UsageError } from './settings.js';
+import {
+  explicitConfigFile,
+  resolveSettings,
+  type SettingsConfig,
+  type SettingsInput,
+  UsageError,
+} from './settings.js';
 
-const none: Configured = {};
+const none: SettingsConfig = {};
 const cwd = '/home/ada';
 
-function settled(asked: Partial<Asked> = {}, config = none) {
-  return settle({ flags: {}, env: {}, cwd, ...asked }, config);
+function settled(asked: Partial<SettingsInput> = {}, config = none) {
+  return resolveSettings({ flags: {}, env: {}, cwd, ...asked }, config);
 }
 
 verifies('cli.contract', 'the defaults are not those of the surface', () => {
@@ -32,8 +38,8 @@ verifies('cli.contract', 'the config goes before a variable, or a variable befor
   const flags = { data: '/flag', store: 'sqlite:db/file' };
   const third = settled({ flags, env }, config);
   expect(third).toMatchObject({ data: '/flag', store: { kind: 'sqlite', path: join(cwd, 'db/file') } });
-  expect(configNamed({ flags: { config: 'a' }, env: { RONDO_CONFIG: 'b' }, cwd })).toBe('a');
-  expect(configNamed({ flags: {}, env: { RONDO_CONFIG: 'b' }, cwd })).toBe('b');
+  expect(explicitConfigFile({ flags: { config: 'a' }, env: { RONDO_CONFIG: 'b' }, cwd })).toBe('a');
+  expect(explicitConfigFile({ flags: {}, env: { RONDO_CONFIG: 'b' }, cwd })).toBe('b');
 });
 
 verifies('cli.input', 'a setting that is not in this version does something else instead', () => {
@@ -52,7 +58,7 @@ verifies('cli.input', 'a setting that is not in this version does something else
 });
 
 verifies('cli.contract', 'the clock of a test starts at another time', () => {
-  expect(settled({ env: { RONDO_NOW: '2030-01-01T00:00:00Z' } }).now).toBe(Date.UTC(2030, 0, 1));
-  expect(settled({ env: { RONDO_NOW: '1234567890123' } }).now).toBe(1_234_567_890_123);
+  expect(settled({ env: { RONDO_NOW: '2030-01-01T00:00:00Z' } }).clockStartAt).toBe(Date.UTC(2030, 0, 1));
+  expect(settled({ env: { RONDO_NOW: '1234567890123' } }).clockStartAt).toBe(1_234_567_890_123);
   expect(() => settled({ env: { RONDO_NOW: 'tomorrow' } })).toThrow(UsageError);
 });

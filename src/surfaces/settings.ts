@@ -43,14 +43,14 @@ const NO_AUTHORITY: Authority = { directories: [], send: new Map(), destinations
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What was asked for, before the project's config is known. */
-export interface Asked {
+export interface SettingsInput {
   readonly flags: Flags;
   readonly env: Environment;
   readonly cwd: string;
 }
 
 /** The part of a config that settings are made of; its paths are absolute. */
-export interface Configured {
+export interface SettingsConfig {
   readonly data?: string;
   readonly loops?: string;
   readonly store?: string;
@@ -59,47 +59,47 @@ export interface Configured {
 
 export type StoreChoice = { readonly kind: 'memory' } | { readonly kind: 'sqlite'; readonly path: string };
 
-export interface Settings<C extends Configured = Configured> {
-  readonly data: string;
-  readonly loops: string;
+export interface Settings<C extends SettingsConfig = SettingsConfig> {
+  readonly dataDirectory: string;
+  readonly loopsDirectory: string;
   /** Whether somebody named the directory of definitions: then it must be there. */
-  readonly loopsNamed: boolean;
+  readonly hasExplicitLoops: boolean;
   readonly store: StoreChoice;
   /** What the operator allows; nothing of it comes from the config. */
   readonly authority: Authority;
   /** For tests: makes ids and chance repeatable. */
   readonly seed: string | undefined;
   /** For tests: what the clock shows at the start, in milliseconds. */
-  readonly now: number | undefined;
+  readonly clockStartAt: number | undefined;
   readonly env: Environment;
   readonly cwd: string;
   readonly config: C;
 }
 
 /** The config file that was named; undefined if none was. */
-export function configNamed({ flags, env }: Asked): string | undefined {
-  return flags.config ?? given(env, 'RONDO_CONFIG');
+export function explicitConfigFile({ flags, env }: SettingsInput): string | undefined {
+  return flags.config ?? envValue(env, 'RONDO_CONFIG');
 }
 
-export function settle<C extends Configured>(
-  asked: Asked,
+export function resolveSettings<C extends SettingsConfig>(
+  asked: SettingsInput,
   config: C,
   authority: Authority = NO_AUTHORITY,
 ): Settings<C> {
   const { flags, env, cwd } = asked;
-  const named = (flag: string | undefined, variable: string): string | undefined => flag ?? given(env, variable);
+  const named = (flag: string | undefined, variable: string): string | undefined => flag ?? envValue(env, variable);
   const place = (path: string | undefined): string | undefined => (path === undefined ? undefined : resolve(cwd, path));
   const data = place(named(flags.data, 'RONDO_DATA')) ?? config.data ?? resolve(cwd, '.rondo');
   const loops = place(named(flags.loops, 'RONDO_LOOPS')) ?? config.loops;
   assertEngine(named(flags.engine, 'RONDO_ENGINE') ?? config.engine ?? 'local');
   return {
-    data,
-    loops: loops ?? resolve(cwd, 'loops'),
-    loopsNamed: loops !== undefined,
-    store: storeOf(named(flags.store, 'RONDO_STORE') ?? config.store ?? 'sqlite:', data, cwd),
+    dataDirectory: data,
+    loopsDirectory: loops ?? resolve(cwd, 'loops'),
+    hasExplicitLoops: loops !== undefined,
+    store: parseStoreUrl(named(flags.store, 'RONDO_STORE') ?? config.store ?? 'sqlite:', data, cwd),
     authority,
-    seed: given(env, 'RONDO_SEED'),
-    now: timeOf(given(env, 'RONDO_NOW')),
+    seed: envValue(env, 'RONDO_SEED'),
+    clockStartAt: parseTime(envValue(env, 'RONDO_NOW')),
     env,
     cwd,
     config,
@@ -107,8 +107,11 @@ export function settle<C extends Configured>(
 }
 
 /** What a flag or a variable says of the places that a config may name. */
-export function placesNamed({ flags, env }: Asked): { readonly [key in 'data' | 'loops' | 'store']: boolean } {
-  const isNamed = (flag: string | undefined, variable: string): boolean => (flag ?? given(env, variable)) !== undefined;
+export function explicitLocations({ flags, env }: SettingsInput): {
+  readonly [key in 'data' | 'loops' | 'store']: boolean;
+} {
+  const isNamed = (flag: string | undefined, variable: string): boolean =>
+    (flag ?? envValue(env, variable)) !== undefined;
   return {
     data: isNamed(flags.data, 'RONDO_DATA'),
     loops: isNamed(flags.loops, 'RONDO_LOOPS'),
@@ -117,7 +120,7 @@ export function placesNamed({ flags, env }: Asked): { readonly [key in 'data' | 
 }
 
 /** A variable that is set to nothing is not set. */
-function given(env: Environment, name: string): string | undefined {
+function envValue(env: Environment, name: string): string | undefined {
   return env[name] || undefined;
 }
 
@@ -127,7 +130,7 @@ function assertEngine(engine: string): void {
   throw new UsageError(`There is no engine "${engine}"; use "local".`);
 }
 
-function storeOf(url: string, data: string, cwd: string): StoreChoice {
+function parseStoreUrl(url: string, data: string, cwd: string): StoreChoice {
   if (url === 'memory:') return { kind: 'memory' };
   if (url === 'sqlite:') return { kind: 'sqlite', path: join(data, 'journal.db') };
   if (url.startsWith('sqlite:')) return { kind: 'sqlite', path: resolve(cwd, url.slice('sqlite:'.length)) };
@@ -138,7 +141,7 @@ function storeOf(url: string, data: string, cwd: string): StoreChoice {
   throw new UsageError('A store is sqlite: (in the data directory), sqlite:PATH or memory:.');
 }
 
-function timeOf(text: string | undefined): number | undefined {
+function parseTime(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const time = /^\d{1,16}$/.test(text) ? Number(text) : Date.parse(text);
   if (Number.isFinite(time)) return time;

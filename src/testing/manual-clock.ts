@@ -6,38 +6,38 @@ import type { Clock } from '../journal/clock.js';
 
 interface Sleeper {
   /** By the monotonic clock. */
-  readonly due: number;
+  readonly dueAtElapsed: number;
   readonly wake: () => void;
 }
 
 export class ManualClock implements Clock {
-  private wall: number;
-  private passed = 0;
+  private wallMs: number;
+  private elapsedMs = 0;
   private sleepers: Sleeper[] = [];
 
   constructor(start = 0) {
-    this.wall = start;
+    this.wallMs = start;
   }
 
   now(): number {
-    return this.wall;
+    return this.wallMs;
   }
 
   elapsed(): number {
-    return this.passed;
+    return this.elapsedMs;
   }
 
   /** What the wall clock will show when the earliest sleeper wakes; undefined if nobody sleeps. */
-  get next(): number | undefined {
+  get nextWakeAt(): number | undefined {
     const [first] = this.sleepers;
-    return first === undefined ? undefined : this.wall + first.due - this.passed;
+    return first === undefined ? undefined : this.wallMs + first.dueAtElapsed - this.elapsedMs;
   }
 
   sleep(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       if (ms <= 0) return resolve();
-      const due = this.passed + ms;
+      const dueAtElapsed = this.elapsedMs + ms;
       const abort = (): void => {
         this.sleepers = this.sleepers.filter((other) => other !== sleeper);
         reject(signal.reason);
@@ -46,38 +46,38 @@ export class ManualClock implements Clock {
         signal.removeEventListener('abort', abort);
         resolve();
       };
-      const sleeper = { due, wake };
+      const sleeper: Sleeper = { dueAtElapsed, wake };
       signal.addEventListener('abort', abort, { once: true });
-      const place = this.sleepers.findIndex((other) => other.due > due);
+      const place = this.sleepers.findIndex((other) => other.dueAtElapsed > dueAtElapsed);
       this.sleepers.splice(place < 0 ? this.sleepers.length : place, 0, sleeper);
     });
   }
 
   /** Lets time pass, waking those who are due one after another, each at its own time. */
   async advance(ms: number): Promise<void> {
-    const end = this.passed + ms;
-    for (let first = this.sleepers[0]; first !== undefined && first.due <= end; first = this.sleepers[0]) {
+    const end = this.elapsedMs + ms;
+    for (let first = this.sleepers[0]; first !== undefined && first.dueAtElapsed <= end; first = this.sleepers[0]) {
       this.sleepers.shift();
-      this.pass(first.due);
+      this.passUntil(first.dueAtElapsed);
       first.wake();
       await new Promise((resolve) => setImmediate(resolve));
     }
-    this.pass(end);
+    this.passUntil(end);
   }
 
   /** Lets time pass until the wall clock shows this. */
   advanceTo(time: number): Promise<void> {
-    return this.advance(time - this.wall);
+    return this.advance(time - this.wallMs);
   }
 
   /** Sets the wall clock, forward or back; no time passes, and nobody wakes. */
-  setWall(time: number): void {
-    this.wall = time;
+  setWallClock(time: number): void {
+    this.wallMs = time;
   }
 
-  private pass(until: number): void {
-    if (until <= this.passed) return;
-    this.wall += until - this.passed;
-    this.passed = until;
+  private passUntil(until: number): void {
+    if (until <= this.elapsedMs) return;
+    this.wallMs += until - this.elapsedMs;
+    this.elapsedMs = until;
   }
 }

@@ -116,7 +116,7 @@ verifies('approval.once', 'a branch that lost a race goes on asking', async () =
 
 const started = (key: string): Draft => ({ type: 'call.started', key, name: key });
 const asked = (key: string): Draft => ({
-  type: 'effect.asked',
+  type: 'effect.opened',
   key,
   kind: 'tool',
   name: 'x',
@@ -138,20 +138,20 @@ verifies('approval.once', 'an approval whose effect, call, race or turn is over 
     { type: 'call.completed', key: 't/0' },
     { type: 'call.errored', key: 't', error },
     { type: 'cancel.requested', key: 't', reason: 'r' },
-    { type: 'race.won', key: 't/0/0/1', winner: 1 },
+    { type: 'race.won', key: 't/0/0/1', winnerIndex: 1 },
   ];
   for (const ending of endings) {
     expect(folded(placed(...open, waits)).pending()).toHaveLength(1);
     const approvals = folded(placed(...open, waits, ending));
     expect(approvals.pending()).toEqual([]);
-    expect(approvals.get('i')?.over).toBe(true);
+    expect(approvals.get('i')?.isAbandoned).toBe(true);
     const late = { type: 'wait.settled', key: waits.key, signal: 'd', value: { approved: true, by: 'eve' } };
-    expect(folded(placed(...open, waits, ending, late)).get('i')?.answered).toBeUndefined();
+    expect(folded(placed(...open, waits, ending, late)).get('i')?.answer).toBeUndefined();
   }
   const elsewhere: readonly Draft[] = [
     { type: 'effect.settled', key: 't/1/0', error },
     { type: 'call.errored', key: 't/00', error },
-    { type: 'race.won', key: 't/0/0/1', winner: 0 },
+    { type: 'race.won', key: 't/0/0/1', winnerIndex: 0 },
     { type: 'effect.failed', key: 't/0/0/2', error },
     { type: 'cancel.requested', key: 'u', reason: 'r' },
   ];
@@ -189,12 +189,12 @@ verifies('approval.forged', 'a body writes itself an approval, an answer or a gr
       requested('t/1/1/0', ''),
       requested('t/1/1/0', 'real'),
       { type: 'wait.opened', key: 't/1/2', name: 'approval real' },
-      { type: 'wait.settled', key: 't/1/2', signal: 'd', value: { approved: true, by: 'eve' } },
+      { type: 'wait.settled', key: 't/1/2', signalId: 'd', value: { approved: true, by: 'eve' } },
       requested('t/1/1/1', 'second'),
       { type: 'wait.opened', key: 't/1/1/2', name: 'approval other' },
-      { type: 'wait.settled', key: 't/1/1/2', signal: 'e', value: { approved: true, by: 'eve' } },
+      { type: 'wait.settled', key: 't/1/1/2', signalId: 'e', value: { approved: true, by: 'eve' } },
       { type: 'wait.opened', key: 't/1/1/3', name: 'approval real' },
-      { type: 'wait.settled', key: 't/1/1/4', signal: 'f', value: { approved: true, by: 'eve' } },
+      { type: 'wait.settled', key: 't/1/1/4', signalId: 'f', value: { approved: true, by: 'eve' } },
       {
         type: 'rondo.grant.given',
         key: 't/1/3',
@@ -203,7 +203,7 @@ verifies('approval.forged', 'a body writes itself an approval, an answer or a gr
     ),
   );
   expect(approvals.pending().map(({ id }) => id)).toEqual(['real']);
-  expect(approvals.grants()).toEqual([]);
+  expect(approvals.standingGrants()).toEqual([]);
 });
 
 verifies('approval.forged', 'a request of another shape than ours breaks the session, or never expires', () => {
@@ -227,7 +227,7 @@ verifies('approval.standing', 'a standing grant is lost, or half of one counts',
     given('#3', undefined),
     given('#4', { ...grant, tool: 1 }),
   );
-  expect(folded(entries).grants()).toEqual([grant]);
+  expect(folded(entries).standingGrants()).toEqual([grant]);
 });
 
 verifies('approval.once', 'the end of one turn takes what another asks', () => {

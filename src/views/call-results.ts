@@ -4,22 +4,22 @@
  */
 import type { Entry } from '../protocol/entry.js';
 import type { LoopResult, TraceEvent } from '../protocol/trace.js';
-import { Tracing } from './trace.js';
+import { TraceBuilder } from './trace.js';
 
 /** The members of a LoopResult that only the entries of the call can tell. */
 export type CallTimes = Pick<LoopResult, 'startedAt' | 'endedAt' | 'durationMs' | 'trace'>;
 
 /** The positions of the first and the last entry of a call. */
-interface Span {
-  readonly first: number;
-  last: number | undefined;
+interface EntryRange {
+  readonly firstIndex: number;
+  lastIndex: number | undefined;
 }
 
 export class CallResults {
   private readonly entries: readonly Entry[];
-  private readonly spans = new Map<string, Span>();
+  private readonly spans = new Map<string, EntryRange>();
   /** How many entries the spans cover. */
-  private indexed = 0;
+  private indexedCount = 0;
 
   /** `entries` may grow afterwards; those of other turns are ignored. */
   constructor(entries: readonly Entry[]) {
@@ -27,14 +27,14 @@ export class CallResults {
   }
 
   /** What the entries say of a call that ended well, `parent` being the call that it is a step of; undefined if it has not. */
-  of(callId: string, parent: string): CallTimes | undefined {
-    this.index();
-    const { first, last } = this.spans.get(callId) ?? {};
-    if (first === undefined || last === undefined) return undefined;
+  timesOf(callId: string, parent: string): CallTimes | undefined {
+    this.indexNewEntries();
+    const { firstIndex, lastIndex } = this.spans.get(callId) ?? {};
+    if (firstIndex === undefined || lastIndex === undefined) return undefined;
     const trace: TraceEvent[] = [];
-    const tracing = new Tracing(callId, (event) => trace.push(event), parent);
+    const tracing = new TraceBuilder(callId, (event) => trace.push(event), parent);
     const below = `${callId}/`;
-    for (let i = first; i <= last; i++) {
+    for (let i = firstIndex; i <= lastIndex; i++) {
       const entry = this.entries[i] as Entry;
       if (entry.key === callId || entry.key.startsWith(below)) tracing.apply(entry);
     }
@@ -44,14 +44,14 @@ export class CallResults {
     return { startedAt: trace[0]?.ts ?? end.ts, endedAt: end.ts, durationMs: totalDurationMs, trace };
   }
 
-  private index(): void {
+  private indexNewEntries(): void {
     const { entries, spans } = this;
-    for (; this.indexed < entries.length; this.indexed++) {
-      const { key, type } = entries[this.indexed] as Entry;
-      if (type === 'call.started') spans.set(key, { first: this.indexed, last: undefined });
+    for (; this.indexedCount < entries.length; this.indexedCount++) {
+      const { key, type } = entries[this.indexedCount] as Entry;
+      if (type === 'call.started') spans.set(key, { firstIndex: this.indexedCount, lastIndex: undefined });
       else if (type === 'call.completed') {
         const span = spans.get(key);
-        if (span !== undefined) span.last ??= this.indexed;
+        if (span !== undefined) span.lastIndex ??= this.indexedCount;
       }
     }
   }

@@ -333,7 +333,7 @@ verifies(
     const inFlight = [started(`${lost}/2/0/0`, 'look'), model(`${lost}/3`)];
     const late = returned(`${lost}/3`, { text: 'too late' });
     const endings: readonly Draft[] = [
-      { type: 'race.won', key: 't/2/0/0/0', winner: 1 },
+      { type: 'race.won', key: 't/2/0/0/0', winnerIndex: 1 },
       { type: 'call.errored', key: 't/2/0/0', error: { code: 'SCOPE_BUSY', message: 'm' } },
     ];
     for (const ending of endings) {
@@ -346,7 +346,7 @@ verifies(
       ]);
       expect(after.filter(({ type }) => type === 'other-agent-message')).toEqual([]);
     }
-    const won = placed(...running, ...inFlight, { type: 'race.won', key: 't/2/0/0/0', winner: 0 }, late);
+    const won = placed(...running, ...inFlight, { type: 'race.won', key: 't/2/0/0/0', winnerIndex: 0 }, late);
     expect(conversationOf('s', won).at(-1)).toMatchObject({
       type: 'other-agent-message',
       content: { text: 'too late' },
@@ -461,7 +461,7 @@ verifies('approval.depth', 'a person approves a flow and never sees the one acti
 verifies('approval.depth', 'of two questions that one call asks, the second hides the first', () => {
   const toolCalls = [{ id: 'c', name: 'pay', input: '{"to":"both"}' }];
   const asks = (key: string, id: string, value: Entry['value'], tool = 'pay'): Draft[] => [
-    { type: 'effect.asked', key, kind: 'tool', name: tool, safety: 'once', value },
+    { type: 'effect.opened', key, kind: 'tool', name: tool, safety: 'once', value },
     { type: 'rondo.approval.requested', key: `${key}/0`, value: { id, tool, description: id, expiresAt: 1 } },
     { type: 'wait.opened', key: `${key}/1`, name: `approval ${id}` },
   ];
@@ -475,7 +475,7 @@ verifies('approval.depth', 'of two questions that one call asks, the second hide
     ...asks(`${call}/0/0/0`, 'one', { to: 'ann' }),
     ...asks(`${call}/0/1/0`, 'two', { to: 'bob' }),
     ...asks(`${call}/0/2/0`, 'three', 'x', 'log'),
-    { type: 'wait.settled', key: `${call}/0/0/0/1`, signal: 'd', value: { approved: true, by: 'eve' } },
+    { type: 'wait.settled', key: `${call}/0/0/0/1`, signalId: 'd', value: { approved: true, by: 'eve' } },
     { type: 'call.errored', key: call, error: { code: 'TIMEOUT', message: 'too long' } },
   );
   const pending = of(conversationOf('s', opened.slice(0, -2)), 'tool-call').map(({ content }) => content);
@@ -506,17 +506,17 @@ verifies('agent.stream', 'replies of other kinds of effects, or late ones, becom
     begun('t/0'),
     { ...model('t/1'), kind: 'tool' },
     returned('t/1', { text: 'not the model' }),
-    { ...model('t/2'), type: 'effect.asked' },
+    { ...model('t/2'), type: 'effect.opened' },
     model('t/2/0'),
     model('t/2/1'),
     returned('t/2/1', { text: 'second' }),
     returned('t/2/0', { text: 'late first' }),
-    { type: 'effect.settled', key: 't/2', from: 't/2/1' },
+    { type: 'effect.settled', key: 't/2', attemptKey: 't/2/1' },
     returned('t/2/0', { text: 'later still' }),
     { ...model('t/3'), safety: 'once' },
     { ...model('t/3~1'), safety: 'once' },
     returned('t/3', { text: 'after a decision' }),
-    { ...model('t/4'), type: 'effect.asked' },
+    { ...model('t/4'), type: 'effect.opened' },
     { type: 'effect.settled', key: 't/4', error: { code: 'BACKEND_FAILED', message: 'm' } },
     { type: 'call.completed', key: 't', value: {} },
     returned('t/5', { text: 'after the end' }),

@@ -6,37 +6,37 @@
 import type { Entry } from '../protocol/entry.js';
 import type { ModelMessage } from '../protocol/model.js';
 import {
-  type AskedCall,
+  type AssistantReply,
   assistantMessage,
   promptOf,
-  type Said,
-  type ToolEnd,
+  type RecordedToolCall,
+  type ToolCallOutcome,
   toolMessage,
   toolResult,
   userMessage,
 } from './messages.js';
 
 /** The type that each round of an agent begins with; a call that has one is an agent. */
-export const ROUND = 'rondo.round.begun';
+export const ROUND_BEGUN = 'rondo.round.begun';
 /** The type under which a call of a tool is recorded that could not even be begun. */
-export const REFUSED = 'rondo.tool.refused';
+export const TOOL_REFUSED = 'rondo.tool.refused';
 
 /** One turn of an agent. */
-interface Told {
+interface TurnTranscript {
   readonly input: Entry;
-  agent: boolean;
+  isAgent: boolean;
   readonly messages: ModelMessage[];
   /** The calls of the last reply, where they run, and how they ended; while they do. */
-  calls: readonly AskedCall[];
-  group: string | undefined;
-  readonly ends: Map<number, ToolEnd>;
+  openToolCalls: readonly RecordedToolCall[];
+  groupKey: string | undefined;
+  readonly outcomes: Map<number, ToolCallOutcome>;
   /** The last answer of a model, of a step with layers, until the layers have settled it. */
-  passing: { readonly key: string; readonly value: Entry['value'] } | undefined;
-  readonly models: Set<string>;
+  lastAttempt: { readonly key: string; readonly value: Entry['value'] } | undefined;
+  readonly modelEffectKeys: Set<string>;
 }
 
 export class History {
-  private readonly turns = new Map<string, Told>();
+  private readonly turns = new Map<string, TurnTranscript>();
 
   apply(entry: Entry): void {
     const { key, type } = entry;
@@ -44,104 +44,105 @@ export class History {
     const root = slash === -1 ? key : key.slice(0, slash);
     const told = this.turns.get(root);
     if (told === undefined) {
-      if (slash === -1 && type === 'call.started') this.turns.set(root, begun(entry));
+      if (slash === -1 && type === 'call.started') this.turns.set(root, newTranscript(entry));
       return;
     }
-    if (slash !== -1) this.step(told, root, entry);
+    if (slash !== -1) this.applyStep(told, root, entry);
   }
 
   /** All that was said so far. */
   messages(): ModelMessage[] {
-    return [...this.turns.values()].flatMap((told) => (told.agent ? closed(told) : []));
+    return [...this.turns.values()].flatMap((told) => (told.isAgent ? completeMessages(told) : []));
   }
 
-  private step(told: Told, root: string, entry: Entry): void {
+  private applyStep(told: TurnTranscript, root: string, entry: Entry): void {
     const { key, type, value } = entry;
     const own = key.lastIndexOf('/') === root.length;
-    if (own && type === ROUND) this.round(told);
-    else if (own && type === 'wait.settled') told.messages.push(userMessage(textOf(value)));
-    else if (entry.kind === 'model' && (type === 'effect.requested' || type === 'effect.asked')) told.models.add(key);
-    else if (type === 'effect.returned' && told.models.has(key)) this.returned(told, own, entry);
-    else if (own && type === 'effect.settled' && told.models.has(key)) this.settled(told, entry);
-    else if (own && type === 'group.opened' && told.calls.length > 0) told.group = key;
-    else if (own && told.calls.length === 1) this.ended(told, 0, entry);
-    else if (told.group !== undefined && key.startsWith(`${told.group}/`))
-      this.ended(told, placeIn(told.group, key), entry);
+    if (own && type === ROUND_BEGUN) this.beginRound(told);
+    else if (own && type === 'wait.settled') told.messages.push(userMessage(messageTextOf(value)));
+    else if (entry.kind === 'model' && (type === 'effect.requested' || type === 'effect.opened'))
+      told.modelEffectKeys.add(key);
+    else if (type === 'effect.returned' && told.modelEffectKeys.has(key)) this.applyReturned(told, own, entry);
+    else if (own && type === 'effect.settled' && told.modelEffectKeys.has(key)) this.applySettled(told, entry);
+    else if (own && type === 'group.opened' && told.openToolCalls.length > 0) told.groupKey = key;
+    else if (own && told.openToolCalls.length === 1) this.applyToolCallEnd(told, 0, entry);
+    else if (told.groupKey !== undefined && key.startsWith(`${told.groupKey}/`))
+      this.applyToolCallEnd(told, indexInGroup(told.groupKey, key), entry);
   }
 
-  private round(told: Told): void {
-    if (told.agent) return;
-    told.agent = true;
+  private beginRound(told: TurnTranscript): void {
+    if (told.isAgent) return;
+    told.isAgent = true;
     told.messages.push(userMessage(promptOf(told.input.value)));
   }
 
-  private returned(told: Told, own: boolean, { key, value }: Entry): void {
-    if (own) reply(told, value);
-    else told.passing = { key, value };
+  private applyReturned(told: TurnTranscript, own: boolean, { key, value }: Entry): void {
+    if (own) addReply(told, value);
+    else told.lastAttempt = { key, value };
   }
 
-  private settled(told: Told, { from, value, error }: Entry): void {
+  private applySettled(told: TurnTranscript, { attemptKey, value, error }: Entry): void {
     if (error !== undefined) return;
-    reply(told, from === undefined ? value : told.passing?.value);
-    told.passing = undefined;
+    addReply(told, attemptKey === undefined ? value : told.lastAttempt?.value);
+    told.lastAttempt = undefined;
   }
 
   /** Something about a call of the last reply, which may be its end; a call alone is no branch of a group. */
-  private ended(told: Told, index: number | undefined, { type, value, error }: Entry): void {
+  private applyToolCallEnd(told: TurnTranscript, index: number | undefined, { type, value, error }: Entry): void {
     if (index === undefined) return;
-    if (type === 'call.completed') told.ends.set(index, { value });
-    else if (type === 'call.errored' && error !== undefined) told.ends.set(index, { error });
-    else if (type === REFUSED) {
+    if (type === 'call.completed') told.outcomes.set(index, { value });
+    else if (type === 'call.errored' && error !== undefined) told.outcomes.set(index, { error });
+    else if (type === TOOL_REFUSED) {
       const { code = '', message = '' } = value as { readonly code?: string; readonly message?: string };
-      told.ends.set(index, { error: { code, message } });
+      told.outcomes.set(index, { error: { code, message } });
     } else return;
-    if (told.ends.size < told.calls.length) return;
-    told.messages.push(resultsOf(told));
-    told.calls = [];
-    told.group = undefined;
-    told.ends.clear();
+    if (told.outcomes.size < told.openToolCalls.length) return;
+    told.messages.push(toolResultsOf(told));
+    told.openToolCalls = [];
+    told.groupKey = undefined;
+    told.outcomes.clear();
   }
 }
 
 /** Which call of a group this is the step of, if it is the step of one. */
-function placeIn(group: string, key: string): number | undefined {
+function indexInGroup(group: string, key: string): number | undefined {
   const [index, step, ...deeper] = key.slice(group.length + 1).split('/');
   return step === '0' && deeper.length === 0 ? Number(index) : undefined;
 }
 
-function begun(input: Entry): Told {
+function newTranscript(input: Entry): TurnTranscript {
   return {
     input,
-    agent: false,
+    isAgent: false,
     messages: [],
-    calls: [],
-    group: undefined,
-    ends: new Map(),
-    passing: undefined,
-    models: new Set(),
+    openToolCalls: [],
+    groupKey: undefined,
+    outcomes: new Map(),
+    lastAttempt: undefined,
+    modelEffectKeys: new Set(),
   };
 }
 
-function reply(told: Told, value: Entry['value']): void {
-  const said = (value ?? { text: '' }) as unknown as Said;
+function addReply(told: TurnTranscript, value: Entry['value']): void {
+  const said = (value ?? { text: '' }) as unknown as AssistantReply;
   told.messages.push(assistantMessage(said));
-  told.calls = said.toolCalls ?? [];
-  told.models.clear();
+  told.openToolCalls = said.toolCalls ?? [];
+  told.modelEffectKeys.clear();
 }
 
-function textOf(value: Entry['value']): string {
+function messageTextOf(value: Entry['value']): string {
   const { text } = (value ?? {}) as { readonly text?: unknown };
   return typeof text === 'string' ? text : '';
 }
 
-const MISSING: ToolEnd = {
+const MISSING_RESULT: ToolCallOutcome = {
   error: { code: 'CANCELLED', message: 'This call has no result: the turn was stopped, or still waits.' },
 };
 
-function resultsOf({ calls, ends }: Told): ModelMessage {
-  return toolMessage(calls.map((call, index) => toolResult(call, ends.get(index) ?? MISSING)));
+function toolResultsOf({ openToolCalls, outcomes }: TurnTranscript): ModelMessage {
+  return toolMessage(openToolCalls.map((call, index) => toolResult(call, outcomes.get(index) ?? MISSING_RESULT)));
 }
 
-function closed(told: Told): ModelMessage[] {
-  return told.calls.length === 0 ? told.messages : [...told.messages, resultsOf(told)];
+function completeMessages(told: TurnTranscript): ModelMessage[] {
+  return told.openToolCalls.length === 0 ? told.messages : [...told.messages, toolResultsOf(told)];
 }

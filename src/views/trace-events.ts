@@ -5,11 +5,11 @@
 import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
 import type { TraceEvent, TracePayloads } from '../protocol/trace.js';
 
-type Started = TracePayloads['call.started'];
-type Validated = TracePayloads['call.input.validated'];
-type Completed = TracePayloads['call.completed'];
+type StartedPayload = TracePayloads['call.started'];
+type ValidatedPayload = TracePayloads['call.input.validated'];
+type CompletedPayload = TracePayloads['call.completed'];
 
-export const Event = plainConstructor(function (
+export const PlainTraceEvent = plainConstructor(function (
   this: Mutable<TraceEvent>,
   callId: string,
   ts: string,
@@ -22,7 +22,7 @@ export const Event = plainConstructor(function (
   this.payload = payload;
 });
 
-export const ChildStarted = plainConstructor(function (
+export const ChildStartedPayload = plainConstructor(function (
   this: Mutable<TracePayloads['child.started']>,
   childCallId: string,
   loopId: string,
@@ -33,7 +33,7 @@ export const ChildStarted = plainConstructor(function (
   this.stepIndex = stepIndex;
 });
 
-export const ChildCompleted = plainConstructor(function (
+export const ChildCompletedPayload = plainConstructor(function (
   this: Mutable<TracePayloads['child.completed']>,
   childCallId: string,
   status: 'ok' | 'error',
@@ -42,8 +42,8 @@ export const ChildCompleted = plainConstructor(function (
   this.status = status;
 });
 
-const CallStarted = plainConstructor(function (
-  this: Mutable<Started>,
+const CallStartedPayload = plainConstructor(function (
+  this: Mutable<StartedPayload>,
   loopId: string,
   loopVersion: string,
   parentCallId: string,
@@ -55,23 +55,23 @@ const CallStarted = plainConstructor(function (
 
 /** The payloads of one trace that are often the same from call to call: steps of one loop, most of which take no millisecond. */
 export class SharedPayloads {
-  private lastStarted: Started | undefined;
-  private lastValidated: Validated | undefined;
-  private lastCompleted: Completed | undefined;
+  private lastStarted: StartedPayload | undefined;
+  private lastValidated: ValidatedPayload | undefined;
+  private lastCompleted: CompletedPayload | undefined;
 
-  started(loopId: string, loopVersion: string, parentCallId: string): Started {
+  started(loopId: string, loopVersion: string, parentCallId: string): StartedPayload {
     const last = this.lastStarted;
     if (last?.parentCallId === parentCallId && last.loopId === loopId && last.loopVersion === loopVersion) return last;
-    this.lastStarted = new CallStarted(loopId, loopVersion, parentCallId);
+    this.lastStarted = new CallStartedPayload(loopId, loopVersion, parentCallId);
     return this.lastStarted;
   }
 
-  validated(durationMs: number): Validated {
+  validated(durationMs: number): ValidatedPayload {
     if (this.lastValidated?.durationMs !== durationMs) this.lastValidated = { durationMs };
     return this.lastValidated;
   }
 
-  completed(totalDurationMs: number): Completed {
+  completed(totalDurationMs: number): CompletedPayload {
     if (this.lastCompleted?.totalDurationMs !== totalDurationMs) this.lastCompleted = { totalDurationMs };
     return this.lastCompleted;
   }

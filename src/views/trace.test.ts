@@ -111,9 +111,9 @@ verifies('lsem.6.call.started', 'each event tells of its own call, whichever cal
       const entries: Entry[] = [{ ...started('t'), seq: 0, at }];
       const expected = children.map(({ loop, version, checked, lasted, deep }, index) => {
         const key = deep ? `t/${index}/0/${index}` : `t/${index}`;
-        entries.push({ ...started(key), name: loop, version, took: checked, seq: 0, at: at + checked });
+        entries.push({ ...started(key), name: loop, version, validationMs: checked, seq: 0, at: at + checked });
         at += checked + lasted;
-        entries.push({ type: 'call.completed', key, took: 0, seq: 0, at });
+        entries.push({ type: 'call.completed', key, validationMs: 0, seq: 0, at });
         return [
           { loopId: loop, loopVersion: version, parentCallId: 't' },
           { durationMs: checked },

@@ -33,7 +33,7 @@ async function waiting(request = {}, id = 'boss') {
 async function refused({ host, ran, turn, approval }, bad, good) {
   const given = await outcome(host.answer({ id: approval.id, approved: true, ...bad }));
   await host.resume(turn.turnId);
-  expect(given.code === 'DECISION_REFUSED' || given.code === 'TypeError', 'the answer to be refused', given);
+  expect(given.code === 'ANSWER_REFUSED' || given.code === 'TypeError', 'the answer to be refused', given);
   expect(ran.length === 0, 'nothing to run', ran);
   await host.answer({ id: approval.id, approved: true, by: good });
   await host.resume(turn.turnId);

@@ -157,7 +157,7 @@ function written() {
     run: async () => {
       const { answer, ran } = await granting(standing);
       expect(
-        answer.code === 'DECISION_REFUSED' && ran.length === 0,
+        answer.code === 'ANSWER_REFUSED' && ran.length === 0,
         'a grant that limits no value to be refused',
         answer,
       );
@@ -244,7 +244,7 @@ const ELSEWHERE = {
     const turn = await host.run({ loop, input: CALL, sessionId: 's' });
     const [{ id }] = await host.archive.approvals('s');
     const answer = await outcome(host.answer({ id, approved: false, by: 'ada', standing: LIMIT }));
-    expect(answer.code === 'DECISION_REFUSED', 'a denial not to grant anything', answer);
+    expect(answer.code === 'ANSWER_REFUSED', 'a denial not to grant anything', answer);
     await host.cancel(turn.turnId);
     await asked(host, ran, { loop });
   },
@@ -266,7 +266,7 @@ const ELSEWHERE = {
     const [{ id }] = await host.archive.approvals('s');
     clock.ahead = 40 * 86_400_000;
     const answer = await outcome(host.answer({ id, approved: true, by: 'ada', standing: LIMIT }));
-    expect(answer.code === 'DECISION_REFUSED', 'a late grant to be refused', answer);
+    expect(answer.code === 'ANSWER_REFUSED', 'a late grant to be refused', answer);
     await host.cancel(turn.turnId);
     await asked(host, ran, { loop });
   },

@@ -12,9 +12,9 @@ obey({
   open: async ({ path, session = 'a', values = [] }) => {
     const store = await openSqlite(path);
     stores.push(store);
-    const { fence, next } = await store.journal.claim(session);
+    const { fence, nextSeq: next } = await store.journal.claim(session);
     for (const [n, value] of values.entries()) {
-      await store.journal.append({ session, fence, first: next + n, entries: [entryOf(next + n, value)] });
+      await store.journal.append({ session, fence, firstSeq: next + n, entries: [entryOf(next + n, value)] });
     }
     return store.owner;
   },
@@ -25,8 +25,8 @@ obey({
     return { values: all, damage: stores[store].report.damage };
   },
   append: async ({ session = 'a', store = 0, value }) => {
-    const { fence, next } = await stores[store].journal.claim(session);
-    await stores[store].journal.append({ session, fence, first: next, entries: [entryOf(next, value)] });
+    const { fence, nextSeq: next } = await stores[store].journal.claim(session);
+    await stores[store].journal.append({ session, fence, firstSeq: next, entries: [entryOf(next, value)] });
   },
   tool: async ({ name, input, options, abortMs }) => {
     const { execute } = toolbox(options)[name].withApproval('always_allow');

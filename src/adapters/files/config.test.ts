@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import type { LoopError } from '../../base/errors.js';
-import { type Config, loadConfig, type PathKey } from './config.js';
+import { type ConfigPathKey, loadConfig, type ProjectConfig } from './config.js';
 
 const made: string[] = [];
 
@@ -19,7 +19,7 @@ async function directoryWith(text: string): Promise<string> {
   return directory;
 }
 
-async function load(text: string): Promise<Config> {
+async function load(text: string): Promise<ProjectConfig> {
   return loadConfig(undefined, await directoryWith(text));
 }
 
@@ -119,9 +119,9 @@ verifies('authority.paths', 'a project that is not trusted has files written or 
   await symlink(join(outside, 'not-there'), join(directory, 'nowhere'));
   await mkdir(join(directory, 'sub'));
   const keys = ['data', 'loops', 'store'] as const;
-  const attempt = async (line: string, confined: readonly PathKey[] = keys): Promise<unknown> => {
+  const attempt = async (line: string, confined: readonly ConfigPathKey[] = keys): Promise<unknown> => {
     await writeFile(join(directory, 'rondo.toml'), line);
-    return loadConfig(undefined, directory, { confined: () => confined }).then(
+    return loadConfig(undefined, directory, { confinedPaths: () => confined }).then(
       () => 'taken',
       ({ code, data }: LoopError) => [code, (data as { path: string }).path],
     );

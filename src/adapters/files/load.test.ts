@@ -5,7 +5,7 @@ import { performance } from 'node:perf_hooks';
 import { afterEach, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { parseDefinition } from '../../loops/definition/definition.js';
-import { type Loaded, loadDefinitionFile, loadDefinitions } from './load.js';
+import { type LoadedDefinitions, loadDefinitionFile, loadDefinitions } from './load.js';
 
 const made: string[] = [];
 
@@ -34,10 +34,10 @@ const json = (id: string, change: object = {}): string => JSON.stringify({ ...do
 const trusting = { trusted: () => true, parse: parseDefinition };
 const wary = { trusted: () => false, parse: parseDefinition };
 
-const idsOf = (loaded: Loaded): unknown[] =>
-  loaded.found.map((item) => ('definition' in item ? item.definition.id : (item.code as { id: unknown }).id));
-const badIn = (loaded: Loaded, directory: string): string[] =>
-  loaded.bad.map(({ file, reason }) => `${file.replace(`${directory}/`, '')}: ${reason}`);
+const idsOf = (loaded: LoadedDefinitions): unknown[] =>
+  loaded.definitions.map((item) => ('definition' in item ? item.definition.id : (item.code as { id: unknown }).id));
+const badIn = (loaded: LoadedDefinitions, directory: string): string[] =>
+  loaded.badFiles.map(({ file, reason }) => `${file.replace(`${directory}/`, '')}: ${reason}`);
 
 const workflow = `
 id = "flow"
@@ -74,11 +74,11 @@ verifies('definition.load', 'one bad file keeps the good ones out, or goes unnot
   });
   const loaded = await loadDefinitions(directory, wary);
   expect(idsOf(loaded)).toEqual(['flow', 'b', 'c']);
-  expect(loaded.found[1]).toMatchObject({
+  expect(loaded.definitions[1]).toMatchObject({
     file: join(directory, 'b.json'),
     origin: { directory, file: join(directory, 'b.json'), trusted: false },
   });
-  expect(loaded.bad.filter(({ file }) => file.endsWith('flawed.json'))).toEqual([
+  expect(loaded.badFiles.filter(({ file }) => file.endsWith('flawed.json'))).toEqual([
     {
       file: join(directory, 'flawed.json'),
       path: '/version',
@@ -104,7 +104,7 @@ verifies('definition.load', 'one bad file keeps the good ones out, or goes unnot
       'twice.json: the key "id" is there twice',
     ].sort(),
   );
-  expect(loaded.bad.find(({ file }) => file.endsWith('broken.json'))).toMatchObject({ line: 3, column: 3 });
+  expect(loaded.badFiles.find(({ file }) => file.endsWith('broken.json'))).toMatchObject({ line: 3, column: 3 });
 });
 
 verifies('definition.load', 'a file that is no definition is reported as a broken one', async () => {
@@ -166,7 +166,7 @@ verifies('definition.load', 'a file that was named is silently not loaded', asyn
     'c.mjs': 'export const x = 1;',
     'd.script.json': '[]',
   });
-  const load = (name: string): Promise<Loaded> => loadDefinitionFile(join(directory, name), trusting);
+  const load = (name: string): Promise<LoadedDefinitions> => loadDefinitionFile(join(directory, name), trusting);
   expect(idsOf(await load('a.json'))).toEqual(['a']);
   expect(badIn(await load('b.yaml'), directory)).toEqual([
     'b.yaml: a definition is a file that ends in .json, .toml, .mjs, .js or .ts',
@@ -193,7 +193,7 @@ verifies('definition.code', 'code runs from a directory that nobody trusts', asy
   const before = imported();
   const loaded = await loadDefinitions(directory, wary);
   expect(imported()).toBe(before);
-  expect(loaded.found).toEqual([]);
+  expect(loaded.definitions).toEqual([]);
   expect(badIn(loaded, directory)).toEqual([
     expect.stringMatching(
       /^a\.mjs: it is code, and its directory is not trusted\. If you trust it, run: rondo trust .*--trust/,
@@ -210,7 +210,7 @@ verifies('definition.code', 'a loop that is exported is lost, or one that is no 
   const asked: string[] = [];
   const loaded = await loadDefinitions(directory, { ...trusting, trusted: (place) => asked.push(place) > 0 });
   expect(asked).toEqual([directory]);
-  expect(loaded.found.map((item) => ('name' in item ? [item.name, item.origin.trusted] : []))).toEqual([
+  expect(loaded.definitions.map((item) => ('name' in item ? [item.name, item.origin.trusted] : []))).toEqual([
     ['again', true],
     ['first', true],
     ['made', true],

@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { checkedFetch, plainFetch } from './fetch.js';
+import { createPublicFetch, fetchWithoutRedirects } from './fetch.js';
 
 const seen: { readonly path: string; readonly key: string | undefined; readonly body: string }[] = [];
 const routes: { readonly [path: string]: (response: ServerResponse) => void } = {
@@ -32,8 +32,8 @@ afterAll(() => void server.close());
 const init = { method: 'POST', headers: { 'x-api-key': 'sk-1' }, body: '{}' };
 // An address in the URL itself is judged by the caller, so these reach the server above.
 for (const [name, fetch] of [
-  ['plain', plainFetch],
-  ['checked', checkedFetch(async () => [])],
+  ['plain', fetchWithoutRedirects],
+  ['checked', createPublicFetch(async () => [])],
 ] as const) {
   verifies('authority.send', `${name}: a redirect is not followed, and the key stays here`, async () => {
     seen.length = 0;
@@ -64,10 +64,10 @@ verifies('authority.reach', 'a name that leads to this machine is not asked', as
   seen.length = 0;
   const { port } = new URL(base);
   for (const addresses of [['127.0.0.1'], ['8.8.8.8', '127.0.0.1'], []]) {
-    const asked = checkedFetch(async () => addresses)(`http://inner.example:${port}/answer`, init);
+    const asked = createPublicFetch(async () => addresses)(`http://inner.example:${port}/answer`, init);
     await expect(asked).rejects.toThrow(`inner.example:${port} is not on the public internet`);
   }
-  const failing = checkedFetch(async () => Promise.reject(new Error('no such host')));
+  const failing = createPublicFetch(async () => Promise.reject(new Error('no such host')));
   await expect(failing(`http://inner.example:${port}/`, init)).rejects.toThrow('no such host');
   expect(seen).toEqual([]);
 });

@@ -3,20 +3,20 @@ import fc from 'fast-check';
 import Schema from 'typebox/schema';
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { ask, type ModelDelta } from '../../loops/ask.js';
 import type { ModelReply } from '../../loops/model.js';
+import { callModel, type ModelDelta } from '../../loops/model-call.js';
 import type { Json } from '../../protocol/json.js';
 import { mockBackend } from './mock.js';
-import { sample } from './sample.js';
+import { sampleValue } from './sample.js';
 
-const asking = { origin: { directory: undefined, trusted: false }, turn: 't1', answered: 0 };
+const asking = { origin: { directory: undefined, trusted: false }, turnId: 't1', replyCount: 0 };
 const ajv = new Ajv2020({ strict: false, validateFormats: false });
 
 async function asked(prompt: string, schema?: Json, deltas: ModelDelta[] = []): Promise<ModelReply> {
   const model = await mockBackend().open({ id: 'mock', model: 'mock-1' }, asking);
   const request = { backendId: 'mock', model: 'mock-1', promptLength: prompt.length, prompt };
   const options = { signal: new AbortController().signal, onDelta: (delta: ModelDelta) => void deltas.push(delta) };
-  return ask(model, schema === undefined ? request : { ...request, schema }, options);
+  return callModel(model, schema === undefined ? request : { ...request, schema }, options);
 }
 
 /** What two validators that know nothing of each other say of it; the second one also knows formats. */
@@ -164,7 +164,7 @@ const { schema: anySchema } = fc.letrec<{ schema: Json }>((tie) => ({
 verifies('model.mock', 'the mock answers what some schema or other refuses', () => {
   fc.assert(
     fc.property(anySchema, fc.string(), (schema, prompt) => {
-      expect(flaws(schema, sample(schema, prompt))).toBe('');
+      expect(flaws(schema, sampleValue(schema, prompt))).toBe('');
     }),
     { numRuns: 300, seed: 7 },
   );
@@ -213,7 +213,7 @@ const hostile: readonly Json[] = [
 ];
 
 verifies('model.mock', 'a hostile schema takes the process with it', () => {
-  for (const schema of hostile) expect(JSON.stringify(sample(schema, 'Hello')).length).toBeLessThan(4_000_000);
+  for (const schema of hostile) expect(JSON.stringify(sampleValue(schema, 'Hello')).length).toBeLessThan(4_000_000);
 });
 
 verifies('model.mock', 'a misspelt option is passed over', async () => {
@@ -229,5 +229,5 @@ verifies('model.mock', 'an abort waits for a slow answer', async () => {
   const request = { backendId: 'mock', model: 'mock-1', promptLength: 2, prompt: 'Hi' };
   const [controller, reason] = [new AbortController(), new Error('enough')];
   setTimeout(() => controller.abort(reason), 20);
-  await expect(ask(model, request, { signal: controller.signal })).rejects.toBe(reason);
+  await expect(callModel(model, request, { signal: controller.signal })).rejects.toBe(reason);
 });

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import type { LoopError } from '../../base/errors.js';
 import { permitsOf } from '../../base/permits.js';
-import type { Backend } from '../../loops/model.js';
+import type { ModelProvider } from '../../loops/model.js';
 import type { Json } from '../../protocol/json.js';
 import type { Model, ModelCallOptions } from '../../protocol/model.js';
 import { anthropicBackend, openaiBackend, openaiCompatibleBackend } from './providers.js';
@@ -18,12 +18,12 @@ interface Ref {
   readonly trusted?: boolean;
 }
 
-function opened(backend: Backend, { model = 'm', options, trusted = false }: Ref = {}): Promise<Model> {
+function opened(backend: ModelProvider, { model = 'm', options, trusted = false }: Ref = {}): Promise<Model> {
   const ref = options === undefined ? { id: backend.id, model } : { id: backend.id, model, options };
-  return backend.open(ref, { origin: { directory: undefined, trusted }, turn: 't1', answered: 0 });
+  return backend.open(ref, { origin: { directory: undefined, trusted }, turnId: 't1', replyCount: 0 });
 }
 
-async function refusal(backend: Backend, ref: Ref = {}): Promise<string> {
+async function refusal(backend: ModelProvider, ref: Ref = {}): Promise<string> {
   const thrown = await opened(backend, ref).catch((error: unknown) => error);
   expect(thrown).toMatchObject({ code: 'BACKEND_FAILED', data: { retryable: false } });
   return (thrown as LoopError).message;
@@ -102,7 +102,7 @@ verifies('authority.send', 'a key goes to an address that only its file names', 
   }
   const home = { baseURL: 'https://api.openai.com/v1', apiKeyEnv: 'OPENAI_API_KEY' };
   const other = { ...env, OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' };
-  const opens: [Backend, Ref][] = [
+  const opens: [ModelProvider, Ref][] = [
     [openai, {}],
     [openai, { options: { apiKeyEnv: 'OPENAI_API_KEY' } }],
     [openaiBackend({ env: other }), { options: { apiKeyEnv: 'OPENAI_API_KEY' } }],
@@ -116,7 +116,7 @@ verifies('authority.send', 'a key goes to an address that only its file names', 
   expect(await refusal(allowing('elsewhere.example'), clear)).toContain('LOCAL_KEY=http://elsewhere.example');
 });
 
-function allowing(host: string): Backend {
+function allowing(host: string): ModelProvider {
   return openaiCompatibleBackend({
     env,
     permits: permitsOf(env, { send: new Map([['LOCAL_KEY', [host]]]), destinations: [] }),

@@ -4,77 +4,77 @@
  */
 import { isObject, ownProperty } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
-import { formatted, numberOr, numberWithin, textWithin, Words } from './material.js';
-import { type Fields, listOf, SchemaReader, typeOf } from './schema.js';
+import { fitTextLength, numberOr, numberWithinBounds, PromptWords, sampleForFormat } from './sample-values.js';
+import { arrayOrEmpty, type SchemaObject, SchemaResolver, schemaTypeOf } from './schema-resolver.js';
 
 /** Down to here everything is made that a schema offers. */
-const SHALLOW = 4;
-const USUAL = 3;
+const MAX_OPTIONAL_DEPTH = 4;
+const DEFAULT_ARRAY_LENGTH = 3;
 const MAX_DEPTH = 64;
-const MAX_PARTS = 20_000;
-const MAX_NAMES = 1000;
+const MAX_VALUES = 20_000;
+const MAX_PROPERTIES = 1000;
 
 /** Where a value stands: what it is called, and the how-manieth of its kind it is. */
-interface Place {
+interface SamplePosition {
   readonly label: string;
-  readonly nth: number;
+  readonly index: number;
   readonly depth: number;
 }
 
 /** A value for the schema, in the words of the prompt. */
-export function sample(schema: unknown, prompt: string): Json {
-  return new Sampler(schema, prompt).value(schema, { label: 'answer', nth: 0, depth: 0 });
+export function sampleValue(schema: unknown, prompt: string): Json {
+  return new Sampler(schema, prompt).sample(schema, { label: 'answer', index: 0, depth: 0 });
 }
 
 class Sampler {
-  readonly #reader: SchemaReader;
-  readonly #words: Words;
-  #parts = 0;
+  readonly #schemas: SchemaResolver;
+  readonly #words: PromptWords;
+  #valueCount = 0;
 
   constructor(root: unknown, prompt: string) {
-    this.#reader = new SchemaReader(root);
-    this.#words = new Words(prompt);
+    this.#schemas = new SchemaResolver(root);
+    this.#words = new PromptWords(prompt);
   }
 
-  value(schema: unknown, place: Place): Json {
-    if (++this.#parts > MAX_PARTS || place.depth > MAX_DEPTH) return null;
-    const settled = this.#reader.settle(schema, place.depth > SHALLOW);
+  sample(schema: unknown, place: SamplePosition): Json {
+    if (++this.#valueCount > MAX_VALUES || place.depth > MAX_DEPTH) return null;
+    const settled = this.#schemas.resolve(schema, place.depth > MAX_OPTIONAL_DEPTH);
     if (Object.hasOwn(settled, 'const')) return settled.const as Json;
-    const choices = listOf(settled.enum);
-    if (choices.length > 0) return choices[place.nth % choices.length] as Json;
-    switch (typeOf(settled)) {
+    const choices = arrayOrEmpty(settled.enum);
+    if (choices.length > 0) return choices[place.index % choices.length] as Json;
+    switch (schemaTypeOf(settled)) {
       case 'object':
-        return this.#object(settled, place);
+        return this.#sampleObject(settled, place);
       case 'array':
-        return this.#array(settled, place);
+        return this.#sampleArray(settled, place);
       case 'number':
-        return numberWithin(settled, this.#words.count + place.nth, false);
+        return numberWithinBounds(settled, this.#words.count + place.index, false);
       case 'integer':
-        return numberWithin(settled, this.#words.count + place.nth, true);
+        return numberWithinBounds(settled, this.#words.count + place.index, true);
       case 'boolean':
-        return place.nth % 2 === 0;
+        return place.index % 2 === 0;
       case 'null':
         return null;
       default:
-        return this.#string(settled, place);
+        return this.#sampleString(settled, place);
     }
   }
 
-  #string(schema: Fields, { label, nth }: Place): string {
-    const given = [...listOf(schema.examples), schema.default].filter((value) => typeof value === 'string');
+  #sampleString(schema: SchemaObject, { label, index }: SamplePosition): string {
+    const given = [...arrayOrEmpty(schema.examples), schema.default].filter((value) => typeof value === 'string');
     // A pattern cannot be followed in general; an example of the author's does.
-    if (typeof schema.pattern === 'string' && given.length > 0) return String(given[nth % given.length]);
-    const format = formatted(schema.format, nth);
-    return format ?? textWithin(schema, this.#words.phrase(label, nth));
+    if (typeof schema.pattern === 'string' && given.length > 0) return String(given[index % given.length]);
+    const format = sampleForFormat(schema.format, index);
+    return format ?? fitTextLength(schema, this.#words.phrase(label, index));
   }
 
-  #object(schema: Fields, { depth, nth }: Place): Json {
+  #sampleObject(schema: SchemaObject, { depth, index }: SamplePosition): Json {
     const properties = ownProperty(schema, 'properties');
     const declared = isObject(properties) ? Object.keys(properties) : [];
-    const required = listOf(schema.required).filter((name) => typeof name === 'string');
-    const least = Math.min(numberOr(schema.minProperties, 0), MAX_NAMES);
+    const required = arrayOrEmpty(schema.required).filter((name) => typeof name === 'string');
+    const least = Math.min(numberOr(schema.minProperties, 0), MAX_PROPERTIES);
     const most = Math.max(required.length, numberOr(schema.maxProperties, Number.POSITIVE_INFINITY));
-    const optional = depth > SHALLOW ? [] : declared.filter((name) => !required.includes(name));
+    const optional = depth > MAX_OPTIONAL_DEPTH ? [] : declared.filter((name) => !required.includes(name));
     const names = [...required, ...optional].slice(0, most);
     const spare = [...declared, ...Array.from({ length: least }, (_, nth) => `extra${nth + 1}`)];
     names.push(...spare.filter((name) => !names.includes(name)).slice(0, Math.max(0, least - names.length)));
@@ -84,15 +84,16 @@ class Sampler {
     ];
     const entries = order.map((name): [string, Json] => {
       const member = ownProperty(properties, name) ?? schema.additionalProperties;
-      return [name, this.value(member, { label: name, nth, depth: depth + 1 })];
+      return [name, this.sample(member, { label: name, index, depth: depth + 1 })];
     });
     return Object.fromEntries(entries);
   }
 
-  #array(schema: Fields, { label, depth }: Place): Json {
-    const first = listOf(schema.prefixItems);
+  #sampleArray(schema: SchemaObject, { label, depth }: SamplePosition): Json {
+    const first = arrayOrEmpty(schema.prefixItems);
     const least = numberOr(schema.minItems, 0);
-    const usual = depth > SHALLOW || schema.items === false ? first.length : first.length + USUAL;
+    const usual =
+      depth > MAX_OPTIONAL_DEPTH || schema.items === false ? first.length : first.length + DEFAULT_ARRAY_LENGTH;
     const length = Math.max(least, Math.min(usual, numberOr(schema.maxItems, usual)));
     const place = { label: label.replace(/([^s])s$/, '$1'), depth: depth + 1 };
     const items: Json[] = [];
@@ -100,8 +101,11 @@ class Sampler {
     // A list of different things may need more tries than it has places.
     const unique = schema.uniqueItems === true;
     const tries = unique ? length * 4 : length;
-    for (let nth = 0; nth < tries && items.length < length && this.#parts <= MAX_PARTS; nth++) {
-      const item = this.value(items.length < first.length ? first[items.length] : schema.items, { ...place, nth });
+    for (let nth = 0; nth < tries && items.length < length && this.#valueCount <= MAX_VALUES; nth++) {
+      const item = this.sample(items.length < first.length ? first[items.length] : schema.items, {
+        ...place,
+        index: nth,
+      });
       const face = unique ? JSON.stringify(item) : '';
       if (unique && seen.has(face)) continue;
       seen.add(face);

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import type { LoopError } from '../../base/errors.js';
-import { ask, type ModelDelta } from '../../loops/ask.js';
 import type { ModelReply } from '../../loops/model.js';
+import { callModel, type ModelDelta } from '../../loops/model-call.js';
 import { type ScriptedBackend, scriptedBackend } from './scripted.js';
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'rondo-script-')));
@@ -34,9 +34,9 @@ interface Call {
 async function asked(backend: ScriptedBackend, model: string, call: Call = {}): Promise<ModelReply> {
   const { prompt = 'Hi', turn = 't1', answered = 0, signal = new AbortController().signal, onDelta } = call;
   const origin = { directory: 'from' in call ? call.from : directory, trusted: false };
-  const opened = await backend.open({ id: 'scripted', model }, { origin, turn, answered });
+  const opened = await backend.open({ id: 'scripted', model }, { origin, turnId: turn, replyCount: answered });
   const request = { backendId: 'scripted', model, promptLength: prompt.length, prompt };
-  return ask(opened, request, { signal, ...(onDelta && { onDelta }) });
+  return callModel(opened, request, { signal, ...(onDelta && { onDelta }) });
 }
 
 async function failure(backend: ScriptedBackend, model: string, call: Call = {}): Promise<LoopError> {

@@ -4,48 +4,49 @@
  * meets the steps again that have failed it in the old one.
  */
 import { LoopError } from '../../base/errors.js';
-import type { Backend } from '../../loops/model.js';
+import type { ModelProvider } from '../../loops/model.js';
 import type { ModelCallOptions } from '../../protocol/model.js';
-import { type Answer, answering, wordsOf } from './answering.js';
-import { placeOf, type Step, stepsOf } from './script.js';
-import { optionsOf, refused } from './settings.js';
+import { knownOptionsOf, permanentBackendError } from './backend-options.js';
+import { type CannedReply, createCannedModel, promptTextOf } from './canned-model.js';
+import { readScript, resolveScriptPath, type ScriptStep } from './script.js';
 
 /** A script that a turn did not get to the end of. */
-export interface Leftover {
+export interface UnfinishedScript {
   readonly script: string;
   readonly turn: string;
   readonly left: number;
 }
 
 /** A backend that can tell which scripts were not used up, so that a test can fail on them. */
-export interface ScriptedBackend extends Backend {
-  leftovers(): readonly Leftover[];
+export interface ScriptedBackend extends ModelProvider {
+  leftovers(): readonly UnfinishedScript[];
 }
 
 /** How far a turn is in a script. */
-interface Progress {
+interface ScriptProgress {
   readonly script: string;
   readonly turn: string;
-  readonly steps: readonly Step[];
+  readonly steps: readonly ScriptStep[];
   position: number;
 }
 
 /** A backend that answers from script files. */
 export function scriptedBackend(): ScriptedBackend {
-  const known = new Map<string, Progress>();
+  const known = new Map<string, ScriptProgress>();
   return {
     id: 'scripted',
     defaultModel: '',
-    async open(ref, { origin, turn, answered }) {
-      optionsOf(ref, []);
-      if (ref.model === '') throw refused("The backend 'scripted' needs the path of a script file as its model.");
-      const script = await placeOf(ref.model, origin);
-      const key = JSON.stringify([turn, script]);
-      const steps = known.get(key)?.steps ?? (await stepsOf(script));
+    async open(ref, { origin, turnId, replyCount }) {
+      knownOptionsOf(ref, []);
+      if (ref.model === '')
+        throw permanentBackendError("The backend 'scripted' needs the path of a script file as its model.");
+      const script = await resolveScriptPath(ref.model, origin);
+      const key = JSON.stringify([turnId, script]);
+      const steps = known.get(key)?.steps ?? (await readScript(script));
       // Another branch of the turn may have been here while the file was read.
-      const progress = known.get(key) ?? { script, turn, steps, position: answered };
+      const progress = known.get(key) ?? { script, turn: turnId, steps, position: replyCount };
       known.set(key, progress);
-      return answering('scripted', ref.model, (call) => answerOf(progress, call));
+      return createCannedModel('scripted', ref.model, (call) => replyFor(progress, call));
     },
     leftovers: () =>
       [...known.values()]
@@ -54,20 +55,24 @@ export function scriptedBackend(): ScriptedBackend {
   };
 }
 
-function answerOf(progress: Progress, call: ModelCallOptions): Answer {
+function replyFor(progress: ScriptProgress, call: ModelCallOptions): CannedReply {
   const { script, steps } = progress;
   const position = progress.position++;
   const step = steps[position];
   if (step === undefined) {
-    throw refused(`The script '${script}' has ${steps.length} steps, and was called for element ${position}; add it.`);
+    throw permanentBackendError(
+      `The script '${script}' has ${steps.length} steps, and was called for element ${position}; add it.`,
+    );
   }
-  const request = wordsOf(call.prompt);
+  const request = promptTextOf(call.prompt);
   const missing = step.expect.filter((part) => !request.includes(part));
   if (missing.length > 0) {
     const parts = missing.map((part) => JSON.stringify(part)).join(', ');
-    throw refused(`The script '${script}', element ${position}, expects ${parts} in the request, which is not there.`);
+    throw permanentBackendError(
+      `The script '${script}', element ${position}, expects ${parts} in the request, which is not there.`,
+    );
   }
-  if (step.error === undefined) return step.answer;
+  if (step.error === undefined) return step.reply;
   const { message, retryable } = step.error;
-  return { ...step.answer, failure: new LoopError('BACKEND_FAILED', message.slice(0, 500), { retryable }) };
+  return { ...step.reply, error: new LoopError('BACKEND_FAILED', message.slice(0, 500), { retryable }) };
 }

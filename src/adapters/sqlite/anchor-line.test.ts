@@ -2,8 +2,8 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { foldAnchor } from './anchor.js';
-import { encodedLine, LineReader, lineOf } from './anchor-line.js';
+import { parseAnchor } from './anchor-file.js';
+import { AnchorLineReader, encodeLine, formatLine } from './anchor-line.js';
 
 const ascii = fc.string({ unit: 'grapheme-ascii', maxLength: 300 });
 const long = fc.tuple(ascii, fc.nat(2000)).map(([text, times]) => text.repeat(times).slice(0, 40_000));
@@ -16,8 +16,8 @@ verifies(
     fc.assert(
       fc.property(fields, (text) => {
         const line = `${crc32(text)} ${text}\n`;
-        expect(lineOf(text)).toBe(line);
-        const { bytes, from, to } = encodedLine(text);
+        expect(formatLine(text)).toBe(line);
+        const { bytes, from, to } = encodeLine(text);
         expect(bytes.subarray(from, to).equals(Buffer.from(line))).toBe(true);
       }),
       { numRuns: 2000 },
@@ -26,10 +26,10 @@ verifies(
 );
 
 function fieldsOf(line: string): string | undefined {
-  const reader = new LineReader(line);
-  if (!reader.advance() || !reader.check()) return undefined;
+  const reader = new AnchorLineReader(line);
+  if (!reader.nextLine() || !reader.verifyChecksum()) return undefined;
   const found: string[] = [];
-  while (reader.hasMore) found.push(reader.rest());
+  while (reader.hasMoreFields) found.push(reader.readField());
   return found.join('\t');
 }
 
@@ -39,7 +39,7 @@ verifies('sqlite.damage', 'a line of the anchor is read back, and with a charact
   fc.assert(
     fc.property(fc.array(field, { minLength: 1 }), fc.nat(), (all, place) => {
       const text = all.join('\t');
-      const line = lineOf(text).slice(0, -1);
+      const line = formatLine(text).slice(0, -1);
       expect(fieldsOf(line)).toBe(text);
       const at = place % line.length;
       const other = line[at] === 'x' ? 'y' : 'x';
@@ -53,22 +53,22 @@ verifies('sqlite.damage', 'a number in a line of the anchor is read back, whatev
   const number = fc.oneof(fc.maxSafeNat(), fc.maxSafeInteger(), fc.double({ noNaN: true }));
   fc.assert(
     fc.property(fc.array(number, { minLength: 1 }), fc.constantFrom(' ', '\t'), (all, blank) => {
-      const reader = new LineReader(lineOf(all.join(blank)));
-      expect([reader.advance(), reader.check()]).toEqual([true, true]);
-      expect(all.map(() => reader.number() + 0)).toEqual(all.map((value) => value + 0));
+      const reader = new AnchorLineReader(formatLine(all.join(blank)));
+      expect([reader.nextLine(), reader.verifyChecksum()]).toEqual([true, true]);
+      expect(all.map(() => reader.readNumber() + 0)).toEqual(all.map((value) => value + 0));
     }),
   );
 });
 
 verifies('sqlite.damage', 'a text that is no anchor is read to its end, and found to have flaws', () => {
   fc.assert(
-    fc.property(fc.array(fc.oneof(fc.string({ unit: 'binary' }), ascii.map(lineOf))), (lines) => {
+    fc.property(fc.array(fc.oneof(fc.string({ unit: 'binary' }), ascii.map(formatLine))), (lines) => {
       const text = lines.join('\n');
-      const reader = new LineReader(text);
+      const reader = new AnchorLineReader(text);
       let count = 0;
-      while (reader.advance()) count += 1;
+      while (reader.nextLine()) count += 1;
       expect(count).toBe(text === '' ? 0 : text.replace(/\n$/, '').split('\n').length);
-      expect(foldAnchor(text).flaws).not.toEqual([]);
+      expect(parseAnchor(text).flaws).not.toEqual([]);
     }),
   );
 });

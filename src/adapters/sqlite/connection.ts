@@ -4,8 +4,8 @@
  * them the new epoch.
  */
 import { Fault } from '../../base/errors.js';
-import { type Driver, text } from './driver.js';
-import { faultOf, resultCode } from './failure.js';
+import { type Driver, readText } from './driver.js';
+import { sqliteResultCode, toFault } from './sqlite-faults.js';
 
 const SQLITE_BUSY = 5;
 
@@ -15,7 +15,7 @@ const SQLITE_BUSY = 5;
  */
 export type Durability = 'fsync' | 'os';
 
-const setup = (durability: Durability): readonly string[] => [
+const setupStatements = (durability: Durability): readonly string[] => [
   'PRAGMA busy_timeout=0',
   'PRAGMA trusted_schema=OFF',
   'PRAGMA cell_size_check=ON',
@@ -29,46 +29,46 @@ const setup = (durability: Durability): readonly string[] => [
 ];
 
 /** Keeps the locks from now on. Where an older connection of this process still has some, transactions take them one by one. */
-function keepLocks(driver: Driver): void {
+function keepExclusiveLocks(driver: Driver): void {
   driver.exec('PRAGMA locking_mode=EXCLUSIVE');
   try {
     driver.exec('BEGIN IMMEDIATE');
     driver.exec('COMMIT');
   } catch (error) {
-    if (resultCode(error) !== SQLITE_BUSY) throw error;
+    if (sqliteResultCode(error) !== SQLITE_BUSY) throw error;
     driver.exec('PRAGMA locking_mode=NORMAL');
   }
 }
 
 /** Opens the file for its owner. */
-export function connectTo(path: string, durability: Durability, open: (path: string) => Driver): Driver {
+export function openConnection(path: string, durability: Durability, open: (path: string) => Driver): Driver {
   try {
-    for (const left of abandoned.get(path) ?? []) disconnect(left);
-    abandoned.delete(path);
+    for (const left of abandonedConnections.get(path) ?? []) closeConnection(left);
+    abandonedConnections.delete(path);
     const driver = open(path);
     try {
-      for (const sql of setup(durability)) driver.exec(sql);
-      keepLocks(driver);
+      for (const sql of setupStatements(durability)) driver.exec(sql);
+      keepExclusiveLocks(driver);
     } catch (error) {
-      tryToUnlock(driver);
+      tryToReleaseLocks(driver);
       driver.close();
       throw error;
     }
     return driver;
   } catch (error) {
-    throw faultOf(error, 'Opening', path);
+    throw toFault(error, 'Opening', path);
   }
 }
 
 /** Gives the locks back. A libsql connection lives on until its statements are collected, so it must be done by hand. */
-function unlock(driver: Driver): void {
+function releaseLocks(driver: Driver): void {
   driver.exec('PRAGMA locking_mode=NORMAL');
   driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
 }
 
 /** The same for a connection that is given up: whatever fails, somebody else has the file now. */
-function tryToUnlock(driver: Driver): void {
-  for (const attempt of [() => driver.exec('ROLLBACK'), () => unlock(driver)]) {
+function tryToReleaseLocks(driver: Driver): void {
+  for (const attempt of [() => driver.exec('ROLLBACK'), () => releaseLocks(driver)]) {
     try {
       attempt();
     } catch {
@@ -78,13 +78,13 @@ function tryToUnlock(driver: Driver): void {
 }
 
 /** Checkpoints, gives the locks back and closes. */
-export function disconnect(driver: Driver): void {
+export function closeConnection(driver: Driver): void {
   try {
-    unlock(driver);
+    releaseLocks(driver);
     driver.exec('PRAGMA journal_mode=DELETE');
     driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
   } catch (error) {
-    tryToUnlock(driver);
+    tryToReleaseLocks(driver);
     throw error;
   } finally {
     driver.close();
@@ -92,18 +92,18 @@ export function disconnect(driver: Driver): void {
 }
 
 /** Connections to databases that belong to another process now: closing one could remove the WAL under its owner. */
-const abandoned = new Map<string, Driver[]>();
+const abandonedConnections = new Map<string, Driver[]>();
 
 /** Gives up a connection without another write: it only hands back its locks. It is closed when this process owns the file again. */
-export function abandon(driver: Driver, path: string): void {
-  abandoned.set(path, [...(abandoned.get(path) ?? []), driver]);
-  tryToUnlock(driver);
+export function abandonConnection(driver: Driver, path: string): void {
+  abandonedConnections.set(path, [...(abandonedConnections.get(path) ?? []), driver]);
+  tryToReleaseLocks(driver);
 }
 
 /** Refuses a file system on which SQLite could not keep a WAL. */
-export function assertWal(driver: Driver, path: string): void {
+export function assertWalMode(driver: Driver, path: string): void {
   const [row] = driver.prepare('PRAGMA journal_mode').all();
-  const mode = text(row?.journal_mode);
+  const mode = readText(row?.journal_mode);
   if (mode === 'wal') return;
   throw new Fault('STORE_FAILED', `${path} cannot be kept with a write-ahead log here (journal mode "${mode}").`, {
     path,

@@ -7,14 +7,14 @@
 import { createRequire } from 'node:module';
 import { Fault } from '../../base/errors.js';
 
-export type Cell = number | bigint | string | Uint8Array | ArrayBuffer | null;
-export type Row = Readonly<Record<string, Cell>>;
-export type Param = number | string | null;
+export type SqlValue = number | bigint | string | Uint8Array | ArrayBuffer | null;
+export type Row = Readonly<Record<string, SqlValue>>;
+export type SqlParam = number | string | null;
 
 export interface Statement {
   /** Runs it and tells how many rows it changed. */
-  run(...params: Param[]): number;
-  all(...params: Param[]): readonly Row[];
+  run(...params: SqlParam[]): number;
+  all(...params: SqlParam[]): readonly Row[];
 }
 
 export interface Driver {
@@ -37,7 +37,7 @@ interface NativeDatabase {
 type NativeClass = new (path: string) => NativeDatabase;
 
 /** Loads without the one warning that Node 22 prints for its SQLite; every other warning passes. */
-function quietly<T>(load: () => T): T {
+function withoutSqliteWarning<T>(load: () => T): T {
   const emit = process.emitWarning;
   process.emitWarning = ((warning: string | Error, ...rest: unknown[]): void => {
     if (!String(warning).includes('SQLite is an experimental feature'))
@@ -50,12 +50,14 @@ function quietly<T>(load: () => T): T {
   }
 }
 
-function builtin(): NativeClass | undefined {
-  const found = quietly(() => process.getBuiltinModule('node:sqlite')) as { DatabaseSync?: NativeClass } | undefined;
+function loadNodeSqlite(): NativeClass | undefined {
+  const found = withoutSqliteWarning(() => process.getBuiltinModule('node:sqlite')) as
+    | { DatabaseSync?: NativeClass }
+    | undefined;
   return found?.DatabaseSync;
 }
 
-function libsql(path: string): NativeClass {
+function loadLibsql(path: string): NativeClass {
   try {
     return createRequire(import.meta.url)('libsql') as NativeClass;
   } catch (cause) {
@@ -64,7 +66,7 @@ function libsql(path: string): NativeClass {
   }
 }
 
-function shim(native: NativeDatabase, spread: boolean): Driver {
+function wrapDatabase(native: NativeDatabase, spread: boolean): Driver {
   return {
     exec: (sql) => void native.exec(sql),
     prepare(sql) {
@@ -87,29 +89,29 @@ function shim(native: NativeDatabase, spread: boolean): Driver {
 
 /** Opens the file with what this runtime offers; the file is made if it is absent. */
 export function openDriver(path: string): Driver {
-  const Builtin = builtin();
-  if (Builtin !== undefined) return shim(new Builtin(path), true);
-  const Libsql = libsql(path);
-  return shim(new Libsql(path), false);
+  const Builtin = loadNodeSqlite();
+  if (Builtin !== undefined) return wrapDatabase(new Builtin(path), true);
+  const Libsql = loadLibsql(path);
+  return wrapDatabase(new Libsql(path), false);
 }
 
 /** A column of text as an expression that any binding can read, whatever the file holds; see `text`. */
-export function textOf(column: string): string {
+export function textColumn(column: string): string {
   return `CAST(${column} AS BLOB) AS ${column}`;
 }
 
 /** A column of whole numbers, clamped so that any binding can read it, whatever the file holds; see `whole`. */
-export function wholeOf(column: string): string {
+export function integerColumn(column: string): string {
   return `min(max(${column}, -1), ${Number.MAX_SAFE_INTEGER}) AS ${column}`;
 }
 
-export function text(cell: Cell | undefined): string {
+export function readText(cell: SqlValue | undefined): string {
   if (typeof cell === 'string') return cell;
   if (cell instanceof Uint8Array) return Buffer.from(cell.buffer, cell.byteOffset, cell.byteLength).toString('utf8');
   if (cell instanceof ArrayBuffer) return Buffer.from(cell).toString('utf8');
   return '';
 }
 
-export function whole(cell: Cell | undefined): number {
+export function readInteger(cell: SqlValue | undefined): number {
   return typeof cell === 'number' && Number.isSafeInteger(cell) ? cell : -1;
 }

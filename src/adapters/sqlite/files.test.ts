@@ -23,10 +23,19 @@ import { setTimeout } from 'node:timers/promises';
 import { afterAll, expect, onTestFinished } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { isStoreFile } from '../../journal/store-files.js';
-import { add, beside, built, cleanUp, faultOf, freshFile, root, triedElsewhere } from './fixtures/stage.mjs';
+import {
+  appendEntry,
+  builtStoreUrl,
+  cleanUp,
+  expectFault,
+  freshFile,
+  openInOtherProcess,
+  ownerScriptPath,
+  root,
+} from './fixtures/store-support.mjs';
 import { openSqlite } from './index.js';
-import { addressFor, isRuntimeAddress } from './owner/address.js';
-import { readOwner, writeOwner } from './owner/record.js';
+import { readOwnerFile, writeOwnerFile } from './owner/owner-file.js';
+import { isRuntimeSocketAddress, socketAddressFor } from './owner/socket-address.js';
 
 afterAll(cleanUp);
 
@@ -42,7 +51,7 @@ for (const umask of [0o000, 0o022, 0o077, 0o777]) {
       onTestFinished(() => void process.umask(before));
       const store = await openSqlite(file);
       const { fence } = await store.journal.claim('a');
-      await add(store, 'a', fence, 0);
+      await appendEntry(store, 'a', fence, 0);
       expect(modeOf(dirname(file))).toBe(0o700);
       const names = readdirSync(dirname(file));
       expect(names).toEqual(expect.arrayContaining(['store.db', 'store.db-wal', 'store.db.owner', 'store.db.sock']));
@@ -69,11 +78,11 @@ for (const suffix of ['', '-wal', '-shm', '.anchor', '.anchor.new', '.lock', '.o
     const target = join(dirname(file), 'precious');
     writeFileSync(target, 'precious');
     symlinkSync(target, file + suffix);
-    expect(await faultOf(openSqlite(file))).toMatchObject({ code: 'STORE_FAILED', data: { path: file + suffix } });
+    expect(await expectFault(openSqlite(file))).toMatchObject({ code: 'STORE_FAILED', data: { path: file + suffix } });
     expect(readFileSync(target, 'utf8')).toBe('precious');
     rmSync(file + suffix);
     symlinkSync(join(dirname(file), 'absent'), file + suffix);
-    expect(await faultOf(openSqlite(file))).toMatchObject({ code: 'STORE_FAILED' });
+    expect(await expectFault(openSqlite(file))).toMatchObject({ code: 'STORE_FAILED' });
     expect(existsSync(join(dirname(file), 'absent'))).toBe(false);
   });
 }
@@ -82,7 +91,7 @@ verifies('sqlite.files', 'a data directory that is a link is refused', async () 
   const place = mkdtempSync(join(root, 'l'));
   mkdirSync(join(place, 'elsewhere'));
   symlinkSync(join(place, 'elsewhere'), join(place, '.rondo'));
-  const fault = await faultOf(openSqlite(join(place, '.rondo', 'journal.db')));
+  const fault = await expectFault(openSqlite(join(place, '.rondo', 'journal.db')));
   expect(fault.message).toContain('it is a symbolic link; name the directory that it leads to');
   expect(readdirSync(join(place, 'elsewhere'))).toEqual([]);
 });
@@ -91,20 +100,20 @@ verifies('sqlite.files', 'a record of an owner is believed only as a private fil
   const file = freshFile();
   const store = await openSqlite(file);
   const record = `${file}.owner`;
-  expect(readOwner(file)).toMatchObject({ pid: process.pid, socket: `${file}.sock` });
+  expect(readOwnerFile(file)).toMatchObject({ pid: process.pid, socket: `${file}.sock` });
   const copy = `${file}.copy`;
   copyFileSync(record, copy);
   chmodSync(record, 0o644);
-  expect(readOwner(file)).toBeUndefined();
+  expect(readOwnerFile(file)).toBeUndefined();
   chmodSync(record, 0o600);
-  expect(readOwner(file)?.pid).toBe(process.pid);
+  expect(readOwnerFile(file)?.pid).toBe(process.pid);
   renameSync(record, `${file}.real`);
   symlinkSync(`${file}.real`, record);
-  expect(readOwner(file)).toBeUndefined();
+  expect(readOwnerFile(file)).toBeUndefined();
   rmSync(record);
   for (const wrong of ['', 'no JSON', '{}', '{"pid": -1}', 'null', 'x'.repeat(10_000)]) {
     writeFileSync(record, wrong, { mode: 0o600 });
-    expect(readOwner(file)).toBeUndefined();
+    expect(readOwnerFile(file)).toBeUndefined();
     rmSync(record);
   }
   renameSync(`${file}.real`, record);
@@ -114,7 +123,7 @@ verifies('sqlite.files', 'a record of an owner is believed only as a private fil
 verifies('sqlite.files', 'a record that somebody planted does not keep the store from being opened', async () => {
   const file = freshFile();
   const planted = { pid: process.pid, start: 'another boot 1', socket: `${file}.sock`, secret: 'a'.repeat(64) };
-  writeOwner(file, planted);
+  writeOwnerFile(file, planted);
   const store = await openSqlite(file);
   expect(store.owner.here).toBe(true);
   await store.close();
@@ -126,7 +135,7 @@ verifies('sqlite.files', 'a copy of the data directory belongs to nobody', async
   const copy = join(mkdtempSync(join(root, 'c')), 'store.db');
   for (const end of ['', '-wal', '.anchor', '.owner']) copyFileSync(file + end, copy + end);
   chmodSync(`${copy}.owner`, 0o600);
-  expect(readOwner(copy)).toBeUndefined();
+  expect(readOwnerFile(copy)).toBeUndefined();
   const other = await openSqlite(copy);
   expect(other.owner.here).toBe(true);
   await other.close();
@@ -138,9 +147,9 @@ for (const suffix of ['-wal', '-shm', '.owner', '.lock', '.sock']) {
     const file = freshFile();
     const store = await openSqlite(file);
     const { fence } = await store.journal.claim('a');
-    await add(store, 'a', fence, 0);
+    await appendEntry(store, 'a', fence, 0);
     rmSync(file + suffix);
-    const { code } = await faultOf(add(store, 'a', fence, 1));
+    const { code } = await expectFault(appendEntry(store, 'a', fence, 1));
     expect(code).toBe(suffix.startsWith('.') ? 'OWNERSHIP_LOST' : 'STORE_MISSING');
     await store.close();
   });
@@ -157,7 +166,7 @@ verifies(
     // Times of files are coarse: after this one, a directory that looks the same is not looked into.
     for (let seq = 0; seq < 2; seq++) {
       await setTimeout(150);
-      await add(store, 'a', fence, seq);
+      await appendEntry(store, 'a', fence, seq);
     }
     const { atime, mtime } = statSync(directory);
     const copy = `${directory}.copy`;
@@ -167,7 +176,7 @@ verifies(
     renameSync(directory, `${directory}.away`);
     utimesSync(copy, atime, mtime);
     renameSync(copy, directory);
-    expect((await faultOf(add(store, 'a', fence, 2))).code).toMatch(/^STORE_MISSING$|^OWNERSHIP_LOST$/);
+    expect((await expectFault(appendEntry(store, 'a', fence, 2))).code).toMatch(/^STORE_MISSING$|^OWNERSHIP_LOST$/);
     await store.close();
   },
 );
@@ -178,9 +187,9 @@ async function settledStore(file: string) {
   const { fence } = await store.journal.claim('a');
   for (let seq = 0; seq < 2; seq++) {
     await setTimeout(150);
-    await add(store, 'a', fence, seq);
+    await appendEntry(store, 'a', fence, seq);
   }
-  await add(store, 'a', fence, 2);
+  await appendEntry(store, 'a', fence, 2);
   return { store, fence };
 }
 
@@ -195,7 +204,7 @@ for (const [what, change] of Object.entries(changes)) {
     const file = freshFile();
     const { store, fence } = await settledStore(file);
     change(dirname(file), file);
-    expect((await faultOf(add(store, 'a', fence, 3))).code).toBe('STORE_MISSING');
+    expect((await expectFault(appendEntry(store, 'a', fence, 3))).code).toBe('STORE_MISSING');
     await store.close();
   });
 }
@@ -205,7 +214,7 @@ verifies('sqlite.files', 'that a directory above the data directory is moved is 
   const { store, fence } = await settledStore(join(outer, 'inner', 'store.db'));
   renameSync(outer, `${outer}.moved`);
   await setTimeout(20);
-  expect((await faultOf(add(store, 'a', fence, 3))).code).toBe('STORE_MISSING');
+  expect((await expectFault(appendEntry(store, 'a', fence, 3))).code).toBe('STORE_MISSING');
   await store.close();
 });
 
@@ -216,7 +225,7 @@ for (const suffix of ['-journal', '.lock-journal']) {
     writeFileSync(precious, 'kept');
     await (await openSqlite(file)).close();
     writeFileSync(file + suffix, superJournal(precious));
-    expect((await faultOf(openSqlite(file))).message).toContain(`${file}${suffix}`);
+    expect((await expectFault(openSqlite(file))).message).toContain(`${file}${suffix}`);
     expect(readFileSync(precious, 'utf8')).toBe('kept');
   });
 }
@@ -237,7 +246,7 @@ function superJournal(name: string): Buffer {
 verifies('sqlite.files', 'a file beside a database is not opened as a database of its own', async () => {
   const file = freshFile();
   await (await openSqlite(file)).close();
-  expect((await faultOf(openSqlite(`${file}.lock`))).message).toContain(`it belongs to ${file}`);
+  expect((await expectFault(openSqlite(`${file}.lock`))).message).toContain(`it belongs to ${file}`);
   await (await openSqlite(file)).close();
 });
 
@@ -254,17 +263,17 @@ verifies('sqlite.files', 'closing a store that was replaced leaves the files of 
   const file = freshFile();
   const old = await openSqlite(file);
   const { fence } = await old.journal.claim('a');
-  await add(old, 'a', fence, 0);
+  await appendEntry(old, 'a', fence, 0);
   rmSync(dirname(file), { recursive: true });
   const young = await openSqlite(file);
   const claim = await young.journal.claim('b');
-  await add(young, 'b', claim.fence, 0);
+  await appendEntry(young, 'b', claim.fence, 0);
   const before = readdirSync(dirname(file));
   await old.close();
   expect(readdirSync(dirname(file))).toEqual(before);
   expect(before).toEqual(expect.arrayContaining(['store.db-wal', 'store.db.sock', 'store.db.owner']));
-  await add(young, 'b', claim.fence, 1);
-  expect(await triedElsewhere(file)).toMatchObject({ owner: { here: false } });
+  await appendEntry(young, 'b', claim.fence, 1);
+  expect(await openInOtherProcess(file)).toMatchObject({ owner: { here: false } });
   await young.close();
 });
 
@@ -273,18 +282,21 @@ for (const how of ['removed', 'replaced'] as const) {
     const file = freshFile();
     const store = await openSqlite(file);
     const { fence } = await store.journal.claim('a');
-    await add(store, 'a', fence, 0);
+    await appendEntry(store, 'a', fence, 0);
     rmSync(dirname(file), { recursive: true });
     if (how === 'replaced') {
       mkdirSync(dirname(file));
       writeFileSync(file, '');
     }
-    const faults = await Promise.all([faultOf(add(store, 'a', fence, 1)), faultOf(store.journal.claim('b'))]);
+    const faults = await Promise.all([
+      expectFault(appendEntry(store, 'a', fence, 1)),
+      expectFault(store.journal.claim('b')),
+    ]);
     for (const { code, message } of faults) {
       expect(code).toBe('STORE_MISSING');
       expect(message).toContain(`was ${how} while the store was open`);
     }
-    expect((await faultOf(add(store, 'a', fence, 1))).code).toBe('STORE_MISSING');
+    expect((await expectFault(appendEntry(store, 'a', fence, 1))).code).toBe('STORE_MISSING');
     await store.close().catch(() => undefined);
   });
 }
@@ -299,16 +311,16 @@ verifies('sqlite.files', 'a path that is too long for a socket uses a private ru
   process.env.XDG_RUNTIME_DIR = runtime;
   const file = join(mkdtempSync(join(root, 'n')), 'x'.repeat(60), 'y'.repeat(60), 'store.db');
   const store = await openSqlite(file);
-  const { socket = '' } = readOwner(file) ?? {};
+  const { socket = '' } = readOwnerFile(file) ?? {};
   expect(dirname(socket)).toBe(join(runtime, 'rondo'));
   expect(modeOf(dirname(socket))).toBe(0o700);
-  expect(await triedElsewhere(file)).toMatchObject({ owner: { pid: process.pid, here: false } });
+  expect(await openInOtherProcess(file)).toMatchObject({ owner: { pid: process.pid, here: false } });
   await store.close();
-  expect(isRuntimeAddress(socket)).toBe(true);
-  expect(isRuntimeAddress(join(runtime, 'rondo', 'other.sock'))).toBe(false);
+  expect(isRuntimeSocketAddress(socket)).toBe(true);
+  expect(isRuntimeSocketAddress(join(runtime, 'rondo', 'other.sock'))).toBe(false);
   chmodSync(dirname(socket), 0o755);
-  expect(isRuntimeAddress(socket)).toBe(false);
-  const next = addressFor(file);
+  expect(isRuntimeSocketAddress(socket)).toBe(false);
+  const next = socketAddressFor(file);
   expect(dirname(next)).not.toBe(dirname(socket));
   expect(modeOf(dirname(next))).toBe(0o700);
 });
@@ -327,13 +339,15 @@ verifies(
 
 verifies('sqlite.files', 'a store of another user is refused with what to check', () => {
   const file = freshFile();
-  const made = spawnSync(process.execPath, [beside, built, file, 'try'], { encoding: 'utf8' });
+  const made = spawnSync(process.execPath, [ownerScriptPath, builtStoreUrl, file, 'try'], { encoding: 'utf8' });
   expect(JSON.parse(made.stdout)).toMatchObject({ damage: [] });
   linkSync(file, `${file}.backup`);
   chmodSync(root, 0o755);
   chmodSync(dirname(file), 0o755);
   const as = process.getuid?.() === 0 ? ['65534'] : [];
   if (as.length === 0) chmodSync(file, 0o000);
-  const { stdout } = spawnSync(process.execPath, [beside, built, file, 'try', ...as], { encoding: 'utf8' });
+  const { stdout } = spawnSync(process.execPath, [ownerScriptPath, builtStoreUrl, file, 'try', ...as], {
+    encoding: 'utf8',
+  });
   expect(JSON.parse(stdout).code).toBe('STORE_READ_ONLY');
 });

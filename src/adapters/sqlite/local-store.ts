@@ -3,42 +3,42 @@
  * goes through the group commit, what is read is verified, and a session with damage is refused before either.
  */
 import { Fault } from '../../base/errors.js';
-import { type Draft, digest, draftOf } from '../../journal/record.js';
-import type { Blobs, Journal, Listed, Snapshots } from '../../journal/store.js';
-import type { Anchor } from './anchor.js';
-import { BlobRows } from './blobs.js';
-import type { Findings, Report } from './check.js';
-import { Commits, final, type Stats } from './commits.js';
-import { abandon, disconnect } from './connection.js';
+import { digestOfText, type RecordDraft, recordDraftOf } from '../../journal/record.js';
+import type { Blobs, Journal, SessionListing, Snapshots } from '../../journal/store.js';
+import type { AnchorFile } from './anchor-file.js';
+import { BlobTable } from './blob-table.js';
+import { readRecordedClients } from './client-rows.js';
+import { CommitQueue, type CommitStats, STORE_LOST_CODES } from './commit-queue.js';
+import { abandonConnection, closeConnection } from './connection.js';
 import type { Driver } from './driver.js';
-import { faultOf, readFault } from './failure.js';
-import { Heads, headOf, ownedColumns, ownedOf } from './heads.js';
 import { LocalMaintenance } from './local-maintenance.js';
 import type { ProcessId } from './owner/process.js';
-import { peersIn } from './peer-rows.js';
-import { Presence } from './presence.js';
-import { readEntries, type Source, yieldToLoop } from './read.js';
-import { Records } from './records.js';
-import { SnapshotRows } from './snapshot.js';
-import { Writes } from './writes.js';
+import { type ReadContext, readEntries, yieldToEventLoop } from './read-entries.js';
+import { RecordTable } from './record-table.js';
+import { parseSessionRow, SESSION_COLUMNS, SessionHeads, sessionHeadOf } from './session-heads.js';
+import { SnapshotTable } from './snapshot-table.js';
+import { toFault, toReadFault } from './sqlite-faults.js';
+import { StoreFileGuard } from './store-file-guard.js';
+import type { CheckReport, StoreHealth } from './store-inspection.js';
+import { TransactionWriter } from './transaction-writer.js';
 
-export interface StoreParts {
+export interface LocalStoreDeps {
   readonly driver: Driver;
   readonly path: string;
-  readonly anchor: Anchor;
-  readonly findings: Findings;
+  readonly anchor: AnchorFile;
+  readonly health: StoreHealth;
   readonly now: () => number;
   /** Which owner of the database this process is, counted from the first. */
   readonly epoch: number;
 }
 
 /** Sessions that are listed without a chance to yield to the event loop. */
-const LISTED_AT_ONCE = 500;
+const SESSIONS_PER_PAGE = 500;
 
 /** SQLite takes no text over 10^9 bytes; no character has more than three. */
-const longest = 3 * 10 ** 8;
+const MAX_BLOB_CHARS = 3 * 10 ** 8;
 
-function checkName(session: string): void {
+function assertSessionName(session: string): void {
   if (session.length > 0 && session.length <= 256 && !/[\p{Cc}\p{Cs}]/u.test(session)) return;
   const message = `${JSON.stringify(session.slice(0, 64))} cannot name a session: a name has 1 to 256 characters and no control characters.`;
   throw new Fault('STORE_FAILED', message, { session: session.slice(0, 64) });
@@ -48,7 +48,7 @@ function checkName(session: string): void {
  * Failures of the chores at the end that lose nothing: there is no room for them, or a connection of this process that could not be closed
  * before has the file too. All that was acknowledged is in the WAL.
  */
-const harmless: ReadonlySet<string> = new Set(['STORE_FULL', 'STORE_OWNED']);
+const HARMLESS_CLOSE_CODES: ReadonlySet<string> = new Set(['STORE_FULL', 'STORE_OWNED']);
 
 export class LocalStore {
   readonly journal: Journal;
@@ -56,101 +56,117 @@ export class LocalStore {
   readonly snapshots: Snapshots;
   readonly maintenance: LocalMaintenance;
   /** What opening the store found. */
-  readonly report: Report;
+  readonly report: CheckReport;
   /** Called when the file is found not to be this process's any more. */
   onLost: () => void = () => {};
   /** Called when all of a commit was acknowledged, before the sessions of this process go on. */
   onAcknowledged: () => void = () => {};
   readonly #path: string;
   readonly #driver: Driver;
-  readonly #anchor: Anchor;
-  readonly #findings: Findings;
-  readonly #records: Records;
-  readonly #heads: Heads;
-  readonly #writes: Writes;
-  readonly #presence: Presence;
-  readonly #commits: Commits;
+  readonly #anchor: AnchorFile;
+  readonly #health: StoreHealth;
+  readonly #records: RecordTable;
+  readonly #sessionHeads: SessionHeads;
+  readonly #writer: TransactionWriter;
+  readonly #fileGuard: StoreFileGuard;
+  readonly #commitQueue: CommitQueue;
   #closing: Promise<void> | undefined;
 
-  constructor({ driver, path, anchor, findings, now, epoch }: StoreParts) {
-    const { commit, sid } = findings.fold;
+  constructor({ driver, path, anchor, health, now, epoch }: LocalStoreDeps) {
+    const { lastCommitNumber, highestSid } = health.anchorState;
     this.#path = path;
     this.#driver = driver;
     this.#anchor = anchor;
-    this.#findings = findings;
-    this.report = findings.report;
-    this.#records = new Records(driver);
-    this.#heads = new Heads(driver, this.#records);
-    this.#writes = new Writes({ driver, heads: this.#heads, records: this.#records, sid, epoch });
-    this.#presence = new Presence(path);
-    const { writes, presence } = { writes: this.#writes, presence: this.#presence };
+    this.#health = health;
+    this.report = health.report;
+    this.#records = new RecordTable(driver);
+    this.#sessionHeads = new SessionHeads(driver, this.#records);
+    this.#writer = new TransactionWriter({
+      driver,
+      heads: this.#sessionHeads,
+      records: this.#records,
+      highestSid,
+      epoch,
+    });
+    this.#fileGuard = new StoreFileGuard(path);
+    const { writes, presence } = { writes: this.#writer, presence: this.#fileGuard };
     const lost = (): void => this.onLost();
     const acknowledged = (): void => this.onAcknowledged();
-    this.#commits = new Commits({ driver, path, writes, anchor, now, commit, presence, lost, acknowledged });
+    this.#commitQueue = new CommitQueue({
+      driver,
+      path,
+      writes,
+      anchor,
+      now,
+      lastCommitNumber,
+      presence,
+      onLost: lost,
+      onAcknowledged: acknowledged,
+    });
     this.maintenance = new LocalMaintenance({
       driver,
       path,
-      commits: this.#commits,
+      commits: this.#commitQueue,
       writes,
-      heads: this.#heads,
-      findings,
+      heads: this.#sessionHeads,
+      health,
     });
-    this.journal = this.#journal();
-    this.blobs = this.#blobs(new BlobRows(driver));
-    this.snapshots = this.#snapshots(new SnapshotRows(driver));
+    this.journal = this.#createJournal();
+    this.blobs = this.#createBlobs(new BlobTable(driver));
+    this.snapshots = this.#createSnapshots(new SnapshotTable(driver));
   }
 
-  stats(): Stats {
-    return this.#commits.stats();
+  stats(): CommitStats {
+    return this.#commitQueue.stats();
   }
 
   /** Why nothing is accepted any more, if so. */
-  get stopped(): Fault | undefined {
-    return this.#commits.stopped;
+  get stopFault(): Fault | undefined {
+    return this.#commitQueue.stopFault;
   }
 
   /** The processes that held leases under the last owner, by their ids. */
-  peers(): ReadonlyMap<string, ProcessId> {
-    return this.#reading(() => peersIn(this.#driver));
+  recordedClients(): ReadonlyMap<string, ProcessId> {
+    return this.#withReadFaults(() => readRecordedClients(this.#driver));
   }
 
-  addPeer(id: string, process: ProcessId): Promise<void> {
-    return this.#commits.push(() => this.#writes.addPeer(id, process), false);
+  addClient(id: string, process: ProcessId): Promise<void> {
+    return this.#commitQueue.submit(() => this.#writer.addClient(id, process), false);
   }
 
-  removePeer(id: string): Promise<void> {
-    return this.#commits.push(() => this.#writes.removePeer(id), false);
+  removeClient(id: string): Promise<void> {
+    return this.#commitQueue.submit(() => this.#writer.removeClient(id), false);
   }
 
   /** Writes an append whose entries are JSON text already. Judged inside the commit: this is the hot path. */
-  append(draft: Draft): Promise<void> {
-    return new Promise((resolve, reject) => this.enqueue(draft, resolve, reject));
+  append(draft: RecordDraft): Promise<void> {
+    return new Promise((resolve, reject) => this.enqueueAppend(draft, resolve, reject));
   }
 
   /** The same for a client of the owner: it needs no promise, and each would cost it microseconds. */
-  enqueue(draft: Draft, acknowledge: () => void, reject: (fault: Fault) => void): void {
+  enqueueAppend(draft: RecordDraft, acknowledge: () => void, reject: (fault: Fault) => void): void {
     const perform = (): (() => void) => {
-      this.#writable(draft.session);
-      this.#writes.append(draft);
+      this.#assertWritable(draft.session);
+      this.#writer.append(draft);
       // guard: acknowledged-after-commit
       return acknowledge;
     };
-    this.#commits.enqueue({ perform, reject, single: true });
+    this.#commitQueue.enqueue({ perform, reject, isSingleStatement: true });
   }
 
   /** This process listens from now on, or no longer. */
-  listening(isOn: boolean): void {
-    this.#presence.listening(isOn);
+  setListening(isOn: boolean): void {
+    this.#fileGuard.setListening(isOn);
   }
 
   /** True if the session has entries behind this one. */
-  hasAfter(session: string, seq: number): boolean {
-    return (this.#heads.find(session)?.next ?? 0) > seq + 1;
+  hasEntriesAfter(session: string, seq: number): boolean {
+    return (this.#sessionHeads.find(session)?.next ?? 0) > seq + 1;
   }
 
   /** Commits what is queued, at once. */
   flush(): void {
-    this.#commits.flush();
+    this.#commitQueue.flush();
   }
 
   /** Commits what is queued, then gives the file back; what comes later is refused. */
@@ -160,168 +176,173 @@ export class LocalStore {
   }
 
   async #close(): Promise<void> {
-    this.#commits.flush();
-    const failed = this.#commits.stopped !== undefined;
-    const lost = this.#lost();
-    this.#commits.stop(new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }));
-    this.#presence.close();
-    if (lost) return this.#leave();
-    const chores = [() => failed || this.#anchor.compact(), () => this.#anchor.close(), () => disconnect(this.#driver)];
-    const faults = chores.map((chore) => this.#attempt(chore));
-    const fault = faults.find((found) => found !== undefined && !harmless.has(found.code));
+    this.#commitQueue.flush();
+    const failed = this.#commitQueue.stopFault !== undefined;
+    const lost = this.#hasLostFiles();
+    this.#commitQueue.stop(new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }));
+    this.#fileGuard.close();
+    if (lost) return this.#abandonFiles();
+    const chores = [
+      () => failed || this.#anchor.compact(),
+      () => this.#anchor.close(),
+      () => closeConnection(this.#driver),
+    ];
+    const faults = chores.map((chore) => this.#tryCloseStep(chore));
+    const fault = faults.find((found) => found !== undefined && !HARMLESS_CLOSE_CODES.has(found.code));
     if (fault !== undefined) throw fault;
   }
 
   /** True if the files are not this process's any more: removed, replaced, or with another owner. */
-  #lost(): boolean {
-    const { stopped } = this.#commits;
-    if (stopped !== undefined && final.has(stopped.code)) return true;
+  #hasLostFiles(): boolean {
+    const { stopFault } = this.#commitQueue;
+    if (stopFault !== undefined && STORE_LOST_CODES.has(stopFault.code)) return true;
     try {
-      this.#presence.assert();
-      this.#writes.assertOwner();
+      this.#fileGuard.assertUnchanged();
+      this.#writer.assertOwner();
       return false;
     } catch (error) {
-      return error instanceof Fault && final.has(error.code);
+      return error instanceof Fault && STORE_LOST_CODES.has(error.code);
     }
   }
 
   /** Nothing is touched any more that is not this process's. */
-  #leave(): void {
+  #abandonFiles(): void {
     this.#anchor.close();
-    abandon(this.#driver, this.#path);
+    abandonConnection(this.#driver, this.#path);
   }
 
-  #attempt(chore: () => unknown): Fault | undefined {
+  #tryCloseStep(chore: () => unknown): Fault | undefined {
     try {
       chore();
       return undefined;
     } catch (error) {
-      return faultOf(error, 'Closing', this.#path);
+      return toFault(error, 'Closing', this.#path);
     }
   }
 
-  #journal(): Journal {
-    const source: Source = {
+  #createJournal(): Journal {
+    const source: ReadContext = {
       path: this.#path,
-      heads: this.#heads,
+      heads: this.#sessionHeads,
       records: this.#records,
-      guard: (session) => this.#readable(session),
+      assertReadable: (session) => this.#assertReadable(session),
       // guard: damage-of-reads-recorded
-      failed: (error) => this.maintenance.noteFault(error),
+      onError: (error) => this.maintenance.recordReadFault(error),
       yieldedAt: 0,
     };
     return {
       claim: async (session) => {
-        checkName(session);
-        this.#writable(session);
-        return this.#commits.push(() => this.#writes.claim(session), true);
+        assertSessionName(session);
+        this.#assertWritable(session);
+        return this.#commitQueue.submit(() => this.#writer.claim(session), true);
       },
       append: (batch) => {
         try {
-          return this.append(draftOf(batch));
+          return this.append(recordDraftOf(batch));
         } catch (fault) {
           return Promise.reject(fault);
         }
       },
       read: (session, from) => readEntries(source, session, from),
-      list: () => this.#list(source),
+      list: () => this.#listSessions(source),
       remove: async (session) => void (await this.maintenance.remove(session)),
     };
   }
 
-  #blobs(rows: BlobRows): Blobs {
+  #createBlobs(rows: BlobTable): Blobs {
     return {
       put: async (session, name, text) => {
-        this.#writable(session);
-        const head = this.#reading(() => this.#heads.find(session));
+        this.#assertWritable(session);
+        const head = this.#withReadFaults(() => this.#sessionHeads.find(session));
         if (head === undefined) {
           throw new Fault('STALE_WRITER', `Session "${session}" is not there: claim it before it is written.`, {
             session,
           });
         }
-        if (text.length > longest || digest(text) !== name) {
-          const flaw = text.length > longest ? 'is too large' : 'does not fit its digest';
+        if (text.length > MAX_BLOB_CHARS || digestOfText(text) !== name) {
+          const flaw = text.length > MAX_BLOB_CHARS ? 'is too large' : 'does not fit its digest';
           throw new Fault('STORE_FAILED', `The value ${name} of session "${session}" ${flaw}.`, {
             session,
             digest: name,
           });
         }
-        this.#commits.stage(head.sid, name, text);
+        this.#commitQueue.stageBlob(head.sid, name, text);
       },
       get: async (session, name) => {
-        this.#readable(session);
-        return this.#reading(() => {
-          const head = this.#heads.find(session);
-          return head && (this.#commits.staged(head.sid, name) ?? rows.get(session, head.sid, name));
+        this.#assertReadable(session);
+        return this.#withReadFaults(() => {
+          const head = this.#sessionHeads.find(session);
+          return head && (this.#commitQueue.findStagedBlob(head.sid, name) ?? rows.get(session, head.sid, name));
         });
       },
     };
   }
 
-  #snapshots(rows: SnapshotRows): Snapshots {
+  #createSnapshots(rows: SnapshotTable): Snapshots {
     return {
       load: async (session) => {
-        this.#readable(session);
-        const head = this.#reading(() => this.#heads.find(session));
+        this.#assertReadable(session);
+        const head = this.#withReadFaults(() => this.#sessionHeads.find(session));
         return head && rows.load(head.sid);
       },
       save: async (session, snapshot) => {
-        this.#writable(session);
-        return this.#commits.push(() => this.#writes.save(session, snapshot), true);
+        this.#assertWritable(session);
+        return this.#commitQueue.submit(() => this.#writer.saveSnapshot(session, snapshot), true);
       },
     };
   }
 
   /** A session that is refused is listed too: whoever takes up all sessions must meet its Fault. */
-  async #list(source: Source): Promise<readonly Listed[]> {
-    this.#running();
-    const { refusals } = this.#findings;
-    const sql = `SELECT ${ownedColumns} FROM sessions WHERE sessions.sid > ? ORDER BY sessions.sid LIMIT ${LISTED_AT_ONCE}`;
-    const statement = this.#reading(() => this.#driver.prepare(sql));
-    const listed: Listed[] = [];
+  async #listSessions(source: ReadContext): Promise<readonly SessionListing[]> {
+    this.#assertRunning();
+    const { refusals } = this.#health;
+    const sql = `SELECT ${SESSION_COLUMNS} FROM sessions WHERE sessions.sid > ? ORDER BY sessions.sid LIMIT ${SESSIONS_PER_PAGE}`;
+    const statement = this.#withReadFaults(() => this.#driver.prepare(sql));
+    const listed: SessionListing[] = [];
     let after = 0;
     for (let before = -1; after !== before; ) {
-      await yieldToLoop(source);
-      this.#running();
+      await yieldToEventLoop(source);
+      this.#assertRunning();
       before = after;
-      this.#reading(() => {
-        const rows = statement.all(before).map(ownedOf);
+      this.#withReadFaults(() => {
+        const rows = statement.all(before).map(parseSessionRow);
         after = Math.max(before, ...rows.map(({ owned }) => owned.sid));
-        const tails = this.#records.tails(before, after);
+        const tails = this.#records.readLastRecords(before, after);
         for (const { owned, sound } of rows) {
           const { sid, name } = owned;
-          if (sound && !refusals.has(name)) listed.push({ session: name, next: headOf(owned, tails.get(sid)).next });
+          if (sound && !refusals.has(name))
+            listed.push({ session: name, nextSeq: sessionHeadOf(owned, tails.get(sid)).next });
         }
       });
     }
-    return [...listed, ...Array.from(refusals.keys(), (session) => ({ session, next: 0 }))];
+    return [...listed, ...Array.from(refusals.keys(), (session) => ({ session, nextSeq: 0 }))];
   }
 
-  #running(): void {
-    if (this.#commits.stopped !== undefined) throw this.#commits.stopped;
+  #assertRunning(): void {
+    if (this.#commitQueue.stopFault !== undefined) throw this.#commitQueue.stopFault;
   }
 
-  #unbroken(): void {
-    if (this.#findings.unwritable !== undefined) throw this.#findings.unwritable;
+  #assertFileWritable(): void {
+    if (this.#health.writeFault !== undefined) throw this.#health.writeFault;
   }
 
-  #readable(session: string): void {
-    this.#running();
-    const refusal = this.#findings.refusals.get(session);
+  #assertReadable(session: string): void {
+    this.#assertRunning();
+    const refusal = this.#health.refusals.get(session);
     if (refusal !== undefined) throw refusal.fault;
   }
 
-  #writable(session: string): void {
-    this.#readable(session);
-    this.#unbroken();
+  #assertWritable(session: string): void {
+    this.#assertReadable(session);
+    this.#assertFileWritable();
   }
 
-  #reading<T>(read: () => T): T {
+  #withReadFaults<T>(read: () => T): T {
     try {
       return read();
     } catch (error) {
-      const fault = readFault(error, this.#path);
-      this.maintenance.noteFault(fault);
+      const fault = toReadFault(error, this.#path);
+      this.maintenance.recordReadFault(fault);
       throw fault;
     }
   }

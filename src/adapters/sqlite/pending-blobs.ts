@@ -1,6 +1,6 @@
 /** Large values of a client that no acknowledged append has carried to the owner yet. */
 
-type Named = readonly [digest: string, text: string];
+type DigestAndText = readonly [digest: string, text: string];
 
 export class PendingBlobs {
   readonly #sessions = new Map<string, Map<string, { readonly text: string; sent: boolean }>>();
@@ -20,10 +20,10 @@ export class PendingBlobs {
   }
 
   /** What an append of this session has to carry; values that an earlier one carries are left out. */
-  take(session: string): readonly Named[] {
+  takeUnsent(session: string): readonly DigestAndText[] {
     const blobs = this.#sessions.get(session);
     if (blobs === undefined) return [];
-    const taken: Named[] = [];
+    const taken: DigestAndText[] = [];
     for (const [digest, blob] of blobs) {
       if (blob.sent) continue;
       blob.sent = true;
@@ -33,7 +33,7 @@ export class PendingBlobs {
   }
 
   /** The append that carried them has ended. */
-  forget(session: string, carried: readonly Named[]): void {
+  discard(session: string, carried: readonly DigestAndText[]): void {
     const blobs = this.#sessions.get(session);
     if (blobs === undefined) return;
     for (const [digest] of carried) blobs.delete(digest);

@@ -2,8 +2,16 @@
 import { copyFileSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { digest } from '../../journal/record.js';
-import { add, cleanUp, copied, faultOf, freshFile, ownedElsewhere, values } from './fixtures/stage.mjs';
+import { digestOfText } from '../../journal/record.js';
+import {
+  appendEntry,
+  cleanUp,
+  copyStoreFiles,
+  expectFault,
+  freshFile,
+  readValues,
+  startOwnerProcess,
+} from './fixtures/store-support.mjs';
 import { type Damage, openDriver, openSqlite, type SqliteStore, type VerifyCursor, type VerifyStep } from './index.js';
 import { migrate, migrations } from './schema.js';
 
@@ -15,7 +23,7 @@ async function filled(...sessions: readonly string[]): Promise<string> {
   const store = await openSqlite(file);
   for (const session of sessions) {
     const { fence } = await store.journal.claim(session);
-    for (let n = 0; n < 5; n++) await add(store, session, fence, n, `${session}${n}`);
+    for (let n = 0; n < 5; n++) await appendEntry(store, session, fence, n, `${session}${n}`);
   }
   await store.close();
   return file;
@@ -31,7 +39,7 @@ const CHANGED = `UPDATE records SET body = replace(body, 'a2', 'a9') WHERE body 
 
 async function damageIn(file: string): Promise<readonly Damage[]> {
   const store = await openSqlite(file, { check: 'heads' });
-  const { damage } = await store.maintenance.record();
+  const { damage } = await store.maintenance.readLog();
   expect(store.report.damage.map(({ kind }) => kind).sort()).toEqual(damage.map(({ kind }) => kind).sort());
   await store.close();
   return damage;
@@ -62,7 +70,7 @@ verifies('sqlite.record', 'a missing, cut or outdated anchor stays on record at 
     rmSync(`${file}.anchor`);
     expect((await damageIn(file)).length).toBeGreaterThan(0);
     const store = await openSqlite(file);
-    expect(await values(store, 'a')).toHaveLength(5);
+    expect(await readValues(store, 'a')).toHaveLength(5);
     await store.close();
   }
 });
@@ -72,7 +80,7 @@ verifies('sqlite.record', 'an anchor older than the store stays on record', asyn
   copyFileSync(`${file}.anchor`, `${file}.old`);
   const store = await openSqlite(file);
   const { fence } = await store.journal.claim('a');
-  for (let n = 5; n < 9; n++) await add(store, 'a', fence, n);
+  for (let n = 5; n < 9; n++) await appendEntry(store, 'a', fence, n);
   await store.close();
   copyFileSync(`${file}.old`, `${file}.anchor`);
   for (let n = 0; n < 2; n++) expect(await damageIn(file)).toMatchObject([{ kind: 'anchor' }]);
@@ -82,7 +90,7 @@ verifies('sqlite.record', 'what is accepted says by whom, when and why, and is n
   const file = await filled('a');
   rmSync(`${file}.anchor`);
   const store = await openSqlite(file, { now: () => 1_700_000_000_000 });
-  const { damage } = await store.maintenance.record();
+  const { damage } = await store.maintenance.readLog();
   const ids = damage.map(({ id }) => id);
   const closed = { as: 'continued', by: 'ada', reason: 'moved by hand', at: 1_700_000_000_000 };
   for (let n = 0; n < 2; n++) {
@@ -92,7 +100,7 @@ verifies('sqlite.record', 'what is accepted says by whom, when and why, and is n
   await store.close();
   const again = await openSqlite(file);
   expect(again.report.damage).toEqual([]);
-  expect(await again.maintenance.record()).toMatchObject({ damage: [], closed: [{ kind: 'anchor', closed }] });
+  expect(await again.maintenance.readLog()).toMatchObject({ damage: [], closed: [{ kind: 'anchor', closed }] });
   await again.close();
 });
 
@@ -101,25 +109,25 @@ verifies(
   'a session that lost its end is refused until its loss is accepted, without its anchor too',
   async () => {
     const file = freshFile();
-    await (await ownedElsewhere(file)).kill();
-    const cut = copied(file);
+    await (await startOwnerProcess(file)).kill();
+    const cut = copyStoreFiles(file);
     truncateSync(`${cut}-wal`, statSync(`${cut}-wal`).size - 3000);
     expect(await damageIn(cut)).toMatchObject([{ kind: 'lost tail', session: 'c', seq: 2 }]);
     rmSync(`${cut}.anchor`);
     expect(await damageIn(cut)).toMatchObject([{ kind: 'lost tail', session: 'c', seq: 2 }, { kind: 'anchor' }]);
     const store = await openSqlite(cut);
-    expect((await faultOf(store.journal.claim('c'))).code).toBe('STORE_DAMAGED');
-    const { damage } = await store.maintenance.record();
+    expect((await expectFault(store.journal.claim('c'))).code).toBe('STORE_DAMAGED');
+    const { damage } = await store.maintenance.readLog();
     await store.maintenance.accept(
       damage.filter(({ session }) => session === 'c').map(({ id }) => id),
       { by: 'ada' },
     );
-    const { fence, next } = await store.journal.claim('c');
-    await add(store, 'c', fence, next, 'anew');
+    const { fence, nextSeq } = await store.journal.claim('c');
+    await appendEntry(store, 'c', fence, nextSeq, 'anew');
     await store.close();
     expect(await damageIn(cut)).toMatchObject([{ kind: 'anchor' }]);
     const again = await openSqlite(cut);
-    expect(await values(again, 'c')).toEqual(['c0', 'c1', 'anew']);
+    expect(await readValues(again, 'c')).toEqual(['c0', 'c1', 'anew']);
     await again.close();
   },
 );
@@ -129,8 +137,8 @@ verifies('sqlite.record', 'damage that a read comes upon is recorded and refused
   change(file, CHANGED);
   const store = await openSqlite(file, { check: 'heads' });
   expect(store.report.damage).toEqual([]);
-  expect((await faultOf(values(store, 'a'))).code).toBe('STORE_DAMAGED');
-  expect((await faultOf(store.journal.claim('a'))).code).toBe('STORE_DAMAGED');
+  expect((await expectFault(readValues(store, 'a'))).code).toBe('STORE_DAMAGED');
+  expect((await expectFault(store.journal.claim('a'))).code).toBe('STORE_DAMAGED');
   await store.close();
   expect(await damageIn(file)).toMatchObject([{ kind: 'damaged', session: 'a', seq: 2 }]);
 });
@@ -139,23 +147,23 @@ verifies('sqlite.record', 'damage that leaves nothing to go on with stays refuse
   const file = await filled('a', 'b');
   change(file, CHANGED);
   const store = await openSqlite(file);
-  const [incident] = (await store.maintenance.record()).damage;
+  const [incident] = (await store.maintenance.readLog()).damage;
   const ids = [incident?.id ?? 0];
   expect(await store.maintenance.accept(ids, { by: 'ada' })).toMatchObject([{ closed: { as: 'abandoned' } }]);
-  expect((await faultOf(store.journal.claim('a'))).code).toBe('STORE_DAMAGED');
+  expect((await expectFault(store.journal.claim('a'))).code).toBe('STORE_DAMAGED');
   expect((await verified(store)).damage).toEqual([]);
   await store.close();
   for (const check of ['heads', 'full'] as const) {
     const again = await openSqlite(file, { check });
     expect(again.report.damage).toEqual([]);
-    expect((await faultOf(values(again, 'a'))).code).toBe('STORE_DAMAGED');
+    expect((await expectFault(readValues(again, 'a'))).code).toBe('STORE_DAMAGED');
     await again.close();
   }
   change(file, `UPDATE records SET body = replace(body, 'a9', 'a2') WHERE body LIKE '%"a9"%'`);
   const repaired = await openSqlite(file);
-  expect((await faultOf(values(repaired, 'a'))).code).toBe('STORE_DAMAGED');
+  expect((await expectFault(readValues(repaired, 'a'))).code).toBe('STORE_DAMAGED');
   expect(await repaired.maintenance.accept(ids, { by: 'ada' })).toMatchObject([{ closed: { as: 'continued' } }]);
-  expect(await values(repaired, 'a')).toHaveLength(5);
+  expect(await readValues(repaired, 'a')).toHaveLength(5);
   await repaired.close();
 });
 
@@ -175,11 +183,11 @@ verifies(
     }
     expect(await store.maintenance.remove('nobody', { by: 'ada' })).toBeUndefined();
     await store.journal.remove('b');
-    const record = await store.maintenance.record();
+    const record = await store.maintenance.readLog();
     expect(record.damage).toEqual([]);
     expect(record.closed).toMatchObject([{ session: 'a', closed: { as: 'removed', by: 'ada' } }]);
     expect(record.removals).toMatchObject([{ session: 'b', entries: 5, by: '' }, { session: 'a' }]);
-    expect((await store.journal.claim('a')).next).toBe(0);
+    expect((await store.journal.claim('a')).nextSeq).toBe(0);
     await store.close();
     expect(await damageIn(file)).toEqual([]);
   },
@@ -193,9 +201,9 @@ verifies(
     const text = JSON.stringify('long'.repeat(3000));
     const store = await openSqlite(file);
     const { fence } = await store.journal.claim('b');
-    await store.blobs.put('b', digest(text), text);
-    const entry = { seq: 5, at: 1, key: 't/5', type: 'step.taken', blob: digest(text) };
-    await store.journal.append({ session: 'b', fence, first: 5, entries: [entry] });
+    await store.blobs.put('b', digestOfText(text), text);
+    const entry = { seq: 5, at: 1, key: 't/5', type: 'step.taken', blob: digestOfText(text) };
+    await store.journal.append({ session: 'b', fence, firstSeq: 5, entries: [entry] });
     await store.close();
     change(
       file,
@@ -213,13 +221,13 @@ verifies(
       ['damaged', 'd', 3],
       ['orphan', undefined, undefined],
     ]);
-    const { damage } = await client.maintenance.record();
+    const { damage } = await client.maintenance.readLog();
     expect(damage.map(({ kind, session }) => [kind, session])).toEqual([
       ['anchor', undefined],
       ...found.map(([kind, session]) => [kind, session]),
     ]);
     expect((await verified(owner)).damage).toHaveLength(4);
-    expect((await owner.maintenance.record()).damage).toHaveLength(5);
+    expect((await owner.maintenance.readLog()).damage).toHaveLength(5);
     await client.close();
     await owner.close();
     expect(await damageIn(file)).toHaveLength(5);
@@ -230,7 +238,7 @@ verifies('sqlite.verify', 'sessions that are written while a store is verified a
   const file = await filled('a', 'b');
   const store = await openSqlite(file);
   const { fence } = await store.journal.claim('a');
-  await Promise.all(Array.from({ length: 500 }, (_, n) => add(store, 'a', fence, 5 + n)));
+  await Promise.all(Array.from({ length: 500 }, (_, n) => appendEntry(store, 'a', fence, 5 + n)));
   let [next, entries] = [505, 0];
   // From the position inside of a session on, again and again, with appends between.
   let cursor: VerifyCursor | undefined = { phase: 'sessions', sid: 1, at: { bad: [], next: 0, prev: '' } };
@@ -239,7 +247,7 @@ verifies('sqlite.verify', 'sessions that are written while a store is verified a
     expect(step.damage).toEqual([]);
     entries += step.entries;
     cursor = step.cursor;
-    await add(store, 'a', fence, next++);
+    await appendEntry(store, 'a', fence, next++);
   }
   expect(entries).toBeGreaterThanOrEqual(510);
   await store.close();
@@ -253,7 +261,7 @@ verifies('sqlite.verify', 'a broken structure is found at every opening until th
   writeFileSync(file, bytes);
   const store = await openSqlite(file, { check: 'heads' });
   expect((await verified(store)).damage).toMatchObject([{ kind: 'file' }]);
-  expect((await faultOf(store.journal.claim('a'))).message).toContain('can only be read');
+  expect((await expectFault(store.journal.claim('a'))).message).toContain('can only be read');
   await store.close();
   for (let n = 0; n < 2; n++) {
     const again = await openSqlite(file, { check: 'heads' });
@@ -268,6 +276,6 @@ verifies('sqlite.schema', 'a store of the version before has a record after it w
   migrate(raw, file, 1, migrations.slice(0, 2));
   raw.close();
   const store = await openSqlite(file);
-  expect(await store.maintenance.record()).toEqual({ damage: [], closed: [], removals: [] });
+  expect(await store.maintenance.readLog()).toEqual({ damage: [], closed: [], removals: [] });
   await store.close();
 });

@@ -6,13 +6,22 @@ import { setTimeout } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { afterAll, expect, onTestFinished } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { digest } from '../../journal/record.js';
+import { digestOfText } from '../../journal/record.js';
 import type { Store } from '../../journal/store.js';
 import { journalCases } from '../../testing/index.js';
-import { add, built, cleanUp, faultOf, freshFile, ownedElsewhere, triedElsewhere, values } from './fixtures/stage.mjs';
+import {
+  appendEntry,
+  builtStoreUrl,
+  cleanUp,
+  expectFault,
+  freshFile,
+  openInOtherProcess,
+  readValues,
+  startOwnerProcess,
+} from './fixtures/store-support.mjs';
 import { openDriver, openSqlite, type SqliteStore } from './index.js';
-import { type ProcessId, processOf, thisProcess } from './owner/process.js';
-import { writeOwner } from './owner/record.js';
+import { writeOwnerFile } from './owner/owner-file.js';
+import { type ProcessId, processIdOf, thisProcess } from './owner/process.js';
 
 afterAll(cleanUp);
 
@@ -41,8 +50,8 @@ const cases = journalCases(() => {
 for (const { name, run } of cases) verifies('journal.cases', `through the socket: ${name}`, run);
 
 /** A process that owns the file and ends with the test. */
-async function ownerOf(file: string): ReturnType<typeof ownedElsewhere> {
-  const owner = await ownedElsewhere(file);
+async function ownerOf(file: string): ReturnType<typeof startOwnerProcess> {
+  const owner = await startOwnerProcess(file);
   onTestFinished(() => owner.signal('SIGKILL'));
   return owner;
 }
@@ -64,8 +73,8 @@ verifies('sqlite.owner', 'a second process shares the store that another one own
   const file = freshFile();
   const store = await opened(file);
   const { fence } = await store.journal.claim('a');
-  await add(store, 'a', fence, 0);
-  const seen = await triedElsewhere(file);
+  await appendEntry(store, 'a', fence, 0);
+  const seen = await openInOtherProcess(file);
   expect(seen).toMatchObject({ sessions: [{ session: 'a', next: 1 }], owner: { pid: process.pid, here: false } });
   expect((await store.journal.list()).map(({ session }) => session)).toEqual(['a', 'mine']);
 });
@@ -74,12 +83,12 @@ verifies('sqlite.owner', 'a process that opens its store twice shares it with it
   const file = freshFile();
   const [first, second] = [await openSqlite(file), await openSqlite(file)];
   const claim = await second.journal.claim('a');
-  await add(second as never, 'a', claim.fence, 0, 'through the socket');
-  expect(await values(first as never, 'a')).toEqual(['through the socket']);
+  await appendEntry(second as never, 'a', claim.fence, 0, 'through the socket');
+  expect(await readValues(first as never, 'a')).toEqual(['through the socket']);
   await first.close();
-  await add(second as never, 'a', claim.fence, 1, 'as the owner');
+  await appendEntry(second as never, 'a', claim.fence, 1, 'as the owner');
   expect(second.owner).toEqual({ pid: process.pid, here: true });
-  expect(await values(second as never, 'a')).toEqual(['through the socket', 'as the owner']);
+  expect(await readValues(second as never, 'a')).toEqual(['through the socket', 'as the owner']);
   await second.close();
 });
 
@@ -92,12 +101,12 @@ verifies(
     const store = await opened(file);
     expect(store.owner).toEqual({ pid: owner.pid, here: false });
     const { fence } = await store.journal.claim('mine');
-    await add(store, 'mine', fence, 0, 'before');
+    await appendEntry(store, 'mine', fence, 0, 'before');
     await owner.kill();
-    await add(store, 'mine', fence, 1, 'after');
+    await appendEntry(store, 'mine', fence, 1, 'after');
     expect(store.owner).toEqual({ pid: process.pid, here: true });
-    expect(await values(store, 'mine')).toEqual(['before', 'after']);
-    expect(await values(store, 'b')).toEqual(['b0', 'b1', 'b2']);
+    expect(await readValues(store, 'mine')).toEqual(['before', 'after']);
+    expect(await readValues(store, 'b')).toEqual(['b0', 'b1', 'b2']);
     expect(store.report.damage).toEqual([]);
   },
 );
@@ -108,8 +117,8 @@ verifies('sqlite.owner', 'code of the owner that reads all files of the store le
   const { fence } = await store.journal.claim('a');
   for (let round = 0; round < 3; round++) {
     readAllFiles(file);
-    expect(await triedElsewhere(file)).toMatchObject({ owner: { pid: process.pid, here: false } });
-    await add(store, 'a', fence, round);
+    expect(await openInOtherProcess(file)).toMatchObject({ owner: { pid: process.pid, here: false } });
+    await appendEntry(store, 'a', fence, round);
   }
   expect(store.stats().commits).toBeGreaterThan(3);
 });
@@ -125,15 +134,18 @@ for (const [how, alone] of [
       const file = freshFile();
       const store = await opened(file);
       const { fence } = await store.journal.claim('a');
-      await add(store, 'a', fence, 0, 'as the owner');
+      await appendEntry(store, 'a', fence, 0, 'as the owner');
       // The locks are dropped, so that another process can write to the file at all.
       readAllFiles(file);
-      expect(await triedElsewhere(file, 'depose')).toEqual({ deposed: true });
-      const writes = [add(store, 'a', fence, 1, 'lost'), ...(alone ? [] : [add(store, 'a', fence, 2, 'lost')])];
-      const faults = await Promise.all(writes.map((write) => faultOf(write)));
+      expect(await openInOtherProcess(file, 'depose')).toEqual({ deposed: true });
+      const writes = [
+        appendEntry(store, 'a', fence, 1, 'lost'),
+        ...(alone ? [] : [appendEntry(store, 'a', fence, 2, 'lost')]),
+      ];
+      const faults = await Promise.all(writes.map((write) => expectFault(write)));
       for (const { code } of faults) expect(code).toBe('OWNERSHIP_LOST');
-      expect((await store.journal.claim('a')).next).toBe(1);
-      expect(await values(store, 'a')).toEqual(['as the owner']);
+      expect((await store.journal.claim('a')).nextSeq).toBe(1);
+      expect(await readValues(store, 'a')).toEqual(['as the owner']);
       expect(store.report.damage).toEqual([]);
     },
   );
@@ -143,7 +155,7 @@ verifies('sqlite.owner', 'a record of a dead owner in another container blocks n
   await (await openSqlite(file)).close();
   const [boot, , started] = thisProcess().start.split(' ');
   const secret = 'ab'.repeat(32);
-  writeOwner(file, { pid: 1, start: `${boot} pid:[1] ${started}`, socket: `${file}.sock`, secret });
+  writeOwnerFile(file, { pid: 1, start: `${boot} pid:[1] ${started}`, socket: `${file}.sock`, secret });
   const begun = performance.now();
   const store = await opened(file);
   expect(performance.now() - begun).toBeLessThan(2000);
@@ -153,7 +165,7 @@ verifies('sqlite.owner', 'a record of a dead owner in another container blocks n
 verifies('sqlite.owner', 'a thread that owned the store and ended blocks nobody', async () => {
   const file = freshFile();
   const thread = new Worker(
-    `import(${JSON.stringify(built)}).then(async ({ openSqlite }) => {
+    `import(${JSON.stringify(builtStoreUrl)}).then(async ({ openSqlite }) => {
     await openSqlite(${JSON.stringify(file)});
     require('node:worker_threads').parentPort.postMessage('owned');
     setInterval(() => {}, 1000);
@@ -181,8 +193,8 @@ for (const sql of [
     driver.close();
     const store = await opened(file);
     const { fence } = await store.journal.claim('a');
-    await add(store, 'a', fence, 0, 'written');
-    expect(await values(store, 'a')).toEqual(['written']);
+    await appendEntry(store, 'a', fence, 0, 'written');
+    expect(await readValues(store, 'a')).toEqual(['written']);
   });
 
 verifies('sqlite.repeat', 'an append whose acknowledgement died with the owner is there once', async () => {
@@ -192,11 +204,11 @@ verifies('sqlite.repeat', 'an append whose acknowledgement died with the owner i
     const store = await openSqlite(file);
     const name = `round ${round}`;
     const { fence } = await store.journal.claim(name);
-    const appends = Array.from({ length: 200 }, (_, n) => add(store, name, fence, n, `v${n}`));
+    const appends = Array.from({ length: 200 }, (_, n) => appendEntry(store, name, fence, n, `v${n}`));
     await appends[round * 20];
     await owner.kill();
     await Promise.all(appends);
-    expect(await values(store, name)).toEqual(Array.from({ length: 200 }, (_, n) => `v${n}`));
+    expect(await readValues(store, name)).toEqual(Array.from({ length: 200 }, (_, n) => `v${n}`));
     await store.close();
     const last = await openSqlite(file, { check: 'full' });
     expect(last.report.damage).toEqual([]);
@@ -213,11 +225,11 @@ verifies(
     const store = await opened(file);
     const { fence } = await store.journal.claim('large');
     const text = JSON.stringify('z'.repeat(50_000));
-    await store.blobs.put('large', digest(text), text);
-    expect(await store.blobs.get('large', digest(text))).toBe(text);
+    await store.blobs.put('large', digestOfText(text), text);
+    expect(await store.blobs.get('large', digestOfText(text))).toBe(text);
     await owner.kill();
-    await add(store, 'large', fence, 0);
-    expect(await store.blobs.get('large', digest(text))).toBe(text);
+    await appendEntry(store, 'large', fence, 0);
+    expect(await store.blobs.get('large', digestOfText(text))).toBe(text);
   },
 );
 
@@ -230,7 +242,7 @@ verifies(
     const store = await opened(file);
     owner.signal('SIGSTOP');
     const begun = performance.now();
-    const [fault, listed] = await Promise.all([faultOf(store.journal.claim('x')), faultOf(openSqlite(file))]);
+    const [fault, listed] = await Promise.all([expectFault(store.journal.claim('x')), expectFault(openSqlite(file))]);
     expect(performance.now() - begun).toBeLessThan(10_000);
     for (const { code, message, data } of [fault, listed]) {
       expect({ code, data }).toEqual({ code: 'STORE_OWNED', data: { path: file, pid: owner.pid, state: 'stopped' } });
@@ -238,14 +250,14 @@ verifies(
       expect(message).toContain(`kill -CONT ${owner.pid}`);
     }
     const again = performance.now();
-    await faultOf(store.journal.claim('x'));
+    await expectFault(store.journal.claim('x'));
     expect(performance.now() - again).toBeLessThan(1000);
     owner.signal('SIGCONT');
     await expect
       .poll(
         () =>
           store.journal.claim('x').then(
-            ({ next }) => next,
+            ({ nextSeq }) => nextSeq,
             () => undefined,
           ),
         { timeout: 5000 },
@@ -278,7 +290,7 @@ verifies('sqlite.owner', 'who opens a store that living processes wait for does 
     await store.close();
     return store.report.checked;
   };
-  const living = processOf(process.ppid);
+  const living = processIdOf(process.ppid);
   expect(await checked(living)).toBe('heads');
   expect(await checked({ ...living, start: `${living.start}0` })).toBe('full');
   expect(await checked(thisProcess())).toBe('full');
@@ -305,17 +317,17 @@ verifies(
     const store = await opened(freshFile());
     const names = Array.from({ length: 2000 }, (_, n) => `s${n}`);
     const claims = await Promise.all(names.map((name) => store.journal.claim(name)));
-    await Promise.all(names.map((name, n) => add(store, name, claims[n]?.fence ?? 0, 0)));
+    await Promise.all(names.map((name, n) => appendEntry(store, name, claims[n]?.fence ?? 0, 0)));
     let turns = 0;
     const count = (): void => {
       turns += 1;
       immediate = setImmediate(count);
     };
     let immediate = setImmediate(count);
-    expect((await store.journal.list()).map(({ session, next }) => [session, next])).toEqual(
+    expect((await store.journal.list()).map(({ session, nextSeq }) => [session, nextSeq])).toEqual(
       names.map((name) => [name, 1]),
     );
-    for (const name of names) expect(await values(store, name)).toEqual(['x']);
+    for (const name of names) expect(await readValues(store, name)).toEqual(['x']);
     clearImmediate(immediate);
     expect(turns).toBeGreaterThanOrEqual(3);
   },

@@ -4,24 +4,24 @@
  * whose answer was lost with a connection is asked for again, because every operation may be repeated.
  */
 import { Fault } from '../../base/errors.js';
-import { draftOf } from '../../journal/record.js';
-import type { Claim, Journal, Leases, Listed, Snapshot, Store } from '../../journal/store.js';
+import { recordDraftOf } from '../../journal/record.js';
+import type { Claim, Journal, Leases, SessionListing, Snapshot, Store } from '../../journal/store.js';
 import { protectStore } from '../../journal/store-files.js';
 import type { Entry } from '../../protocol/entry.js';
-import { admit } from './admission.js';
-import type { Report } from './check.js';
-import type { Stats } from './commits.js';
-import type { Incident, Removal } from './incidents.js';
+import type { CommitStats } from './commit-queue.js';
+import type { Incident, RemovedSession } from './incidents.js';
 import type { LocalStore } from './local-store.js';
-import type { Maintenance, StoreRecord } from './maintenance.js';
+import type { Maintenance, MaintenanceLog } from './maintenance.js';
 import { Membership } from './membership.js';
-import { checkOptions, type SqliteOptions } from './open.js';
+import { assertOptions, type SqliteOptions } from './open-local-store.js';
 import { PendingBlobs } from './pending-blobs.js';
-import type { VerifyStep } from './verify.js';
-import { ConnectionLost } from './wire/errors.js';
+import { waitUntilUnexposed } from './sandbox-exposure.js';
+import type { CheckReport } from './store-inspection.js';
+import type { VerifyStep } from './store-verifier.js';
+import { ConnectionLost } from './wire/wire-errors.js';
 
 /** The process that owns a store. */
-export interface Owner {
+export interface StoreOwner {
   readonly pid: number;
   /** True if it is this process. */
   readonly here: boolean;
@@ -30,16 +30,16 @@ export interface Owner {
 /** A store in an SQLite file that any number of processes of one user share. */
 export interface SqliteStore extends Store {
   /** What the owner found when it opened the file. */
-  readonly report: Report;
-  readonly owner: Owner;
+  readonly report: CheckReport;
+  readonly owner: StoreOwner;
   readonly maintenance: Maintenance;
   /** Counts since this process became the owner; all zero in a client. */
-  stats(): Stats;
+  stats(): CommitStats;
 }
 
-const NO_STATS: Stats = { commits: 0, operations: 0, refused: 0, checkpoints: 0, compactions: 0 };
+const NO_STATS: CommitStats = { commits: 0, operations: 0, refused: 0, checkpoints: 0, compactions: 0 };
 
-interface Page {
+interface EntryPage {
   readonly entries: readonly Entry[];
   readonly more: boolean;
 }
@@ -51,12 +51,12 @@ interface Page {
  * const store = await openSqlite('.rondo/journal.db');
  */
 export async function openSqlite(path: string, options: SqliteOptions = {}): Promise<SqliteStore> {
-  checkOptions(options);
-  const { database, release } = await admit(path, options);
+  assertOptions(options);
+  const { database, release } = await waitUntilUnexposed(path, options);
   try {
     protectStore(database);
     const store = new SharedStore(database, options);
-    await store.ready();
+    await store.join();
     return store;
   } finally {
     release();
@@ -70,47 +70,47 @@ class SharedStore implements SqliteStore {
   readonly leases: Leases;
   readonly maintenance: Maintenance;
   readonly #path: string;
-  readonly #members: Membership;
-  readonly #pending = new PendingBlobs();
+  readonly #membership: Membership;
+  readonly #pendingBlobs = new PendingBlobs();
   #closing: Promise<void> | undefined;
 
   constructor(database: string, options: SqliteOptions) {
     this.#path = database;
-    this.#members = new Membership(database, options);
-    this.leases = this.#members.leases;
-    this.journal = this.#journal();
-    this.blobs = this.#blobs();
-    this.snapshots = this.#snapshots();
-    this.maintenance = this.#maintenance();
+    this.#membership = new Membership(database, options);
+    this.leases = this.#membership.leases;
+    this.journal = this.#createJournal();
+    this.blobs = this.#createBlobs();
+    this.snapshots = this.#createSnapshots();
+    this.maintenance = this.#createMaintenance();
   }
 
   /** Becomes the owner or a client of it. */
-  async ready(): Promise<void> {
-    await this.#members.role();
+  async join(): Promise<void> {
+    await this.#membership.ensureJoined();
   }
 
-  get report(): Report {
-    return this.#members.report;
+  get report(): CheckReport {
+    return this.#membership.report;
   }
 
-  get owner(): Owner {
-    const { pid } = this.#members.owner;
-    return { pid, here: this.#members.local !== undefined };
+  get owner(): StoreOwner {
+    const { pid } = this.#membership.owner;
+    return { pid, here: this.#membership.local !== undefined };
   }
 
-  stats(): Stats {
-    return this.#members.local?.stats() ?? NO_STATS;
+  stats(): CommitStats {
+    return this.#membership.local?.stats() ?? NO_STATS;
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#members.close(
+    this.#closing ??= this.#membership.close(
       new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }),
     );
     return this.#closing;
   }
 
-  #journal(): Journal {
-    const members = this.#members;
+  #createJournal(): Journal {
+    const members = this.#membership;
     return {
       claim: (session) =>
         members.perform(
@@ -120,16 +120,16 @@ class SharedStore implements SqliteStore {
       append: (batch) => {
         const { local } = members;
         // The hot path of the owner: no promise more than the store's own.
-        if (local !== undefined && this.#pending.isEmpty) return local.journal.append(batch);
+        if (local !== undefined && this.#pendingBlobs.isEmpty) return local.journal.append(batch);
         const { client } = members;
-        if (client === undefined || !this.#pending.isEmpty) return this.#append(batch);
-        return client.append(draftOf(batch)).catch((thrown) => this.#again(thrown, batch));
+        if (client === undefined || !this.#pendingBlobs.isEmpty) return this.#appendWithBlobs(batch);
+        return client.append(recordDraftOf(batch)).catch((thrown) => this.#retryAppend(thrown, batch));
       },
-      read: (session, from) => members.local?.journal.read(session, from) ?? this.#read(session, from),
+      read: (session, from) => members.local?.journal.read(session, from) ?? this.#readPages(session, from),
       list: () =>
         members.perform(
           (store) => store.journal.list(),
-          (client) => client.request('list', {}) as Promise<readonly Listed[]>,
+          (client) => client.request('list', {}) as Promise<readonly SessionListing[]>,
         ),
       remove: (session) =>
         members.perform(
@@ -140,18 +140,18 @@ class SharedStore implements SqliteStore {
   }
 
   /** Appends once more what was under way when the owner went. */
-  #again(thrown: unknown, batch: Parameters<Journal['append']>[0]): Promise<void> {
-    if (thrown instanceof ConnectionLost) return this.#append(batch);
+  #retryAppend(thrown: unknown, batch: Parameters<Journal['append']>[0]): Promise<void> {
+    if (thrown instanceof ConnectionLost) return this.#appendWithBlobs(batch);
     throw thrown;
   }
 
   /** The large values that the entries name travel with them: an owner that dies before its commit loses both or neither. */
-  async #append(batch: Parameters<Journal['append']>[0]): Promise<void> {
-    const draft = draftOf(batch);
+  async #appendWithBlobs(batch: Parameters<Journal['append']>[0]): Promise<void> {
+    const draft = recordDraftOf(batch);
     const { session } = batch;
-    const blobs = this.#pending.take(session);
+    const blobs = this.#pendingBlobs.takeUnsent(session);
     try {
-      await this.#members.perform(
+      await this.#membership.perform(
         async (store) => {
           for (const [digest, text] of blobs) await store.blobs.put(session, digest, text);
           await store.append(draft);
@@ -162,16 +162,16 @@ class SharedStore implements SqliteStore {
       );
     } finally {
       // A writer whose append failed is done; the next one brings its values again.
-      this.#pending.forget(session, blobs);
+      this.#pendingBlobs.discard(session, blobs);
     }
   }
 
   /** Reads page by page; after a change of the owner it goes on where it was. */
-  async *#read(session: string, from: number): AsyncGenerator<readonly Entry[]> {
+  async *#readPages(session: string, from: number): AsyncGenerator<readonly Entry[]> {
     for (let next = from; ; ) {
-      const page: Page | LocalStore = await this.#members.perform<Page | LocalStore>(
+      const page: EntryPage | LocalStore = await this.#membership.perform<EntryPage | LocalStore>(
         async (store) => store,
-        async (client) => (await client.request('read', { session, from: next })) as Page,
+        async (client) => (await client.request('read', { session, from: next })) as EntryPage,
       );
       if (!('entries' in page)) return yield* page.journal.read(session, next);
       if (page.entries.length > 0) yield page.entries;
@@ -180,15 +180,15 @@ class SharedStore implements SqliteStore {
     }
   }
 
-  #blobs(): Store['blobs'] {
-    const members = this.#members;
+  #createBlobs(): Store['blobs'] {
+    const members = this.#membership;
     return {
       put: (session, digest, text) => {
         if (members.local !== undefined) return members.local.blobs.put(session, digest, text);
-        return this.#pending.add(session, digest, text);
+        return this.#pendingBlobs.add(session, digest, text);
       },
       get: async (session, digest) =>
-        this.#pending.get(session, digest) ??
+        this.#pendingBlobs.get(session, digest) ??
         (await members.perform(
           (store) => store.blobs.get(session, digest),
           async (client) => ((await client.request('get', { session, digest })) as string | null) ?? undefined,
@@ -196,13 +196,13 @@ class SharedStore implements SqliteStore {
     };
   }
 
-  #maintenance(): Maintenance {
-    const members = this.#members;
+  #createMaintenance(): Maintenance {
+    const members = this.#membership;
     return {
-      record: () =>
+      readLog: () =>
         members.perform(
-          (store) => store.maintenance.record(),
-          async (client) => (await client.request('record', {})) as StoreRecord,
+          (store) => store.maintenance.readLog(),
+          async (client) => (await client.request('record', {})) as MaintenanceLog,
         ),
       verify: (cursor) =>
         members.perform(
@@ -217,13 +217,13 @@ class SharedStore implements SqliteStore {
       remove: (session, word) =>
         members.perform(
           (store) => store.maintenance.remove(session, word),
-          async (client) => ((await client.request('erase', { session, word })) as Removal | null) ?? undefined,
+          async (client) => ((await client.request('erase', { session, word })) as RemovedSession | null) ?? undefined,
         ),
     };
   }
 
-  #snapshots(): Store['snapshots'] {
-    const members = this.#members;
+  #createSnapshots(): Store['snapshots'] {
+    const members = this.#membership;
     return {
       load: (session) =>
         members.perform(

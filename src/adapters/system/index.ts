@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock, Ids } from '../../journal/clock.js';
 
 /** The longest delay a timer of the platform takes; longer sleeps are made of several. */
-const LONGEST = 2 ** 31 - 1;
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** What the platform offers to tell the time and to wait. */
 export interface TimeSource {
@@ -15,7 +15,7 @@ export interface TimeSource {
   readonly clearTimeout: (timer: never) => void;
 }
 
-const PLATFORM: TimeSource = {
+const PLATFORM_TIME: TimeSource = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
   setTimeout,
@@ -23,7 +23,7 @@ const PLATFORM: TimeSource = {
 };
 
 /** A clock over the platform's, or over another source of time. */
-export function clockOver(
+export function createClockFrom(
   // guard: sleep-measured-monotonically
   { now, elapsed, setTimeout, clearTimeout }: TimeSource,
 ): Clock {
@@ -42,7 +42,7 @@ export function clockOver(
         const arm = (): void => {
           const left = due - elapsed();
           if (left > 0) {
-            timer = setTimeout(arm, Math.min(Math.ceil(left), LONGEST));
+            timer = setTimeout(arm, Math.min(Math.ceil(left), MAX_TIMEOUT_MS));
             return;
           }
           signal.removeEventListener('abort', abort);
@@ -55,7 +55,7 @@ export function clockOver(
   };
 }
 
-export const systemClock: Clock = clockOver(PLATFORM);
+export const systemClock: Clock = createClockFrom(PLATFORM_TIME);
 
 export const systemIds: Ids = {
   id: () => randomUUID(),

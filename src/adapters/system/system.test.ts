@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { clockOver, type TimeSource } from './index.js';
+import { createClockFrom, type TimeSource } from './index.js';
 
 interface Armed {
   readonly callback: () => void;
@@ -43,7 +43,7 @@ class Platform implements TimeSource {
 /** Starts a sleep, and tells whether it is over. */
 function sleeping(platform: Platform, ms: number): () => Promise<boolean> {
   let over = false;
-  const slept = clockOver(platform).sleep(ms, new AbortController().signal);
+  const slept = createClockFrom(platform).sleep(ms, new AbortController().signal);
   void slept.then(() => {
     over = true;
   });
@@ -92,9 +92,9 @@ verifies(
 verifies('time.monotonic', 'a sleep that is aborted leaves no timer, before it starts and while it lasts', async () => {
   const platform = new Platform();
   const stop = new AbortController();
-  const sleep = clockOver(platform).sleep(1000, stop.signal);
+  const sleep = createClockFrom(platform).sleep(1000, stop.signal);
   stop.abort(new Error('enough'));
   await expect(sleep).rejects.toThrow('enough');
-  await expect(clockOver(platform).sleep(1000, stop.signal)).rejects.toThrow('enough');
+  await expect(createClockFrom(platform).sleep(1000, stop.signal)).rejects.toThrow('enough');
   expect(platform.armed).toEqual([]);
 });

@@ -5,15 +5,15 @@ import { generateText, stepCountIs, type ToolSet } from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import type { Implementation, ToolCall } from '../../loops/implementation.js';
+import type { ToolCallContext, ToolImplementation } from '../../loops/tool-implementation.js';
 import { ApprovalRequiredError, type LoopsToolSet } from '../../protocol/tool.js';
 import { cleanUp, failure, stage, use } from './fixtures/stage.mjs';
 import { toolbox, toolboxTools } from './index.js';
-import { usable } from './sandbox.js';
+import { probeSandbox } from './sandbox.js';
 
 afterAll(cleanUp);
 
-const found = 'bubblewrap' in (await usable());
+const found = 'bubblewrap' in (await probeSandbox());
 
 const inputs = {
   list_files: { path: '.' },
@@ -178,7 +178,7 @@ verifies('toolbox.ask', 'an option that is not known, or cannot be right, is tak
   expect(() => toolboxTools({ commands: { sandbox: 'on' } } as never)).toThrow(/options\.commands\.sandbox/);
 });
 
-const call: ToolCall = {
+const call: ToolCallContext = {
   callId: 'call-1',
   idempotencyKey: 'k',
   signal: new AbortController().signal,
@@ -195,7 +195,7 @@ verifies(
     const { root } = stage({ 'a.txt': 'one\n' });
     const tools = toolboxTools();
     const flaw = (target: string, config = {}, trusted = false, directory: string | undefined = root) =>
-      tools.flaw(target, { directory, trusted }, config);
+      tools.unavailableReason(target, { directory, trusted }, config);
     expect(Object.keys(inputs).filter((target) => flaw(target) === undefined)).toEqual([
       ...['list_files', 'view_file', 'search_files', 'fetch_url'],
     ]);
@@ -211,15 +211,17 @@ verifies(
     expect(flaw('view_file', { root: ['.'] })).toMatch(/^config\.root is not known/);
     expect(flaw('fetch_url', { fetch: { allowPrivate: true } })).toMatch(/is not trusted/);
     expect(flaw('fetch_url', { fetch: { allowPrivate: true } }, true)).toBe(undefined);
-    expect(tools.flaw('view_file', { directory: undefined, trusted: true }, {})).toMatch(/comes from a file/);
-    expect(tools.flaw('fetch_url', { directory: undefined, trusted: false }, {})).toBe(undefined);
+    expect(tools.unavailableReason('view_file', { directory: undefined, trusted: true }, {})).toMatch(
+      /comes from a file/,
+    );
+    expect(tools.unavailableReason('fetch_url', { directory: undefined, trusted: false }, {})).toBe(undefined);
     expect(await failure(tools.open('write_file', { directory: root, trusted: false }, {}))).toMatch(/is not trusted/);
   },
 );
 
 verifies('toolbox.ask', 'a tool in a definition does not work, or does not ask', async () => {
   const { root, outside } = stage({ 'a.txt': 'one\n', 'sub/b.txt': 'two\n' });
-  const tools: Implementation = toolboxTools({ commands: { sandbox: 'preferred' } });
+  const tools: ToolImplementation = toolboxTools({ commands: { sandbox: 'preferred' } });
   const origin = { directory: root, trusted: false };
   const view = await tools.open('view_file', origin, { roots: ['sub'] });
   expect(await view({ path: 'b.txt' }, call)).toMatchObject({ text: '1\ttwo' });
@@ -231,8 +233,8 @@ verifies('toolbox.ask', 'a tool in a definition does not work, or does not ask',
   const leaving = tools.open('view_file', { directory: linked.root, trusted: false }, { roots: ['link'] });
   expect(await failure(leaving)).toMatch(/is reached through the symbolic link/);
   const trusted = { directory: root, trusted: true };
-  expect(tools.question('view_file', trusted, {})).toBe(undefined);
-  const question = tools.question('edit_file', trusted, {});
+  expect(tools.approvalDescriber('view_file', trusted, {})).toBe(undefined);
+  const question = tools.approvalDescriber('edit_file', trusted, {});
   expect(await question?.(inputs.edit_file, {})).toMatch(/^Edit a\.txt:/);
   expect(await question?.(inputs.edit_file, { mode: 'unsupervised' })).toBe(null);
   const said: string[] = [];

@@ -6,15 +6,15 @@ import { open, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { editFile } from './edit.js';
+import { editFileTool } from './edit-file.js';
 import { cleanUp, failure, SECRET, snapshot, stage, use } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
-import { listFiles } from './list.js';
-import { byComparison, Roots } from './roots.js';
-import { searchFiles } from './search.js';
-import { platformFlaw } from './toolbox.js';
-import { viewFile } from './view.js';
-import { writeFile } from './write.js';
+import { listFilesTool } from './list-files.js';
+import { locateByComparison, Roots } from './roots.js';
+import { searchFilesTool } from './search-files.js';
+import { findPlatformProblem } from './toolbox.js';
+import { viewFileTool } from './view-file.js';
+import { writeFileTool } from './write-file.js';
 
 afterAll(cleanUp);
 
@@ -236,7 +236,13 @@ interface Race {
 async function race(rootsOf: (root: string) => Roots, rounds: number): Promise<Race> {
   const place = stage({ 'dir/secret.txt': 'harmless\n', 'file.txt': 'harmless\n' });
   const roots = rootsOf(place.root);
-  const tools = [viewFile(roots), searchFiles(roots), listFiles(roots), writeFile(roots), editFile(roots)] as const;
+  const tools = [
+    viewFileTool(roots),
+    searchFilesTool(roots),
+    listFilesTool(roots),
+    writeFileTool(roots),
+    editFileTool(roots),
+  ] as const;
   const [view, search, list, write, edit] = tools;
   const swapper = fork(new URL('fixtures/swapper.mjs', import.meta.url), [place.root, place.outside], { execArgv: [] });
   try {
@@ -278,23 +284,23 @@ verifies(
   'where the kernel does not tell what is open, a swapped file is taken for the one that was',
   async () => {
     const { root, outside } = stage({ 'a.txt': 'inside\n', 'dir/b.txt': 'inside\n' });
-    const roots = new Roots([root], byComparison);
+    const roots = new Roots([root], locateByComparison);
     const handle = await open(join(outside, 'secret.txt'));
-    expect(await failure(byComparison(handle, join(root, 'a.txt')))).toMatch(/was replaced while it was opened/);
-    expect(await byComparison(handle, join(outside, 'secret.txt'))).toBe(join(outside, 'secret.txt'));
+    expect(await failure(locateByComparison(handle, join(root, 'a.txt')))).toMatch(/was replaced while it was opened/);
+    expect(await locateByComparison(handle, join(outside, 'secret.txt'))).toBe(join(outside, 'secret.txt'));
     await handle.close();
     symlinkSync(outside, join(root, 'out'));
-    expect(await failure(use(viewFile(roots), { path: 'out/secret.txt' }))).toMatch(/is outside/);
-    expect(await failure(use(writeFile(roots), { path: 'out/new.txt', content: 'x' }))).toMatch(/is outside/);
-    expect(await use(viewFile(roots), { path: 'dir/b.txt' })).toMatchObject({ text: '1\tinside' });
-    expect(await use(listFiles(roots), { depth: 2 })).toMatchObject({
+    expect(await failure(use(viewFileTool(roots), { path: 'out/secret.txt' }))).toMatch(/is outside/);
+    expect(await failure(use(writeFileTool(roots), { path: 'out/new.txt', content: 'x' }))).toMatch(/is outside/);
+    expect(await use(viewFileTool(roots), { path: 'dir/b.txt' })).toMatchObject({ text: '1\tinside' });
+    expect(await use(listFilesTool(roots), { depth: 2 })).toMatchObject({
       entries: ['a.txt', 'dir/', 'dir/b.txt', 'out@'],
     });
-    await use(writeFile(roots), { path: 'dir/new/c.txt', content: 'new\n' });
+    await use(writeFileTool(roots), { path: 'dir/new/c.txt', content: 'new\n' });
     expect(readFileSync(join(root, 'dir/new/c.txt'), 'utf8')).toBe('new\n');
     expect(readdirSync(join(root, 'dir/new'))).toEqual(['c.txt']);
-    expect([platformFlaw('linux'), platformFlaw('darwin')]).toEqual([undefined, undefined]);
-    expect(platformFlaw('win32')).toMatch(/needs Linux or macOS/);
+    expect([findPlatformProblem('linux'), findPlatformProblem('darwin')]).toEqual([undefined, undefined]);
+    expect(findPlatformProblem('win32')).toMatch(/needs Linux or macOS/);
   },
 );
 

@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { DATA_MARKER, protectDirectory } from '../../journal/store-files.js';
+import { findStores } from './find-stores.js';
 import { cleanUp, DATABASE, failure, SECRET, snapshot, stage, use } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
-import { usable } from './sandbox.js';
-import { isDataDirectory } from './store-files.js';
-import { storesIn } from './stores-in.js';
+import { probeSandbox } from './sandbox.js';
+import { isDataDirectory } from './store-protection.js';
 
-const found = 'bubblewrap' in (await usable());
+const found = 'bubblewrap' in (await probeSandbox());
 afterAll(cleanUp);
 
 const REFUSED = /belongs to Rondo's store/;
@@ -175,6 +175,8 @@ verifies('toolbox.data', 'a store of another process beside other files is known
 verifies('toolbox.data', 'a root with too many directories to search runs no command', async () => {
   const { root } = stage();
   for (let i = 0; i < 10; i++) mkdirSync(join(root, `d${i}/e/f`), { recursive: true });
-  expect(await storesIn([root], 31)).toMatchObject({ data: [], shared: [] });
-  expect(await failure(storesIn([root], 30))).toMatch(/^Nothing was done: .* more than 30 directories.* smaller roots/);
+  expect(await findStores([root], 31)).toMatchObject({ data: [], shared: [] });
+  expect(await failure(findStores([root], 30))).toMatch(
+    /^Nothing was done: .* more than 30 directories.* smaller roots/,
+  );
 });

@@ -2,7 +2,7 @@
 import { array, assert, constantFrom, property, string } from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { diffOf } from './diff.js';
+import { unifiedDiff } from './diff.js';
 
 /** Applies a unified diff by its own rules; throws where it does not fit. */
 function applied(before: string, diff: string): string {
@@ -33,7 +33,7 @@ verifies('toolbox.edit', 'a diff leaves out a part of the change', async () => {
   let different = 0;
   const holds = property(text, text, string(), (one, two, end) => {
     const [before, after] = [one + end.replaceAll('\n', ''), two];
-    const diff = diffOf('f', before, after);
+    const diff = unifiedDiff('f', before, after);
     if (before === after) return diff === '(no change)';
     different += 1;
     return applied(before, diff) === after;
@@ -45,7 +45,7 @@ verifies('toolbox.edit', 'a diff leaves out a part of the change', async () => {
 verifies('toolbox.edit', 'a diff shows lines as changed that are not', () => {
   const before = Array.from({ length: 40 }, (_, i) => `line ${i + 1}\n`);
   const after = before.with(9, 'ten\n').toSpliced(30, 1).concat('last');
-  expect(diffOf('src/f', before.join(''), after.join(''))).toBe(
+  expect(unifiedDiff('src/f', before.join(''), after.join(''))).toBe(
     [
       '--- src/f',
       '+++ src/f',
@@ -74,21 +74,21 @@ verifies('toolbox.edit', 'a diff shows lines as changed that are not', () => {
       '\\ No newline at end of file',
     ].join('\n'),
   );
-  expect(diffOf('n', undefined, 'a\nb\n')).toBe('--- (new file)\n+++ n\n@@ -0,0 +1,2 @@\n+a\n+b');
+  expect(unifiedDiff('n', undefined, 'a\nb\n')).toBe('--- (new file)\n+++ n\n@@ -0,0 +1,2 @@\n+a\n+b');
 });
 
 verifies('toolbox.edit', 'a large change takes for ever to be shown, or floods who looks', () => {
   const from = performance.now();
   const one = Array.from({ length: 9000 }, (_, i) => `${(i * 7919) % 9001}\n`).join('');
   const two = Array.from({ length: 9000 }, (_, i) => `${(i * 104729) % 9001}\n`).join('');
-  const shuffled = diffOf('f', one, two);
-  const huge = diffOf('f', 'x\n'.repeat(2_000_000), 'y\n'.repeat(2_000_000));
-  const long = diffOf('f', 'x'.repeat(4_000_000), 'y'.repeat(4_000_000));
-  const alike = diffOf('f', `${'x'.repeat(4000)}\n`.repeat(1000), `y\n${`${'x'.repeat(4000)}\n`.repeat(999)}y`);
+  const shuffled = unifiedDiff('f', one, two);
+  const huge = unifiedDiff('f', 'x\n'.repeat(2_000_000), 'y\n'.repeat(2_000_000));
+  const long = unifiedDiff('f', 'x'.repeat(4_000_000), 'y'.repeat(4_000_000));
+  const alike = unifiedDiff('f', `${'x'.repeat(4000)}\n`.repeat(1000), `y\n${`${'x'.repeat(4000)}\n`.repeat(999)}y`);
   const late = (end: string) => Array.from({ length: 200 }, (_, i) => `${'x'.repeat(20_000)}${i}${end}\n`).join('');
-  const similar = diffOf('f', late('a'), late('b'));
+  const similar = unifiedDiff('f', late('a'), late('b'));
   const file = Array.from({ length: 400_000 }, (_, i) => `${i}\n`);
-  const small = diffOf('f', file.join(''), file.with(300_000, 'changed\n').join(''));
+  const small = unifiedDiff('f', file.join(''), file.with(300_000, 'changed\n').join(''));
   expect(performance.now() - from).toBeLessThan(10_000);
   for (const diff of [shuffled, huge, long, alike, similar]) expect(diff.length).toBeLessThan(26_000);
   expect(huge).toBe('--- f\n+++ f\n… too long to show: 2000000 lines are replaced by 2000000 others.');

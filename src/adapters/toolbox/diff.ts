@@ -4,47 +4,47 @@
  */
 import { createRequire } from 'node:module';
 import type * as Diff from 'diff';
-import { headOf } from './text.js';
+import { firstChars } from './text.js';
 
 type Hunk = Diff.StructuredPatchHunk;
 
-const CONTEXT = 3;
+const CONTEXT_LINES = 3;
 /** Lines that may differ before the search is given up: its time and memory grow with the square. */
-const DIFFERENCES = 400;
-const SEARCHED_LINES = 20_000;
-const SHOWABLE_LINES = 100_000;
-const SHOWN_LINES = 400;
-const SHOWN_CHARACTERS = 24_000;
-const LINE = 400;
+const MAX_DIFFERENCES = 400;
+const MAX_SEARCHED_LINES = 20_000;
+const MAX_CHANGED_LINES = 100_000;
+const MAX_DIFF_LINES = 400;
+const MAX_DIFF_CHARS = 24_000;
+const MAX_LINE_CHARS = 400;
 /** Loads `diff` with the first change: tools that only read do not need it. */
 const load = createRequire(import.meta.url);
 const NO_NEWLINE = '\\ No newline at end of file';
 
 /** The diff of two texts; `undefined` stands for a file that is not there. */
-export function diffOf(path: string, before: string | undefined, after: string): string {
+export function unifiedDiff(path: string, before: string | undefined, after: string): string {
   if (before === after) return '(no change)';
   const head = [`--- ${before === undefined ? '(new file)' : path}`, `+++ ${path}`];
-  return bounded([...head, ...changes(before ?? '', after)]);
+  return truncateDiff([...head, ...formatChanges(before ?? '', after)]);
 }
 
-function changes(before: string, after: string): readonly string[] {
-  const start = alikeAtStart(before, after);
-  const end = alikeAtEnd(before, after, start);
+function formatChanges(before: string, after: string): readonly string[] {
+  const start = commonPrefixChars(before, after);
+  const end = commonSuffixChars(before, after, start);
   const old = before.slice(start, before.length - end);
   const now = after.slice(start, after.length - end);
-  const [gone, come] = [lineEnds(old), lineEnds(now)];
-  if (gone + come > SHOWABLE_LINES) return [`… too long to show: ${gone} lines are replaced by ${come} others.`];
-  const skipped = lineEnds(before.slice(0, start));
-  return hunksOf(old, now, gone + come).flatMap((hunk) => [headerOf(hunk, skipped), ...hunk.lines.map(shown)]);
+  const [gone, come] = [countNewlines(old), countNewlines(now)];
+  if (gone + come > MAX_CHANGED_LINES) return [`… too long to show: ${gone} lines are replaced by ${come} others.`];
+  const skipped = countNewlines(before.slice(0, start));
+  return hunksOf(old, now, gone + come).flatMap((hunk) => [headerOf(hunk, skipped), ...hunk.lines.map(formatEdit)]);
 }
 
 /** The characters of all lines that are the same at the start, but for those that are shown around a change. */
-function alikeAtStart(before: string, after: string): number {
+function commonPrefixChars(before: string, after: string): number {
   const least = Math.min(before.length, after.length);
   let same = 0;
   while (same < least && before.charCodeAt(same) === after.charCodeAt(same)) same++;
   let start = same;
-  for (let lines = 0; lines <= CONTEXT && start > 0; lines++) {
+  for (let lines = 0; lines <= CONTEXT_LINES && start > 0; lines++) {
     // The first round only goes back to where the line begins.
     const from = lines === 0 ? start - 1 : start - 2;
     start = from < 0 ? 0 : before.lastIndexOf('\n', from) + 1;
@@ -53,13 +53,13 @@ function alikeAtStart(before: string, after: string): number {
 }
 
 /** The same for the end. */
-function alikeAtEnd(before: string, after: string, start: number): number {
+function commonSuffixChars(before: string, after: string, start: number): number {
   const most = Math.min(before.length, after.length) - start;
   let same = 0;
   while (same < most && before.charCodeAt(before.length - 1 - same) === after.charCodeAt(after.length - 1 - same))
     same++;
   let from = before.length - same;
-  for (let lines = 0; lines <= CONTEXT; lines++) {
+  for (let lines = 0; lines <= CONTEXT_LINES; lines++) {
     const end = before.indexOf('\n', from);
     if (end === -1) return 0;
     from = end + 1;
@@ -67,7 +67,7 @@ function alikeAtEnd(before: string, after: string, start: number): number {
   return before.length - from;
 }
 
-function lineEnds(text: string): number {
+function countNewlines(text: string): number {
   let count = 0;
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count++;
   return count;
@@ -75,17 +75,17 @@ function lineEnds(text: string): number {
 
 /** The hunks of the shortest script if it is found cheaply, otherwise a single hunk that replaces all lines. */
 function hunksOf(old: string, now: string, lines: number): readonly Hunk[] {
-  if (lines <= SEARCHED_LINES) {
+  if (lines <= MAX_SEARCHED_LINES) {
     const { structuredPatch } = load('diff/lib/patch/create.js') as Pick<typeof Diff, 'structuredPatch'>;
-    const options = { context: CONTEXT, maxEditLength: DIFFERENCES };
+    const options = { context: CONTEXT_LINES, maxEditLength: MAX_DIFFERENCES };
     const patch = structuredPatch('', '', old, now, undefined, undefined, options);
     if (patch !== undefined) return patch.hunks;
   }
-  return [replacement(linesOf(old), linesOf(now))];
+  return [replacement(splitKeepingNewlines(old), splitKeepingNewlines(now))];
 }
 
 /** Lines with their ends, so that a missing last line end is a difference. */
-function linesOf(text: string): readonly string[] {
+function splitKeepingNewlines(text: string): readonly string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
@@ -113,16 +113,16 @@ function headerOf({ oldStart, oldLines, newStart, newLines }: Hunk, skipped: num
   return `@@ -${side(oldStart, oldLines)} +${side(newStart, newLines)} @@`;
 }
 
-function shown(line: string): string {
-  const more = line.length - 1 - LINE;
-  return more > 0 ? `${headOf(line, LINE + 1)}… (${more} more characters)` : line;
+function formatEdit(line: string): string {
+  const more = line.length - 1 - MAX_LINE_CHARS;
+  return more > 0 ? `${firstChars(line, MAX_LINE_CHARS + 1)}… (${more} more characters)` : line;
 }
 
-function bounded(lines: readonly string[]): string {
+function truncateDiff(lines: readonly string[]): string {
   let characters = 0;
   const fits = lines.findIndex((line, at) => {
     characters += line.length + 1;
-    return at >= SHOWN_LINES || characters > SHOWN_CHARACTERS;
+    return at >= MAX_DIFF_LINES || characters > MAX_DIFF_CHARS;
   });
   if (fits === -1) return lines.join('\n');
   const rest = lines.slice(fits);

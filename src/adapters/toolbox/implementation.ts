@@ -7,15 +7,15 @@ import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { LoopError } from '../../base/errors.js';
 import { trustAdvice } from '../../base/permits.js';
-import type { Implementation, ToolFunction } from '../../loops/implementation.js';
-import type { Origin } from '../../loops/origin.js';
+import type { DefinitionOrigin } from '../../loops/origin.js';
+import type { ToolFunction, ToolImplementation } from '../../loops/tool-implementation.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
 import type { Json } from '../../protocol/json.js';
 import type { LoopsTool, LoopsToolOptions } from '../../protocol/tool.js';
-import { type CommandOptions, type FetchOptions, optionsFlaw, type ToolboxOptions } from './options.js';
-import { contains } from './paths.js';
+import { type CommandOptions, type FetchOptions, findOptionsProblem, type ToolboxOptions } from './options.js';
+import { containsPath } from './paths.js';
 import { Roots } from './roots.js';
-import { makers, platformFlaw, type Toolbox } from './toolbox.js';
+import { findPlatformProblem, type Toolbox, toolFactories } from './toolbox.js';
 
 /** What the operator sets for all definitions. */
 export interface ToolboxToolsOptions {
@@ -23,58 +23,67 @@ export interface ToolboxToolsOptions {
   readonly fetch?: FetchOptions;
 }
 
-type Config = { readonly [name: string]: Json };
+type ToolConfig = { readonly [name: string]: Json };
 
-const CHANGING: readonly string[] = ['write_file', 'edit_file', 'run_command'] satisfies (keyof Toolbox)[];
+const CHANGING_TOOLS: readonly string[] = ['write_file', 'edit_file', 'run_command'] satisfies (keyof Toolbox)[];
 /** What does something asks unless the policy of its definition says otherwise. */
-const ASKING: readonly string[] = [...CHANGING, 'fetch_url'];
+const APPROVAL_TOOLS: readonly string[] = [...CHANGING_TOOLS, 'fetch_url'];
 
 /** What stands behind `toolbox:NAME`; a LoopError says what is wrong with the operator's options. */
-export function toolboxTools(options: ToolboxToolsOptions = {}): Implementation {
-  const wrong = 'roots' in options ? 'Roots are set by definitions, not here.' : optionsFlaw(options, 'options');
+export function toolboxTools(options: ToolboxToolsOptions = {}): ToolImplementation {
+  const wrong = 'roots' in options ? 'Roots are set by definitions, not here.' : findOptionsProblem(options, 'options');
   if (wrong !== undefined) throw new LoopError('CONFIG_INVALID', wrong);
   return {
     scheme: 'toolbox',
-    flaw,
-    question: (target, origin, config) => {
-      if (!ASKING.includes(target)) return undefined;
+    unavailableReason: findTargetProblem,
+    approvalDescriber: (target, origin, config) => {
+      if (!APPROVAL_TOOLS.includes(target)) return undefined;
       return async (input, context) =>
-        (await toolOf(target, origin, config, options)).requestApproval?.(input, context);
+        (await createTool(target, origin, config, options)).requestApproval?.(input, context);
     },
-    resolve: (target, origin, config) => {
-      if (!ASKING.includes(target)) return undefined;
-      return async (input) => (await toolOf(target, origin, config, options)).approvalTarget?.(input);
+    targetResolver: (target, origin, config) => {
+      if (!APPROVAL_TOOLS.includes(target)) return undefined;
+      return async (input) => (await createTool(target, origin, config, options)).approvalTarget?.(input);
     },
     open: async (target, origin, config, approved) =>
-      functionOf(await toolOf(target, origin, config, options), approved),
+      toToolFunction(await createTool(target, origin, config, options), approved),
   };
 }
 
 /** Any tool of the toolbox: it checks what it is given itself. */
-type Tool = LoopsTool<unknown, unknown>;
+type AnyTool = LoopsTool<unknown, unknown>;
 
-async function toolOf(target: string, origin: Origin, config: Config, options: ToolboxToolsOptions): Promise<Tool> {
-  const wrong = flaw(target, origin, config);
+async function createTool(
+  target: string,
+  origin: DefinitionOrigin,
+  config: ToolConfig,
+  options: ToolboxToolsOptions,
+): Promise<AnyTool> {
+  const wrong = findTargetProblem(target, origin, config);
   if (wrong !== undefined) throw new LoopError('DEFINITION_INVALID', wrong);
-  const roots = target === 'fetch_url' ? undefined : await rootsOf(origin, config);
+  const roots = target === 'fetch_url' ? undefined : await openRoots(origin, config);
   const told = config as Partial<ToolboxOptions>;
   const merged = {
-    roots: rootsIn(config),
+    roots: rootPathsOf(config),
     commands: { ...told.commands, ...options.commands },
     fetch: { ...told.fetch, ...options.fetch },
   };
-  return makers[target as keyof Toolbox](merged, () => roots as Roots) as unknown as Tool;
+  return toolFactories[target as keyof Toolbox](merged, () => roots as Roots) as unknown as AnyTool;
 }
 
 /** What the definition names, as far as text can tell. */
-function flaw(target: string, origin: Origin, config: Config): string | undefined {
-  if (!Object.hasOwn(makers, target)) {
-    return `toolbox:${target} is not known; known are ${Object.keys(makers).join(', ')}.`;
+function findTargetProblem(target: string, origin: DefinitionOrigin, config: ToolConfig): string | undefined {
+  if (!Object.hasOwn(toolFactories, target)) {
+    return `toolbox:${target} is not known; known are ${Object.keys(toolFactories).join(', ')}.`;
   }
-  return platformFlaw() ?? optionsFlaw(config, 'config') ?? placeFlaw(target, origin, config);
+  return findPlatformProblem() ?? findOptionsProblem(config, 'config') ?? findOriginProblem(target, origin, config);
 }
 
-function placeFlaw(target: string, { directory, trusted }: Origin, config: Config): string | undefined {
+function findOriginProblem(
+  target: string,
+  { directory, trusted }: DefinitionOrigin,
+  config: ToolConfig,
+): string | undefined {
   const { fetch } = config as Partial<ToolboxOptions>;
   if (fetch?.allowPrivate && !trusted) {
     return `config.fetch.allowPrivate opens this machine's network, and where this definition comes from is not trusted. ${trustAdvice(directory)}`;
@@ -84,24 +93,24 @@ function placeFlaw(target: string, { directory, trusted }: Origin, config: Confi
     return `toolbox:${target} needs a definition that comes from a file: the paths of its roots start at it.`;
   }
   if (trusted) return undefined;
-  if (CHANGING.includes(target))
+  if (CHANGING_TOOLS.includes(target))
     return `toolbox:${target} changes things, and ${directory} is not trusted. ${trustAdvice(directory)}`;
   const base = resolve(directory);
-  const leaving = rootsIn(config).find((root) => !contains(base, resolve(base, root)));
+  const leaving = rootPathsOf(config).find((root) => !containsPath(base, resolve(base, root)));
   if (leaving === undefined) return undefined;
   return `config.roots: ${leaving} leaves the directory of its definition (${directory}), which is not trusted. ${trustAdvice(directory)}`;
 }
 
 /** The definition's own directory unless told. */
-function rootsIn(config: Config): readonly string[] {
+function rootPathsOf(config: ToolConfig): readonly string[] {
   return (config as Partial<ToolboxOptions>).roots ?? ['.'];
 }
 
 /** The roots as they are on the disk now, links followed. */
-async function rootsOf({ directory = '', trusted }: Origin, config: Config): Promise<Roots> {
+async function openRoots({ directory = '', trusted }: DefinitionOrigin, config: ToolConfig): Promise<Roots> {
   const base = await realpath(directory);
-  const roots = new Roots(rootsIn(config).map((root) => resolve(base, root)));
-  const leaving = trusted ? undefined : roots.all.find((root) => !contains(base, root));
+  const roots = new Roots(rootPathsOf(config).map((root) => resolve(base, root)));
+  const leaving = trusted ? undefined : roots.realPaths.find((root) => !containsPath(base, root));
   if (leaving === undefined) return roots;
   throw new LoopError(
     'DEFINITION_INVALID',
@@ -110,7 +119,7 @@ async function rootsOf({ directory = '', trusted }: Origin, config: Config): Pro
 }
 
 /** Whoever calls it has passed the gate: the question was asked before. */
-function functionOf(tool: Tool, approvedTarget: ApprovalTarget | undefined): ToolFunction {
+function toToolFunction(tool: AnyTool, approvedTarget: ApprovalTarget | undefined): ToolFunction {
   const run = tool.withApproval('always_allow');
   return async (input, call) => {
     const { callId, toolCallId = callId, signal: abortSignal } = call;

@@ -6,16 +6,16 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { run } from './child.js';
 import { cleanUp, stage, use } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
 import { limitsOf } from './limits.js';
-import { sandboxed, usable } from './sandbox.js';
-import { sourcesOf } from './sources.js';
+import { mountSourcesOf } from './mount-sources.js';
+import { runProcess } from './run-process.js';
+import { probeSandbox, sandboxProcess } from './sandbox.js';
 
 afterAll(cleanUp);
 
-const sandbox = await usable();
+const sandbox = await probeSandbox();
 const bubblewrap = 'bubblewrap' in sandbox ? sandbox.bubblewrap : '';
 const found = bubblewrap !== '';
 const hasPerl = existsSync('/usr/bin/perl');
@@ -72,9 +72,9 @@ verifies('toolbox.isolation', 'a command inherits no descriptor that our process
 verifies('toolbox.isolation', 'a mount source that is a link, or is reached through one, is refused', () => {
   const { root } = stage({ 'real/inner/a.txt': 'a' });
   symlinkSync(join(root, 'real'), join(root, 'link'));
-  expect(sourcesOf([join(root, 'real')])).toHaveLength(1);
+  expect(mountSourcesOf([join(root, 'real')])).toHaveLength(1);
   for (const path of ['link', 'link/inner', 'real/none']) {
-    expect(() => sourcesOf([join(root, path)])).toThrow(/^Nothing was run: .* was moved or replaced/);
+    expect(() => mountSourcesOf([join(root, path)])).toThrow(/^Nothing was run: .* was moved or replaced/);
   }
 });
 
@@ -86,9 +86,14 @@ verifies(
     const { root } = stage({ 'a/own.txt': 'own', 'b/other.txt': 'other' });
     const [a, b] = [join(root, 'a'), join(root, 'b')];
     const mounts = ['--bind', a, a];
-    const confinement = { mounts, sources: sourcesOf([a]), directory: a, network: false, limits: limitsOf({}) };
-    const bounds = { env: { PATH: '/usr/bin:/bin' }, timeoutMs: 20_000, maxOutputBytes: 4000, heard: () => undefined };
-    const start = () => run({ ...sandboxed(bubblewrap, confinement, 'ls'), ...bounds }, undefined);
+    const confinement = { mounts, sources: mountSourcesOf([a]), directory: a, network: false, limits: limitsOf({}) };
+    const bounds = {
+      env: { PATH: '/usr/bin:/bin' },
+      timeoutMs: 20_000,
+      maxOutputBytes: 4000,
+      onOutput: () => undefined,
+    };
+    const start = () => runProcess({ ...sandboxProcess(bubblewrap, confinement, 'ls'), ...bounds }, undefined);
     expect((await start()).output.text()).toBe('own.txt\n');
     renameSync(a, `${a}.old`);
     renameSync(b, a);

@@ -6,13 +6,13 @@ import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { cleanUp, stage, use } from './fixtures/stage.mjs';
 import { type CommandOptions, toolbox } from './index.js';
-import { countsPerNamespace, sizeOf } from './limits.js';
-import { usable } from './sandbox.js';
-import { filterFor } from './seccomp.js';
+import { countsTasksPerNamespace, formatBytes } from './limits.js';
+import { probeSandbox } from './sandbox.js';
+import { seccompFilterFor } from './seccomp.js';
 
 afterAll(cleanUp);
 
-const found = 'bubblewrap' in (await usable());
+const found = 'bubblewrap' in (await probeSandbox());
 const hasPerl = existsSync('/usr/bin/perl');
 const MIB = 1024 ** 2;
 
@@ -67,15 +67,15 @@ verifies('toolbox.keyring', 'a sandboxed command cannot read, find or add a key 
 
 verifies('toolbox.keyring', 'the filter knows its processor, and there is none for one that it does not know', () => {
   for (const arch of ['x64', 'arm64', 'riscv64', 'loong64']) {
-    const filter = filterFor(arch) ?? Buffer.alloc(0);
+    const filter = seccompFilterFor(arch) ?? Buffer.alloc(0);
     expect(filter.length % 8).toBe(0);
     // It begins with the architecture, and what it does not name is allowed.
     expect(filter.readUInt32LE(4)).toBe(4);
     expect(filter.readUInt32LE(20)).toBe(0x80000000);
     expect(filter.readUInt32LE(filter.length - 4)).toBe(0x7fff0000);
   }
-  expect(filterFor('x64')?.includes(Buffer.from([0, 0, 0, 0x40]))).toBe(true);
-  for (const arch of ['ia32', 'mips', 'toString']) expect(filterFor(arch)).toBe(undefined);
+  expect(seccompFilterFor('x64')?.includes(Buffer.from([0, 0, 0, 0x40]))).toBe(true);
+  for (const arch of ['ia32', 'mips', 'toString']) expect(seccompFilterFor(arch)).toBe(undefined);
 });
 
 verifies('toolbox.limits', 'a command that starts too many processes is ended with all of them', async (context) => {
@@ -178,10 +178,10 @@ verifies(
   'toolbox.limits',
   'tasks are only limited where they count for each sandbox, and sizes are told in words',
   () => {
-    expect(countsPerNamespace('5.13.0')).toBe(false);
-    expect(countsPerNamespace('5.14.21-generic')).toBe(true);
-    expect(countsPerNamespace('6.1.0')).toBe(true);
-    expect([1000, 1024, 5 * MIB, 4 * 1024 ** 3].map(sizeOf)).toEqual(['1000 bytes', '1 KiB', '5 MiB', '4 GiB']);
+    expect(countsTasksPerNamespace('5.13.0')).toBe(false);
+    expect(countsTasksPerNamespace('5.14.21-generic')).toBe(true);
+    expect(countsTasksPerNamespace('6.1.0')).toBe(true);
+    expect([1000, 1024, 5 * MIB, 4 * 1024 ** 3].map(formatBytes)).toEqual(['1000 bytes', '1 KiB', '5 MiB', '4 GiB']);
   },
 );
 

@@ -1,12 +1,12 @@
 /** What a sandboxed command may use. The kernel holds the size of files and, for most users, the number of tasks; see watch.ts for the rest. */
 import { release } from 'node:os';
+import type { MountSource } from './mount-sources.js';
 import type { CommandOptions } from './options.js';
-import type { Source } from './sources.js';
 
-export interface Limits {
-  readonly processes: number;
-  readonly memoryBytes: number;
-  readonly fileBytes: number;
+export interface SandboxLimits {
+  readonly maxProcesses: number;
+  readonly maxMemoryBytes: number;
+  readonly maxFileBytes: number;
 }
 
 const GIB = 1024 ** 3;
@@ -14,17 +14,17 @@ const BLOCK_BYTES = 512;
 /** Threads count as tasks of the kernel, and a build runs many of them in one process. */
 const TASKS_PER_PROCESS = 16;
 
-export function limitsOf({ maxProcesses, maxMemoryBytes, maxFileBytes }: CommandOptions): Limits {
+export function limitsOf({ maxProcesses, maxMemoryBytes, maxFileBytes }: CommandOptions): SandboxLimits {
   return {
-    processes: maxProcesses ?? 256,
-    memoryBytes: maxMemoryBytes ?? 4 * GIB,
-    fileBytes: maxFileBytes ?? GIB,
+    maxProcesses: maxProcesses ?? 256,
+    maxMemoryBytes: maxMemoryBytes ?? 4 * GIB,
+    maxFileBytes: maxFileBytes ?? GIB,
   };
 }
 
 /** How many tasks the kernel allows. */
-export function tasksOf({ processes }: Limits): number {
-  return processes * TASKS_PER_PROCESS;
+export function maxTasksOf({ maxProcesses }: SandboxLimits): number {
+  return maxProcesses * TASKS_PER_PROCESS;
 }
 
 /**
@@ -32,7 +32,7 @@ export function tasksOf({ processes }: Limits): number {
  * shell. A limit that is lower already cannot be raised, and stays. Shells call the number of tasks -u or -p.
  */
 // guard: file-size-limited
-const SCRIPT = `
+const LIMIT_SCRIPT = `
 while [ "$1" != -- ]; do
   if [ "$(stat -c %d:%i -- "$2" 2>/dev/null)" != "$1" ]; then
     echo "Nothing was run: $2 was moved or replaced while the sandbox was set up. Try again."
@@ -51,21 +51,25 @@ shift 2
 exec "$@"`;
 
 /** A command within the limits that the kernel holds for each process, run only if the mounts show these sources. */
-export function limited(limits: Limits, sources: readonly Source[], argv: readonly string[]): readonly string[] {
-  const blocks = Math.ceil(limits.fileBytes / BLOCK_BYTES);
-  const tasks = countsPerNamespace(release()) ? tasksOf(limits) : 0;
+export function withLimits(
+  limits: SandboxLimits,
+  sources: readonly MountSource[],
+  argv: readonly string[],
+): readonly string[] {
+  const blocks = Math.ceil(limits.maxFileBytes / BLOCK_BYTES);
+  const tasks = countsTasksPerNamespace(release()) ? maxTasksOf(limits) : 0;
   const compared = sources.flatMap(({ inode, path }) => [inode, path]);
-  return ['/bin/sh', '-c', SCRIPT, 'sh', ...compared, '--', String(blocks), String(tasks), ...argv];
+  return ['/bin/sh', '-c', LIMIT_SCRIPT, 'sh', ...compared, '--', String(blocks), String(tasks), ...argv];
 }
 
 /** Before Linux 5.14 the tasks of a user count all over the machine, and a limit would stop a command for what runs elsewhere. */
-export function countsPerNamespace(kernel: string): boolean {
+export function countsTasksPerNamespace(kernel: string): boolean {
   const [major = 0, minor = 0] = kernel.split('.').map(Number);
   return major > 5 || (major === 5 && minor >= 14);
 }
 
 /** Bytes for people. */
-export function sizeOf(bytes: number): string {
+export function formatBytes(bytes: number): string {
   const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
   let [value, unit] = [bytes, 0];
   while (value >= 1024 && value % 1024 === 0 && unit < units.length - 1) [value, unit] = [value / 1024, unit + 1];

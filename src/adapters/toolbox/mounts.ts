@@ -10,17 +10,17 @@ import { dirname, join } from 'node:path';
 import {
   isInDataDirectory,
   isStoreFile,
+  protectedDatabases,
   protectedDirectories,
-  protectedPaths,
-  storeNames,
+  storeFileNames,
 } from '../../journal/store-files.js';
-import { otherNamesIn } from './other-names.js';
-import { contains, parentsIn } from './paths.js';
-import { refusal } from './refusal.js';
-import { type Confinement, LOCAL_PROGRAMS, PROGRAMS } from './sandbox.js';
-import { sourcesOf } from './sources.js';
-import { isDatabase, isDataDirectory } from './store-files.js';
-import { type Stores, storesIn } from './stores-in.js';
+import { findAliases } from './aliases.js';
+import { type FoundStores, findStores } from './find-stores.js';
+import { mountSourcesOf } from './mount-sources.js';
+import { containsPath, parentsWithin } from './paths.js';
+import { LOCAL_SYSTEM_DIRECTORIES, type SandboxOptions, SYSTEM_DIRECTORIES } from './sandbox.js';
+import { isDatabase, isDataDirectory } from './store-protection.js';
+import { toolError } from './tool-error.js';
 
 /** Arguments of bubblewrap that mount something at a path. */
 interface Mount {
@@ -34,98 +34,104 @@ interface Mount {
 const MAX_ENTRIES = 1000;
 
 /** How the roots are shown to a command. */
-export interface Mounts extends Pick<Confinement, 'mounts' | 'sources'> {
+export interface SandboxMounts extends Pick<SandboxOptions, 'mounts' | 'sources'> {
   /** The directories that are hidden with all that is in them. */
-  readonly hidden: readonly string[];
+  readonly hiddenDirectories: readonly string[];
   /** The directories in which the command sees nothing new and can create nothing, except in directories that they hold. */
-  readonly covered: readonly string[];
+  readonly coveredDirectories: readonly string[];
   /** What was found before the command. */
-  readonly stores: Stores;
+  readonly stores: FoundStores;
 }
 
 /** The directories in which stores are looked for. */
-export function placesOf(roots: readonly string[]): readonly string[] {
-  return [...new Set([...roots, ...LOCAL_PROGRAMS])];
+export function searchRootsOf(roots: readonly string[]): readonly string[] {
+  return [...new Set([...roots, ...LOCAL_SYSTEM_DIRECTORIES])];
 }
 
 /** The arguments of bubblewrap that mount the roots, and what they must show. */
-export async function mountsOf(roots: readonly string[]): Promise<Mounts> {
-  const { hidden, files, shared, isHidden, stores } = await storesSeenIn(roots);
+export async function mountsFor(roots: readonly string[]): Promise<SandboxMounts> {
+  const { hidden, files, shared, isHidden, stores } = await findVisibleStores(roots);
   const covered = [...hidden, ...shared];
   // A mount point cannot be renamed, so a command cannot move a store to another path.
-  const parents = new Set([...covered, ...files].flatMap((path) => parentsIn(roots, path)));
+  const parents = new Set([...covered, ...files].flatMap((path) => parentsWithin(roots, path)));
   const covers = [
     // guard: data-directories-covered
     ...hidden.map((at) => ({ at, argv: ['--tmpfs', at, '--remount-ro', at], shows: [] })),
     ...files.map((at) => ({ at, argv: ['--ro-bind', '/dev/null', at], shows: [] })),
-    ...(await Promise.all(shared.map((directory) => without(directory, roots, isHidden)))),
+    ...(await Promise.all(shared.map((directory) => mountWithoutStore(directory, roots, isHidden)))),
   ];
   const shown = [
     ...roots,
     // guard: parents-of-data-pinned
     ...[...parents].filter((parent) => !covered.includes(parent)),
-  ].map(bound);
+  ].map(bindMount);
   // A directory before what is in it: a mount hides what was mounted below it before.
   const mounts = [...shown, ...covers].sort((a, b) => a.at.length - b.at.length);
   const sources = new Set(mounts.flatMap(({ shows }) => shows.filter((path) => !covered.includes(path))));
   const argv = mounts.flatMap((mount) => mount.argv);
-  return { mounts: argv, sources: sourcesOf([...sources]), hidden, covered: shared, stores };
+  return {
+    mounts: argv,
+    sources: mountSourcesOf([...sources]),
+    hiddenDirectories: hidden,
+    coveredDirectories: shared,
+    stores,
+  };
 }
 
 /**
  * What a command could see and must not: data directories, other names of files of a store, and directories that a store shares with
  * other files.
  */
-async function storesSeenIn(roots: readonly string[]) {
+async function findVisibleStores(roots: readonly string[]) {
   const seen = (directory: string): boolean =>
-    [...roots, ...PROGRAMS].some((shown) => contains(shown, directory)) && existsSync(directory);
-  const places = placesOf(roots);
-  const found = await storesIn(places);
-  const others = await otherNamesIn(places, found);
-  const used = protectedPaths()
+    [...roots, ...SYSTEM_DIRECTORIES].some((shown) => containsPath(shown, directory)) && existsSync(directory);
+  const places = searchRootsOf(roots);
+  const found = await findStores(places);
+  const others = await findAliases(places, found);
+  const used = protectedDatabases()
     .map((path) => dirname(path))
     .filter(seen);
-  const data = [...protectedDirectories().filter(seen), ...used.filter(isInDataDirectory), ...found.data];
+  const data = [...protectedDirectories().filter(seen), ...used.filter(isInDataDirectory), ...found.dataDirectories];
   const mounted = others.flatMap(({ path, isDirectory }) => (isDirectory ? [path] : []));
-  const outermost = [...new Set([...data, ...mounted].map(dataDirectoryOf))];
-  const inData = (path: string): boolean => outermost.some((own) => contains(own, path));
-  const shared = [...new Set([...used, ...found.shared])].filter((directory) => !inData(directory));
+  const outermost = [...new Set([...data, ...mounted].map(outermostDataDirectory))];
+  const inData = (path: string): boolean => outermost.some((own) => containsPath(own, path));
+  const shared = [...new Set([...used, ...found.sharedDirectories])].filter((directory) => !inData(directory));
   // What lies in a directory that is covered is not mounted back, so it needs no mount.
   const isShown = (path: string): boolean => !shared.includes(dirname(path));
   const hidden = outermost.filter(
-    (directory) => !outermost.some((own) => own !== directory && contains(own, directory)) && isShown(directory),
+    (directory) => !outermost.some((own) => own !== directory && containsPath(own, directory)) && isShown(directory),
   );
   const names = new Set(others.map(({ path }) => path));
   const files = [...names].filter((path) => !inData(path) && isShown(path));
-  if (files.length > MAX_ENTRIES) throw tooManyNames(roots);
+  if (files.length > MAX_ENTRIES) throw tooManyLinksError(roots);
   const isHidden = (path: string): boolean => outermost.includes(path) || names.has(path);
   return { hidden, files, shared, isHidden, stores: found };
 }
 
-function tooManyNames(roots: readonly string[]): Error {
-  return refusal(
+function tooManyLinksError(roots: readonly string[]): Error {
+  return toolError(
     `Nothing was run: ${roots.join(', ')} holds more than ${MAX_ENTRIES} hard links of files of a store, too many to hide. ` +
       'Let the operator remove them.',
   );
 }
 
-function bound(at: string): Mount {
+function bindMount(at: string): Mount {
   return { at, argv: ['--bind', at, at], shows: [at] };
 }
 
 /** The outermost data directory on a path, as far as the path tells. */
-function dataDirectoryOf(path: string): string {
-  return isInDataDirectory(dirname(path)) ? dataDirectoryOf(dirname(path)) : path;
+function outermostDataDirectory(path: string): string {
+  return isInDataDirectory(dirname(path)) ? outermostDataDirectory(dirname(path)) : path;
 }
 
 /** Covers a directory that holds a store and mounts back all that does not belong to the store and is not hidden. */
-async function without(
+async function mountWithoutStore(
   directory: string,
   roots: readonly string[],
   isHidden: (path: string) => boolean,
 ): Promise<Mount> {
   const all = await readdir(directory, { withFileTypes: true });
-  const stores = storeNames(
+  const stores = storeFileNames(
     all.map(({ name }) => name),
     (name) => isDatabase(join(directory, name)),
   );
@@ -135,12 +141,12 @@ async function without(
     return !(entry.isDirectory() && isDataDirectory(path));
   });
   if (entries.length > MAX_ENTRIES) {
-    throw refusal(
+    throw toolError(
       `Nothing was run: ${directory} holds a store and more than ${MAX_ENTRIES} other entries, too many to show without it. ` +
         'Let the operator keep the store in a directory of its own.',
     );
   }
-  const bind = roots.some((root) => contains(root, directory)) ? '--bind-try' : '--ro-bind-try';
+  const bind = roots.some((root) => containsPath(root, directory)) ? '--bind-try' : '--ro-bind-try';
   const [links, others] = [entries.filter(isLink), entries.filter((entry) => !isLink(entry))];
   const paths = others.map(({ name }) => join(directory, name));
   const symlinks = links.map(async ({ name }) => {

@@ -4,7 +4,7 @@
  */
 
 /** How many characters of the text's beginning are matched again after a mismatch behind each of its characters. */
-function bordersOf(text: string): Int32Array {
+function failureTableOf(text: string): Int32Array {
   const borders = new Int32Array(text.length);
   let length = 0;
   for (let i = 1; i < text.length; i++) {
@@ -16,9 +16,9 @@ function bordersOf(text: string): Int32Array {
 }
 
 /** Every place where it begins, also those that overlap. */
-export function occurrences(text: string, sought: string): readonly number[] {
+export function findOccurrences(text: string, sought: string): readonly number[] {
   const places: number[] = [];
-  const borders = bordersOf(sought);
+  const borders = failureTableOf(sought);
   let matched = 0;
   for (let i = 0; i < text.length; i++) {
     while (matched > 0 && text.charCodeAt(i) !== sought.charCodeAt(matched)) matched = borders[matched - 1] as number;

@@ -53,67 +53,67 @@ export interface ToolboxOptions {
 }
 
 /** What a key must hold, in words and in code. */
-type Rule = readonly [must: string, fits: (value: unknown) => boolean];
-type Rules<T> = { readonly [K in keyof T]-?: Rule };
+type OptionRule = readonly [must: string, fits: (value: unknown) => boolean];
+type OptionRules<T> = { readonly [K in keyof T]-?: OptionRule };
 
-const yesOrNo: Rule = ['true or false', (value) => typeof value === 'boolean'];
-const callable: Rule = ['a function', (value) => typeof value === 'function'];
-const isText = (value: unknown): boolean => typeof value === 'string' && value !== '' && !value.includes('\0');
+const booleanRule: OptionRule = ['true or false', (value) => typeof value === 'boolean'];
+const functionRule: OptionRule = ['a function', (value) => typeof value === 'function'];
+const isNonEmptyText = (value: unknown): boolean => typeof value === 'string' && value !== '' && !value.includes('\0');
 
-function whole(min: number, max: number): Rule {
+function integerBetween(min: number, max: number): OptionRule {
   const { description, includes } = wholeNumbers(min, max);
   return [description, includes];
 }
 
-const commandRules: Rules<CommandOptions> = {
+const commandRules: OptionRules<CommandOptions> = {
   sandbox: [
     '"required", "preferred" or "off"',
     (value) => value === 'required' || value === 'preferred' || value === 'off',
   ],
-  network: yesOrNo,
-  timeoutMs: whole(1, 3_600_000),
-  maxOutputBytes: whole(1000, 1_000_000),
-  maxProcesses: whole(4, 100_000),
-  maxMemoryBytes: whole(16 * 1024 ** 2, 2 ** 50),
-  maxFileBytes: whole(1024, 2 ** 50),
+  network: booleanRule,
+  timeoutMs: integerBetween(1, 3_600_000),
+  maxOutputBytes: integerBetween(1000, 1_000_000),
+  maxProcesses: integerBetween(4, 100_000),
+  maxMemoryBytes: integerBetween(16 * 1024 ** 2, 2 ** 50),
+  maxFileBytes: integerBetween(1024, 2 ** 50),
   env: ['an object of texts, with names as NAME_1', isEnvironment],
-  bubblewrap: ['the absolute path of a program', (value) => isText(value) && String(value).startsWith('/')],
+  bubblewrap: ['the absolute path of a program', (value) => isNonEmptyText(value) && String(value).startsWith('/')],
 };
 
-const fetchRules: Rules<FetchOptions> = {
+const fetchRules: OptionRules<FetchOptions> = {
   allow: [
     'a list of hosts like "example.com" or "*.example.com"',
     (value) =>
       Array.isArray(value) && value.every((host) => /^(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/.test(String(host))),
   ],
-  allowPrivate: yesOrNo,
-  timeoutMs: whole(1, 600_000),
-  maxBytes: whole(1, 16 * 1024 * 1024),
-  maxRedirects: whole(0, 20),
-  resolve: callable,
-  connect: callable,
+  allowPrivate: booleanRule,
+  timeoutMs: integerBetween(1, 600_000),
+  maxBytes: integerBetween(1, 16 * 1024 * 1024),
+  maxRedirects: integerBetween(0, 20),
+  resolve: functionRule,
+  connect: functionRule,
 };
 
-const toolboxRules: Rules<ToolboxOptions> = {
+const toolboxRules: OptionRules<ToolboxOptions> = {
   roots: [
     'a list of directories with at least one in it',
-    (value) => Array.isArray(value) && value.length > 0 && value.length <= 100 && value.every(isText),
+    (value) => Array.isArray(value) && value.length > 0 && value.length <= 100 && value.every(isNonEmptyText),
   ],
   commands: ['an object', isObject],
   fetch: ['an object', isObject],
 };
 
 /** What is wrong with the options, or undefined; `where` is how they are called. */
-export function optionsFlaw(options: unknown, where: string): string | undefined {
+export function findOptionsProblem(options: unknown, where: string): string | undefined {
   if (!isObject(options)) return `${where} must be an object.`;
   return (
-    flawIn(options, toolboxRules, where) ??
-    flawIn(options.commands ?? {}, commandRules, `${where}.commands`) ??
-    flawIn(options.fetch ?? {}, fetchRules, `${where}.fetch`)
+    findRuleProblem(options, toolboxRules, where) ??
+    findRuleProblem(options.commands ?? {}, commandRules, `${where}.commands`) ??
+    findRuleProblem(options.fetch ?? {}, fetchRules, `${where}.fetch`)
   );
 }
 
-function flawIn<T>(given: unknown, rules: Rules<T>, where: string): string | undefined {
+function findRuleProblem<T>(given: unknown, rules: OptionRules<T>, where: string): string | undefined {
   const known = Object.keys(rules) as (keyof T & string)[];
   for (const [key, value] of Object.entries(given as object)) {
     const name = known.find((candidate) => candidate === key);

@@ -2,14 +2,14 @@
 import { dirname, isAbsolute, relative, sep } from 'node:path';
 
 /** Whether a path is a directory or lies in it, as text. */
-export function contains(directory: string, path: string): boolean {
+export function containsPath(directory: string, path: string): boolean {
   const way = relative(directory, path);
   return isAbsolute(path) && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
 /** The directories between a root and a path, the innermost first. */
-export function parentsIn(roots: readonly string[], path: string): readonly string[] {
+export function parentsWithin(roots: readonly string[], path: string): readonly string[] {
   const parent = dirname(path);
-  const isInside = !roots.includes(parent) && roots.some((root) => contains(root, parent));
-  return isInside ? [parent, ...parentsIn(roots, parent)] : [];
+  const isInside = !roots.includes(parent) && roots.some((root) => containsPath(root, parent));
+  return isInside ? [parent, ...parentsWithin(roots, parent)] : [];
 }

@@ -24,12 +24,12 @@ const ENOSYS = 38;
 const EAFNOSUPPORT = 97;
 
 /** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: what programs use, and what a network namespace separates. */
-const FAMILIES = [1, 2, 10, 16];
+const ALLOWED_SOCKET_FAMILIES = [1, 2, 10, 16];
 
 /** The calls of the x32 interface of an x86-64 kernel begin here. */
-const X32 = 0x40000000;
+const X32_SYSCALL_START = 0x40000000;
 
-interface Calls {
+interface SyscallNumbers {
   /** The constant AUDIT_ARCH_… of the kernel. */
   readonly architecture: number;
   /** add_key, request_key, keyctl. */
@@ -40,41 +40,45 @@ interface Calls {
 }
 
 /** The numbers that newer architectures share. */
-const generic = { keyring: [217, 218, 219], memory: [279, 447, 194, 425], socket: 198 } as const;
+const genericSyscalls = { keyring: [217, 218, 219], memory: [279, 447, 194, 425], socket: 198 } as const;
 
-const known: { readonly [arch: string]: Calls } = {
+const syscallsByArch: { readonly [arch: string]: SyscallNumbers } = {
   x64: { architecture: 0xc000003e, keyring: [248, 249, 250], memory: [319, 447, 29, 425], socket: 41 },
-  arm64: { architecture: 0xc00000b7, ...generic },
-  riscv64: { architecture: 0xc00000f3, ...generic },
-  loong64: { architecture: 0xc0000102, ...generic },
+  arm64: { architecture: 0xc00000b7, ...genericSyscalls },
+  riscv64: { architecture: 0xc00000f3, ...genericSyscalls },
+  loong64: { architecture: 0xc0000102, ...genericSyscalls },
 };
 
 /** The filter for a processor, by Node's name for it; undefined if there is none. */
-export function filterFor(arch: string = process.arch): Buffer | undefined {
-  const calls = Object.hasOwn(known, arch) ? known[arch] : undefined;
+export function seccompFilterFor(arch: string = process.arch): Buffer | undefined {
+  const calls = Object.hasOwn(syscallsByArch, arch) ? syscallsByArch[arch] : undefined;
   if (calls === undefined) return undefined;
   const deny = (numbers: readonly number[], errno: number) =>
-    numbers.flatMap((number) => [step(JUMP_EQUAL, number, 0, 1), step(RETURN, ERRNO | errno)]);
+    numbers.flatMap((number) => [instruction(JUMP_EQUAL, number, 0, 1), instruction(RETURN, ERRNO | errno)]);
   return Buffer.concat([
-    step(LOAD, ARCHITECTURE_OFFSET),
-    step(JUMP_EQUAL, calls.architecture, 1, 0),
-    step(RETURN, KILL_PROCESS),
-    step(LOAD, NUMBER_OFFSET),
-    ...(arch === 'x64' ? [step(JUMP_AT_LEAST, X32, 0, 1), step(RETURN, ERRNO | ENOSYS)] : []),
+    instruction(LOAD, ARCHITECTURE_OFFSET),
+    instruction(JUMP_EQUAL, calls.architecture, 1, 0),
+    instruction(RETURN, KILL_PROCESS),
+    instruction(LOAD, NUMBER_OFFSET),
+    ...(arch === 'x64'
+      ? [instruction(JUMP_AT_LEAST, X32_SYSCALL_START, 0, 1), instruction(RETURN, ERRNO | ENOSYS)]
+      : []),
     // guard: keyring-calls-denied
     ...deny(calls.keyring, EPERM),
     // As on a kernel that does not have them: programs then use a file, which is counted.
     ...deny(calls.memory, ENOSYS),
-    step(JUMP_EQUAL, calls.socket, 0, FAMILIES.length + 2),
-    step(LOAD, ARGUMENT_OFFSET),
-    ...FAMILIES.map((family, index) => step(JUMP_EQUAL, family, FAMILIES.length - index, 0)),
-    step(RETURN, /* guard: unknown-socket-families-denied */ ERRNO | EAFNOSUPPORT),
-    step(RETURN, ALLOW),
+    instruction(JUMP_EQUAL, calls.socket, 0, ALLOWED_SOCKET_FAMILIES.length + 2),
+    instruction(LOAD, ARGUMENT_OFFSET),
+    ...ALLOWED_SOCKET_FAMILIES.map((family, index) =>
+      instruction(JUMP_EQUAL, family, ALLOWED_SOCKET_FAMILIES.length - index, 0),
+    ),
+    instruction(RETURN, /* guard: unknown-socket-families-denied */ ERRNO | EAFNOSUPPORT),
+    instruction(RETURN, ALLOW),
   ]);
 }
 
 /** One instruction (struct sock_filter); jumps count from the next one. All of these processors are little-endian. */
-function step(code: number, value: number, jumpTrue = 0, jumpFalse = 0): Buffer {
+function instruction(code: number, value: number, jumpTrue = 0, jumpFalse = 0): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeUInt16LE(code, 0);
   bytes.writeUInt8(jumpTrue, 2);

@@ -16,10 +16,10 @@ import { verifies } from '../../../spec/verifies.js';
 import { protectStore } from '../../journal/store-files.js';
 import { cleanUp, failure, SECRET, stage, use } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
-import { mountsOf } from './mounts.js';
-import { usable } from './sandbox.js';
+import { mountsFor } from './mounts.js';
+import { probeSandbox } from './sandbox.js';
 
-const found = 'bubblewrap' in (await usable());
+const found = 'bubblewrap' in (await probeSandbox());
 const open: { close(): void }[] = [];
 afterEach(() => {
   for (const store of open.splice(0)) store.close();
@@ -154,7 +154,7 @@ verifies(
     mkdirSync(join(store, 'keep'));
     const [data, foreign] = [join(plain, 'x/.rondo'), join(plain, 'node_modules/y/.rondo')];
     const [above, modules, module] = ['x', 'node_modules', 'node_modules/y'].map((name) => join(plain, name));
-    expect((await mountsOf([plain])).mounts).toEqual([
+    expect((await mountsFor([plain])).mounts).toEqual([
       ...['--bind', plain, plain, '--bind', above, above],
       ...['--tmpfs', data, '--remount-ro', data],
       ...['--bind', modules, modules, '--bind', module, module],
@@ -162,7 +162,7 @@ verifies(
     ]);
     const parent = join(root, 'var');
     const keep = join(store, 'keep');
-    expect((await mountsOf([keep, root])).mounts).toEqual([
+    expect((await mountsFor([keep, root])).mounts).toEqual([
       ...['--bind', root, root],
       ...['--bind', parent, parent],
       ...['--tmpfs', store, '--bind-try', keep, keep, '--remount-ro', store],
@@ -179,7 +179,7 @@ verifies(
     mkdirSync(join(root, '.rondo'));
     const shown = ['a.txt', 'sub'].map((name) => join(root, name));
     const [file = '', folder = ''] = shown;
-    expect((await mountsOf([root])).mounts).toEqual([
+    expect((await mountsFor([root])).mounts).toEqual([
       ...['--bind', root, root, '--tmpfs', root],
       ...['--bind-try', file, file, '--bind-try', folder, folder, '--remount-ro', root],
     ]);
@@ -189,7 +189,7 @@ verifies(
 verifies('toolbox.store', 'a store among too many other files stops the command instead of being shown', async () => {
   const { root, store } = staged('data');
   for (let i = 0; i < 1001; i++) writeFileSync(join(store, `f${i}`), '');
-  expect(await failure(mountsOf([root]))).toMatch(/^Nothing was run: .* keep the store in a directory of its own/);
+  expect(await failure(mountsFor([root]))).toMatch(/^Nothing was run: .* keep the store in a directory of its own/);
 });
 
 verifies(
@@ -200,7 +200,7 @@ verifies(
     protectStore(join(directory, 'rondo-test.db'));
     const { root } = stage();
     const [entry = ''] = readdirSync(directory).filter((name) => !lstatSync(join(directory, name)).isSymbolicLink());
-    const mounts = (await mountsOf([root])).mounts.join(' ');
+    const mounts = (await mountsFor([root])).mounts.join(' ');
     expect(mounts).toContain(`--tmpfs ${directory} --`);
     expect(mounts).toContain(` --ro-bind-try ${join(directory, entry)} ${join(directory, entry)} `);
     expect(mounts).toContain(`--remount-ro ${directory}`);

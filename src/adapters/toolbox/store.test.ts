@@ -7,16 +7,16 @@ import { afterAll, afterEach, expect, vi } from 'vitest';
 import { digests, isLocked, lockedStore } from '../../../spec/support/locked-store.js';
 import { verifies } from '../../../spec/verifies.js';
 import { LoopError } from '../../base/errors.js';
-import { editFile } from './edit.js';
+import { editFileTool } from './edit-file.js';
 import { cleanUp, failure, SECRET, stage, use } from './fixtures/stage.mjs';
-import { listFiles } from './list.js';
-import { realRoot } from './real-root.js';
-import { byComparison, Roots } from './roots.js';
-import { searchFiles } from './search.js';
-import { hasStorePath } from './store-files.js';
+import { listFilesTool } from './list-files.js';
+import { resolveRoot } from './resolve-root.js';
+import { locateByComparison, Roots } from './roots.js';
+import { searchFilesTool } from './search-files.js';
+import { isStorePath } from './store-protection.js';
 import { toolbox } from './toolbox.js';
-import { viewFile } from './view.js';
-import { writeFile } from './write.js';
+import { viewFileTool } from './view-file.js';
+import { writeFileTool } from './write-file.js';
 
 const race = vi.hoisted(() => ({ before: (_file: string, _flags: string | number): void => undefined }));
 vi.mock('node:fs/promises', async (original) => {
@@ -43,7 +43,7 @@ const REFUSED = /belongs to Rondo's store/;
 /** With what the kernel says of a descriptor, where it does, and without. */
 const ways: readonly ((root: string) => Roots)[] = [
   (root) => new Roots([root]),
-  (root) => new Roots([root], byComparison),
+  (root) => new Roots([root], locateByComparison),
 ];
 
 /** A root with a store in it, in the default directory or in another one. */
@@ -56,8 +56,8 @@ function staged(directory: string, way: (root: string) => Roots, name = 'journal
   const path = join(root, directory, name);
   open.push(lockedStore(path));
   const roots = way(root);
-  const [view, list, search] = [viewFile(roots), listFiles(roots), searchFiles(roots)];
-  const [edit, write] = [editFile(roots), writeFile(roots)];
+  const [view, list, search] = [viewFileTool(roots), listFilesTool(roots), searchFilesTool(roots)];
+  const [edit, write] = [editFileTool(roots), writeFileTool(roots)];
   /** What comes of all that the tools can do with one path. */
   const tries = (file: string): Promise<readonly string[]> => {
     const works = [
@@ -266,7 +266,7 @@ verifies('toolbox.store', 'a directory that becomes a data directory while it is
     for (let nth = 1, moved = true; moved; nth++) {
       const { root } = stage({ 'dir/a.txt': 'harmless\n' });
       const hasMoved = beforeOpening(nth, () => renameSync(join(root, 'dir'), join(root, '.rondo')));
-      const said = await failure(use(writeFile(way(root)), { path: 'dir/new.txt', content: 'x' }));
+      const said = await failure(use(writeFileTool(way(root)), { path: 'dir/new.txt', content: 'x' }));
       moved = hasMoved();
       expect(existsSync(join(root, '.rondo/new.txt')), said).toBe(false);
       expect(said.startsWith('It returned')).toBe(!moved);
@@ -283,11 +283,11 @@ verifies('toolbox.store', 'a root in a data directory is refused when the toolbo
     expect(made).toThrow(/lies in the data directory of a store/);
   }
   symlinkSync(join(root, '.rondo/work'), join(root, 'link'));
-  expect(() => realRoot(join(root, 'link'), () => false)).toThrow(/lies in the data directory of a store/);
+  expect(() => resolveRoot(join(root, 'link'), () => false)).toThrow(/lies in the data directory of a store/);
 });
 
 verifies('toolbox.store', 'a store file that was deleted while it was judged is still refused', () => {
   const place = staged('data', (root) => new Roots([root]));
-  expect(hasStorePath(`${place.path} (deleted)`)).toBe(true);
-  expect(hasStorePath(join(place.root, 'a.txt (deleted)'))).toBe(false);
+  expect(isStorePath(`${place.path} (deleted)`)).toBe(true);
+  expect(isStorePath(join(place.root, 'a.txt (deleted)'))).toBe(false);
 });

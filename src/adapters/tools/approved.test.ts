@@ -6,18 +6,24 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { runApproved } from './approved-program.js';
-import type { Ending } from './command.js';
+import { runApprovedProgram } from './approved-program.js';
 import { built, cleanUp, failure, pidIn, runs, sh, trusted } from './fixtures/stage.mjs';
-import { programAt, settledProgram } from './program.js';
+import { fingerprintProgram, programTargetOf } from './program.js';
+import type { ProcessResult } from './run-process.js';
 
 afterAll(cleanUp);
 
 /** Runs the tool in this directory, approved as it is now; `startMs` is how long its file is watched. */
-async function approvedRun({ directory }: ReturnType<typeof trusted>, startMs: number): Promise<Ending> {
+async function approvedRun({ directory }: ReturnType<typeof trusted>, startMs: number): Promise<ProcessResult> {
   const file = join(directory, 'tool');
   const command = { file, args: [], directory, env: process.env, input: '', maxOutputBytes: 100, killGraceMs: 100 };
-  return runApproved(command, new AbortController().signal, await programAt(file, 'tool'), 'exec:tool', startMs);
+  return runApprovedProgram(
+    command,
+    new AbortController().signal,
+    await programTargetOf(file, 'tool'),
+    'exec:tool',
+    startMs,
+  );
 }
 
 /** How a run ends whose file is changed while it waits, before it does the rest. */
@@ -69,13 +75,13 @@ verifies('approval.bytes', 'a program that goes on is stopped if its file change
 
 verifies('approval.bytes', 'a program whose file is changed without end is not started', async () => {
   const file = join(trusted({ tool: sh('echo 1') }).directory, 'tool');
-  const { code, message } = await failure(settledProgram(file, 'exec:tool', () => statSync(file).ctimeMs));
+  const { code, message } = await failure(fingerprintProgram(file, 'exec:tool', () => statSync(file).ctimeMs));
   expect([code, message]).toEqual([
     'TOOL_NOT_ADMITTED',
     'exec:tool did not run: its file is being changed. Ask again.',
   ]);
-  const later = await settledProgram(file, 'exec:tool', () => statSync(file).ctimeMs + 60);
-  expect(later.target).toEqual(await programAt(file, 'exec:tool'));
+  const later = await fingerprintProgram(file, 'exec:tool', () => statSync(file).ctimeMs + 60);
+  expect(later.target).toEqual(await programTargetOf(file, 'exec:tool'));
 });
 
 verifies('approval.bytes', 'a program may change its file once it runs', async () => {

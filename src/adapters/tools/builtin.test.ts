@@ -15,16 +15,16 @@ verifies('tool.builtin', 'echo changes what it was given', async () => {
 });
 
 verifies('tool.builtin', 'a name nobody knows is found out when the loop runs', async () => {
-  expect(tools.flaw('eco', nowhere, {})).toBe('builtin:eco is not known; known are echo, fail, wait.');
-  expect(tools.flaw('constructor', nowhere, {})).toContain('not known');
+  expect(tools.unavailableReason('eco', nowhere, {})).toBe('builtin:eco is not known; known are echo, fail, wait.');
+  expect(tools.unavailableReason('constructor', nowhere, {})).toContain('not known');
   expect((await failure(tools.open('eco', nowhere, {}))).code).toBe('DEFINITION_INVALID');
 });
 
 verifies('tool.builtin', 'a config that means nothing is taken in silence', () => {
-  expect(tools.flaw('echo', nowhere, { loud: true })).toBe(
+  expect(tools.unavailableReason('echo', nowhere, { loud: true })).toBe(
     'config.loud is not known to builtin: tools; it takes none.',
   );
-  expect(tools.flaw('echo', nowhere, {})).toBeUndefined();
+  expect(tools.unavailableReason('echo', nowhere, {})).toBeUndefined();
 });
 
 verifies('tool.builtin', 'fail does not fail as it was told', async () => {
@@ -54,7 +54,7 @@ verifies('tool.builtin', 'wait outlives its call, or waits for ever', async () =
 verifies('tool.builtin', 'a tool of the host replaces one of ours, or cannot be called', async () => {
   const config = { shout: true };
   const extra = builtinTools({ upper: (input) => String(input).toUpperCase() });
-  expect(extra.flaw('upper', nowhere, config)).toBeUndefined();
+  expect(extra.unavailableReason('upper', nowhere, config)).toBeUndefined();
   expect(await (await extra.open('upper', nowhere, config))('loud', call({ config }))).toBe('LOUD');
   expect(() => builtinTools({ echo: () => 1 })).toThrow('there already');
 });

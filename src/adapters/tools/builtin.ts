@@ -2,24 +2,24 @@
 
 import { LoopError } from '../../base/errors.js';
 import { isObject } from '../../base/own-property.js';
-import type { Implementation, ToolFunction } from '../../loops/implementation.js';
+import type { ToolFunction, ToolImplementation } from '../../loops/tool-implementation.js';
 import type { Json } from '../../protocol/json.js';
 import { abortable } from './abortable.js';
-import { readConfig, refuse } from './config.js';
+import { assertNoProblem, parseConfig } from './config.js';
 
 /** Ten minutes. */
-const LONGEST = 600_000;
+const MAX_WAIT_MS = 600_000;
 
-function fail(input: Json): never {
+function failTool(input: Json): never {
   const { message, retryable } = isObject(input) ? input : {};
   const text = typeof message === 'string' && message !== '' ? message : 'It was asked to fail.';
   throw new LoopError('TOOL_FAILED', text, { retryable: retryable === true });
 }
 
-const wait: ToolFunction = async (input, { signal }) => {
+const waitTool: ToolFunction = async (input, { signal }) => {
   const { ms } = isObject(input) ? input : {};
-  if (typeof ms !== 'number' || !(ms >= 0 && ms <= LONGEST)) {
-    throw new LoopError('TOOL_FAILED', `builtin:wait needs input.ms, a number from 0 to ${LONGEST}.`);
+  if (typeof ms !== 'number' || !(ms >= 0 && ms <= MAX_WAIT_MS)) {
+    throw new LoopError('TOOL_FAILED', `builtin:wait needs input.ms, a number from 0 to ${MAX_WAIT_MS}.`);
   }
   let timer: NodeJS.Timeout | undefined;
   const passed = (): Promise<void> =>
@@ -34,30 +34,30 @@ const wait: ToolFunction = async (input, { signal }) => {
   return { waitedMs: ms };
 };
 
-const own: readonly (readonly [string, ToolFunction])[] = [
+const shippedTools: readonly (readonly [string, ToolFunction])[] = [
   ['echo', (input) => input],
-  ['fail', fail],
-  ['wait', wait],
+  ['fail', failTool],
+  ['wait', waitTool],
 ];
 
 /** `builtin:NAME`: echo, fail, wait, and what a host adds; only what is added may take a config. */
-export function builtinTools(extra: { readonly [name: string]: ToolFunction } = {}): Implementation {
-  const known = new Map(own);
+export function builtinTools(extra: { readonly [name: string]: ToolFunction } = {}): ToolImplementation {
+  const known = new Map(shippedTools);
   for (const [name, tool] of Object.entries(extra)) {
     if (known.has(name)) throw new LoopError('DEFINITION_INVALID', `builtin:${name} is there already; rename yours.`);
     known.set(name, tool);
   }
-  const flaw: Implementation['flaw'] = (target, _origin, config) => {
+  const flaw: ToolImplementation['unavailableReason'] = (target, _origin, config) => {
     if (!known.has(target)) return `builtin:${target} is not known; known are ${[...known.keys()].join(', ')}.`;
-    return own.some(([name]) => name === target) ? readConfig('builtin', config, {}).flaw : undefined;
+    return shippedTools.some(([name]) => name === target) ? parseConfig('builtin', config, {}).problem : undefined;
   };
   return {
     scheme: 'builtin',
-    question: () => undefined,
-    resolve: () => undefined,
-    flaw,
+    approvalDescriber: () => undefined,
+    targetResolver: () => undefined,
+    unavailableReason: flaw,
     open: async (target, origin, config) => {
-      refuse(flaw(target, origin, config));
+      assertNoProblem(flaw(target, origin, config));
       const tool = known.get(target) as ToolFunction;
       return (input, call) => abortable(call.signal, () => tool(input, call));
     },

@@ -9,7 +9,7 @@ import { execTools } from './index.js';
 
 afterAll(cleanUp);
 
-type Config = Parameters<ReturnType<typeof execTools>['flaw']>[2];
+type Config = Parameters<ReturnType<typeof execTools>['unavailableReason']>[2];
 
 /** Runs a script of one line or more, by itself in a directory. */
 async function run(
@@ -217,7 +217,7 @@ verifies('tool.env', 'a tool inherits open files of ours', async () => {
 
 verifies('tool.exec', 'a config that means nothing or is wrong is taken in silence', () => {
   const origin = trusted({});
-  const flaw = (config: Config): string | undefined => execTools().flaw('tool', origin, config);
+  const flaw = (config: Config): string | undefined => execTools().unavailableReason('tool', origin, config);
   expect(flaw({ arg: [] })).toBe(
     'config.arg is not known to exec: tools; known are args, env, maxOutputBytes, killGraceMs.',
   );

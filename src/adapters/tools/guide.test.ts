@@ -29,7 +29,7 @@ for (const { id, tools } of known) {
     expect(shown.length).toBeGreaterThan(0);
     for (const spec of shown) {
       const target = spec?.implementation.slice(scheme.length + 1) ?? '';
-      expect(tools.flaw(target, trusted({}), spec?.config ?? {})).toBeUndefined();
+      expect(tools.unavailableReason(target, trusted({}), spec?.config ?? {})).toBeUndefined();
     }
   });
 }

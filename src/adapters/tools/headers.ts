@@ -3,12 +3,12 @@
 import { LoopError } from '../../base/errors.js';
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
-import { isVariable, type Kind } from './config.js';
+import { type ConfigRule, isVariableName } from './config.js';
 
-export type Texts = { readonly [name: string]: string };
+export type StringMap = { readonly [name: string]: string };
 
 /** Set by us or by the connection. */
-const reserved = [
+const reservedHeaders = [
   'accept-encoding',
   'connection',
   'content-length',
@@ -23,12 +23,12 @@ const reserved = [
   'upgrade',
 ];
 /** Secrets do not belong in definitions. */
-const secret = ['api-key', 'authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-auth-token'];
+const secretHeaders = ['api-key', 'authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-auth-token'];
 
-const ours = `Rondo sets ${reserved.join(', ')} itself`;
+const RESERVED_NOTE = `Rondo sets ${reservedHeaders.join(', ')} itself`;
 
-function isHeader(name: string): boolean {
-  return /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/.test(name) && !reserved.includes(name.toLowerCase());
+function isSettableHeader(name: string): boolean {
+  return /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/.test(name) && !reservedHeaders.includes(name.toLowerCase());
 }
 
 /** Visible characters of Latin-1, space and tab. */
@@ -36,23 +36,24 @@ function isHeaderValue(value: Json): boolean {
   return typeof value === 'string' && /^[\t -~\u00a0-\u00ff]*$/.test(value);
 }
 
-export const literalHeaders: Kind<Texts> = {
-  says: `an object of header names and texts. For secrets (${secret.join(', ')}) use config.headersFromEnv; ${ours}`,
-  is: (value): value is Texts =>
+export const literalHeadersRule: ConfigRule<StringMap> = {
+  requirement: `an object of header names and texts. For secrets (${secretHeaders.join(', ')}) use config.headersFromEnv; ${RESERVED_NOTE}`,
+  accepts: (value): value is StringMap =>
     isObject(value) &&
     Object.entries(value).every(
-      ([name, text]) => isHeader(name) && !secret.includes(name.toLowerCase()) && isHeaderValue(text),
+      ([name, text]) => isSettableHeader(name) && !secretHeaders.includes(name.toLowerCase()) && isHeaderValue(text),
     ),
 };
 
-export const variableHeaders: Kind<Texts> = {
-  says: `an object of header names and names of variables, like {"Authorization": "MY_TOKEN"}; ${ours}`,
-  is: (value): value is Texts =>
-    isObject(value) && Object.entries(value).every(([name, variable]) => isHeader(name) && isVariable(variable)),
+export const variableHeadersRule: ConfigRule<StringMap> = {
+  requirement: `an object of header names and names of variables, like {"Authorization": "MY_TOKEN"}; ${RESERVED_NOTE}`,
+  accepts: (value): value is StringMap =>
+    isObject(value) &&
+    Object.entries(value).every(([name, variable]) => isSettableHeader(name) && isVariableName(variable)),
 };
 
 /** The headers with what the environment holds for them. Errors never show a value. */
-export function fromEnvironment(source: NodeJS.ProcessEnv, wanted: Texts): Texts {
+export function headersFromEnvironment(source: NodeJS.ProcessEnv, wanted: StringMap): StringMap {
   const found = Object.entries(wanted).map(([header, variable]) => {
     const value = (Object.hasOwn(source, variable) ? source[variable] : undefined)?.trim() ?? '';
     if (value !== '' && isHeaderValue(value)) return [header, value] as const;
@@ -63,10 +64,10 @@ export function fromEnvironment(source: NodeJS.ProcessEnv, wanted: Texts): Texts
 }
 
 /** A key may hold what a header may not; those characters are percent-encoded, the same way each time. */
-export function headerText(key: string): string {
-  return [...key].map((point) => (/^[!-$&-~]$/.test(point) ? point : percent(point))).join('');
+export function encodeHeaderValue(key: string): string {
+  return [...key].map((point) => (/^[!-$&-~]$/.test(point) ? point : percentEncode(point))).join('');
 }
 
-function percent(point: string): string {
+function percentEncode(point: string): string {
   return [...Buffer.from(point)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
 }

@@ -10,7 +10,7 @@ import type { Json } from '../../protocol/json.js';
 import { call, cleanUp, failure, takes, thrown } from './fixtures/stage.mjs';
 import { httpsTools, httpTools } from './index.js';
 
-type Config = Parameters<ReturnType<typeof httpTools>['flaw']>[2];
+type Config = Parameters<ReturnType<typeof httpTools>['unavailableReason']>[2];
 type Answering = (response: ServerResponse, request: IncomingMessage, body: string) => void;
 
 const origin = { directory: undefined, trusted: false };
@@ -117,15 +117,15 @@ verifies('tool.http', 'a URL that should be refused is asked', async () => {
     'https://user@host/',
   ];
   for (const target of bad) {
-    expect(http.flaw(target, origin, {}), target).toBeTypeOf('string');
+    expect(http.unavailableReason(target, origin, {}), target).toBeTypeOf('string');
     expect((await failure(http.open(target, origin, {}))).code, target).toBe('DEFINITION_INVALID');
   }
-  expect(http.flaw('https://user:hunter2@host/', origin, {})).not.toContain('hunter2');
+  expect(http.unavailableReason('https://user:hunter2@host/', origin, {})).not.toContain('hunter2');
   for (const target of ['//host/x', 'http://127.0.0.1:1234/x', 'https://host/x?y=z', 'http://[::1]:80/']) {
-    expect(http.flaw(target, known, {}), target).toBeUndefined();
+    expect(http.unavailableReason(target, known, {}), target).toBeUndefined();
   }
-  expect(https.flaw('//host/x', origin, {})).toBeUndefined();
-  expect(https.flaw('http://host/x', origin, {})).toBeTypeOf('string');
+  expect(https.unavailableReason('//host/x', origin, {})).toBeUndefined();
+  expect(https.unavailableReason('http://host/x', origin, {})).toBeTypeOf('string');
   expect([http.scheme, https.scheme]).toEqual(['http', 'https']);
 });
 
@@ -145,7 +145,7 @@ verifies('tool.http', 'what should be secure is sent in the clear', async () => 
 });
 
 verifies('tool.http', 'a secret is written into a definition, or a header of ours is replaced', () => {
-  const flaw = (config: Config): string | undefined => httpTools().flaw('http://host/', known, config);
+  const flaw = (config: Config): string | undefined => httpTools().unavailableReason('http://host/', known, config);
   expect(flaw({ headers: { Authorization: 'Bearer x' } })).toContain('config.headersFromEnv');
   const wrong: Config[] = [
     { headers: { 'X-API-Key': 'x' } },
@@ -173,11 +173,11 @@ verifies('tool.http', 'a secret is written into a definition, or a header of our
 
 verifies('tool.trust', 'a definition from anywhere sends our secrets anywhere', async () => {
   const config = { headersFromEnv: { 'X-Key': 'AWS_SECRET_ACCESS_KEY' } };
-  expect(httpTools().flaw('http://host/', origin, config)).toContain(
+  expect(httpTools().unavailableReason('http://host/', origin, config)).toContain(
     'rondo trust --send AWS_SECRET_ACCESS_KEY=http://host',
   );
   expect((await failure(httpTools().open('http://host/', origin, config))).code).toBe('DEFINITION_INVALID');
-  expect(httpTools().flaw('http://host/', known, config)).toBeUndefined();
+  expect(httpTools().unavailableReason('http://host/', known, config)).toBeUndefined();
 });
 
 verifies(
@@ -188,7 +188,7 @@ verifies(
     const send = new Map([['TOKEN', ['stock.example', '127.0.0.1:1']]]);
     const tools = httpTools({ environment, permits: permitsOf(environment, { send, destinations: [] }) });
     const flaw = (url: string, variable = 'TOKEN') =>
-      tools.flaw(url, origin, { headersFromEnv: { 'X-Key': variable } });
+      tools.unavailableReason(url, origin, { headersFromEnv: { 'X-Key': variable } });
     for (const url of ['https://stock.example/a', 'http://127.0.0.1:1/']) expect(flaw(url)).toBeUndefined();
     for (const url of [
       'https://evil.example/',
@@ -216,7 +216,9 @@ verifies('authority.reach', 'a definition that nobody trusts reaches this machin
     `http://[::ffff:127.0.0.1]:${port}`,
   ];
   for (const url of [...spellings, 'http://10.0.0.5', 'http://169.254.169.254', 'http://[fd00::1]', 'http://0.0.0.0'])
-    expect(httpTools().flaw(`${url}/tool`, origin, {}), url).toMatch(/not on the public internet.*rondo trust --reach/);
+    expect(httpTools().unavailableReason(`${url}/tool`, origin, {}), url).toMatch(
+      /not on the public internet.*rondo trust --reach/,
+    );
   // A name tells nothing: what it resolves to is judged when it is connected to, and one bad address is enough.
   for (const addresses of [['127.0.0.1'], ['203.0.113.7', '10.1.2.3'], ['::1'], ['fe80::1%eth0'], ['nonsense'], []]) {
     const tool = await httpTools({ resolve: async () => addresses }).open(

@@ -54,7 +54,7 @@ verifies('tool.module', 'a module that cannot be used fails without saying why',
 
 verifies('tool.module', 'a target that can never be loaded is registered', () => {
   const origin = trusted({});
-  const flaw = (target: string): string | undefined => moduleTools().flaw(target, origin, {});
+  const flaw = (target: string): string | undefined => moduleTools().unavailableReason(target, origin, {});
   expect(flaw('tool.mjs')).toContain('module:PATH#export');
   expect(flaw('tool.mjs#')).toContain('module:PATH#export');
   expect(flaw('tool.py#run')).toContain('.mjs, .js, .cjs or .ts');

@@ -5,35 +5,35 @@
 import { lookup } from 'node:dns/promises';
 import { type IncomingHttpHeaders, type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as secureRequest } from 'node:https';
-import { publicLookup, type Resolve } from '../../base/public-lookup.js';
-import { Bytes } from './bytes.js';
+import { publicLookup, type ResolveHost } from '../../base/public-lookup.js';
+import { ByteBuffer } from './byte-buffer.js';
 
-export interface Posting {
+export interface PostRequest {
   readonly url: URL;
   readonly headers: { readonly [name: string]: string };
   readonly body: string;
   readonly maxOutputBytes: number;
   /** True if the host may only be connected to at a public address. An address in the URL itself is for the caller to judge. */
   readonly publicOnly?: boolean;
-  readonly resolve?: Resolve | undefined;
+  readonly resolve?: ResolveHost | undefined;
 }
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
   /** Whether the body went on beyond what was read. */
-  readonly cut: boolean;
+  readonly isTruncated: boolean;
 }
 
 /** A refusal is read for its message only. */
-const REFUSAL = 64 * 1024;
+const MAX_ERROR_BODY_BYTES = 64 * 1024;
 
-const systemResolve: Resolve = async (hostname) =>
+const systemResolve: ResolveHost = async (hostname) =>
   (await lookup(hostname, { all: true, verbatim: true })).map(({ address }) => address);
 
 /** Sends and reads the answer up to the limit. An abort rejects with the signal's reason. */
-export async function post(posting: Posting, signal: AbortSignal): Promise<Answer> {
+export async function post(posting: PostRequest, signal: AbortSignal): Promise<HttpResponse> {
   const { url, headers, body, maxOutputBytes, publicOnly = false, resolve = systemResolve } = posting;
   signal.throwIfAborted();
   const begin = url.protocol === 'https:' ? secureRequest : plainRequest;
@@ -55,7 +55,10 @@ export async function post(posting: Posting, signal: AbortSignal): Promise<Answe
       sent.end(bytes);
     });
     const { statusCode: status = 0, headers: answered } = incoming;
-    const read = await readUpTo(incoming, status < 300 ? maxOutputBytes : Math.min(maxOutputBytes, REFUSAL));
+    const read = await readBody(
+      incoming,
+      status < 300 ? maxOutputBytes : Math.min(maxOutputBytes, MAX_ERROR_BODY_BYTES),
+    );
     signal.throwIfAborted();
     return { status, headers: answered, ...read };
   } catch (error) {
@@ -66,12 +69,12 @@ export async function post(posting: Posting, signal: AbortSignal): Promise<Answe
   }
 }
 
-async function readUpTo(incoming: IncomingMessage, most: number): Promise<Pick<Answer, 'body' | 'cut'>> {
-  const bytes = new Bytes();
+async function readBody(incoming: IncomingMessage, most: number): Promise<Pick<HttpResponse, 'body' | 'isTruncated'>> {
+  const bytes = new ByteBuffer();
   incoming.on('error', () => undefined);
   for await (const piece of incoming as AsyncIterable<Buffer>) {
-    bytes.add(piece);
-    if (bytes.length > most) return { body: bytes.all().subarray(0, most), cut: true };
+    bytes.append(piece);
+    if (bytes.length > most) return { body: bytes.toBuffer().subarray(0, most), isTruncated: true };
   }
-  return { body: bytes.all(), cut: false };
+  return { body: bytes.toBuffer(), isTruncated: false };
 }

@@ -8,33 +8,37 @@ import { createHash } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
+import { targetDifference } from '../../base/approval-target.js';
 import { LoopError } from '../../base/errors.js';
-import { targetDifference } from '../../base/target.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
 
 /** A file that changed more recently could change again without another change time. */
-const SETTLED_MS = 50;
-const ATTEMPTS = 40;
+const MIN_UNCHANGED_MS = 50;
+const MAX_READ_ATTEMPTS = 40;
 
 /** An entry file as it was read, and what shows whether it was changed or replaced since, even if it has its old bytes again. */
-export interface Program {
+export interface ProgramFingerprint {
   readonly target: ApprovalTarget & { readonly sha256: string };
-  readonly stamp: string;
+  readonly changeStamp: string;
 }
 
 /** The program in this file, as it is on the disk now; `named` is how its definition names it. */
-export async function programAt(file: string, named: string): Promise<Program['target']> {
-  return (await read(file, named)).target;
+export async function programTargetOf(file: string, named: string): Promise<ProgramFingerprint['target']> {
+  return (await readProgram(file, named)).target;
 }
 
 /** The same for a start: read when its last change was long enough ago for the next one to show. */
-export async function settledProgram(file: string, named: string, now: () => number = Date.now): Promise<Program> {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const { changedMs, ...program } = await read(file, named);
+export async function fingerprintProgram(
+  file: string,
+  named: string,
+  now: () => number = Date.now,
+): Promise<ProgramFingerprint> {
+  for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
+    const { changedMs, ...program } = await readProgram(file, named);
     const age = now() - changedMs;
     // guard: program-file-settled
-    if (age >= SETTLED_MS) return program;
-    await setTimeout(Math.min(SETTLED_MS, SETTLED_MS - age));
+    if (age >= MIN_UNCHANGED_MS) return program;
+    await setTimeout(Math.min(MIN_UNCHANGED_MS, MIN_UNCHANGED_MS - age));
   }
   throw new LoopError('TOOL_NOT_ADMITTED', `${named} did not run: its file is being changed. Ask again.`, {
     path: file,
@@ -42,19 +46,22 @@ export async function settledProgram(file: string, named: string, now: () => num
 }
 
 /** Refuses a file that was changed or replaced since it was read. */
-export async function assertUnchanged({ target, stamp }: Program, refusal: () => LoopError): Promise<void> {
+export async function assertProgramUnchanged(
+  { target, changeStamp }: ProgramFingerprint,
+  refusal: () => LoopError,
+): Promise<void> {
   const now = await stat(target.path, { bigint: true }).catch(() => undefined);
-  if (now === undefined || stampOf(now) !== stamp) throw refusal();
+  if (now === undefined || changeStampOf(now) !== changeStamp) throw refusal();
 }
 
 /** Refuses a program that is not the approved one. */
-export function assertProgram(approved: ApprovalTarget, found: ApprovalTarget, named: string): void {
+export function assertProgramApproved(approved: ApprovalTarget, found: ApprovalTarget, named: string): void {
   const difference = targetDifference(approved, found);
   if (difference === undefined) return;
   throw new LoopError('TOOL_NOT_ADMITTED', `${named} did not run: ${difference}. Ask again.`, { path: found.path });
 }
 
-async function read(file: string, named: string): Promise<Program & { readonly changedMs: number }> {
+async function readProgram(file: string, named: string): Promise<ProgramFingerprint & { readonly changedMs: number }> {
   try {
     const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
@@ -63,7 +70,7 @@ async function read(file: string, named: string): Promise<Program & { readonly c
       // After the bytes: a change while they were read shows here.
       const status = await handle.stat({ bigint: true });
       const target = { kind: 'program', path: file, sha256: hash.digest('hex') } as const;
-      return { target, stamp: stampOf(status), changedMs: Number(status.ctimeMs) };
+      return { target, changeStamp: changeStampOf(status), changedMs: Number(status.ctimeMs) };
     } finally {
       await handle.close();
     }
@@ -74,6 +81,6 @@ async function read(file: string, named: string): Promise<Program & { readonly c
   }
 }
 
-function stampOf({ dev, ino, ctimeNs }: BigIntStats): string {
+function changeStampOf({ dev, ino, ctimeNs }: BigIntStats): string {
   return `${dev}:${ino}:${/* guard: change-time-in-stamp */ ctimeNs}`;
 }

@@ -1,38 +1,61 @@
 /** The payload of each event, as the table of section 6 has it. */
 import { ownProperty } from '../../base/own-property.js';
-import { type Check, checksOf } from '../check.js';
-import { payloadFault } from '../events.js';
-import { CheckFailure, demand, demandSame, isAmount, isText, show } from '../failure.js';
-import type { Recording } from '../recording.js';
-import { composite, echo, failing, NAMED, NOTHING, prompt, runAll, step } from '../samples.js';
-import type { Stage } from '../stage.js';
+import {
+  assertSameJson,
+  assertThat,
+  CheckFailure,
+  describeValue,
+  isNonEmptyString,
+  isNonNegativeNumber,
+} from '../assertions.js';
+import { type ConformanceCheck, checksOf } from '../check.js';
+import type { CheckContext } from '../check-context.js';
+import { findPayloadProblem } from '../events.js';
+import type { RecordedRun } from '../recorded-run.js';
+import {
+  compositeLoop,
+  echoLoop,
+  failingLoop,
+  NAMED_OBJECT_SCHEMA,
+  NEVER_SCHEMA,
+  promptLoop,
+  runSampleLoops,
+  sampleStep,
+} from '../sample-loops.js';
 
 /** The payload of the one event of a type in the outermost call, held against the table. */
-function fitting(run: Recording, type: string): unknown {
+function validPayload(run: RecordedRun, type: string): unknown {
   const payload = run.payload(type);
-  const fault = payloadFault({ callId: run.root, ts: '', type, payload });
+  const fault = findPayloadProblem({ callId: run.rootCallId, ts: '', type, payload });
   if (fault !== undefined) throw new CheckFailure(fault);
   return payload;
 }
 
 /** A loop of each kind that succeeds. */
-async function oneOfEach(stage: Stage): Promise<readonly Recording[]> {
-  await stage.register(echo(stage, 'tool'), prompt(stage, 'prompt'), composite('composite', [step('tool')]));
-  const runs: Recording[] = [];
-  for (const id of ['tool', 'prompt', 'composite']) runs.push(await stage.succeed(id, {}));
+async function runOneOfEachKind(stage: CheckContext): Promise<readonly RecordedRun[]> {
+  await stage.register(
+    echoLoop(stage, 'tool'),
+    promptLoop(stage, 'prompt'),
+    compositeLoop('composite', [sampleStep('tool')]),
+  );
+  const runs: RecordedRun[] = [];
+  for (const id of ['tool', 'prompt', 'composite']) runs.push(await stage.runExpectingSuccess(id, {}));
   return runs;
 }
 
-const QUESTION = ['Say something.'] as const;
+const PROMPT_PIECES = ['Say something.'] as const;
 
 /** The promptLength of a prompt that is asked with this system prompt. */
-async function lengthWith(stage: Stage, id: string, system: string): Promise<number> {
-  await stage.register(prompt(stage, id, { prompt: stage.needSystemPrompt(QUESTION, system) }));
-  const length = ownProperty((await stage.succeed(id, {})).payload('call.backend.requested'), 'promptLength');
-  return isAmount(length) ? length : Number.NaN;
+async function promptLengthWith(stage: CheckContext, id: string, system: string): Promise<number> {
+  await stage.register(promptLoop(stage, id, { prompt: stage.requireSystemPrompt(PROMPT_PIECES, system) }));
+  const length = ownProperty(
+    (await stage.runExpectingSuccess(id, {})).payload('call.backend.requested'),
+    'promptLength',
+  );
+  return isNonNegativeNumber(length) ? length : Number.NaN;
 }
 
-export const payloadChecks: readonly Check[] = checksOf(4, [
+export const payloadChecks: readonly ConformanceCheck[] = checksOf(4, [
   {
     id: 'TRC-04',
     section: '6',
@@ -40,17 +63,17 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     title: 'call.started names loop and version, and the parent of a child only',
     async run(stage) {
       await stage.register(
-        echo(stage, 'inner', { version: '0.3.1' }),
-        composite('outer', [step('inner')], { version: '2.0.0-rc.1' }),
+        echoLoop(stage, 'inner', { version: '0.3.1' }),
+        compositeLoop('outer', [sampleStep('inner')], { version: '2.0.0-rc.1' }),
       );
-      const run = await stage.succeed('outer', {});
-      const root = fitting(run, 'call.started');
-      demandSame(ownProperty(root, 'loopId'), 'outer', "the root's loopId");
-      demandSame(ownProperty(root, 'loopVersion'), '2.0.0-rc.1', "the root's loopVersion");
-      demandSame(ownProperty(root, 'parentCallId') ?? undefined, undefined, "the root's parentCallId");
-      const child = run.payload('call.started', run.callOf('inner'));
-      demandSame(ownProperty(child, 'loopVersion'), '0.3.1', "the child's loopVersion");
-      demandSame(ownProperty(child, 'parentCallId'), run.root, "the child's parentCallId");
+      const run = await stage.runExpectingSuccess('outer', {});
+      const root = validPayload(run, 'call.started');
+      assertSameJson(ownProperty(root, 'loopId'), 'outer', "the root's loopId");
+      assertSameJson(ownProperty(root, 'loopVersion'), '2.0.0-rc.1', "the root's loopVersion");
+      assertSameJson(ownProperty(root, 'parentCallId') ?? undefined, undefined, "the root's parentCallId");
+      const child = run.payload('call.started', run.callIdOf('inner'));
+      assertSameJson(ownProperty(child, 'loopVersion'), '0.3.1', "the child's loopVersion");
+      assertSameJson(ownProperty(child, 'parentCallId'), run.rootCallId, "the child's parentCallId");
     },
   },
   {
@@ -59,7 +82,7 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     level: 'MUST',
     title: 'call.input.validated has a durationMs',
     async run(stage) {
-      for (const run of await oneOfEach(stage)) fitting(run, 'call.input.validated');
+      for (const run of await runOneOfEachKind(stage)) validPayload(run, 'call.input.validated');
     },
   },
   {
@@ -70,12 +93,12 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     async run(stage) {
       const { prompt: spec, backend } = stage.profile;
       const pieces = ['Say ', { variable: 'word' }, ', then ', { variable: 'word' }, '.'];
-      await stage.register(prompt(stage, 'say', { prompt: spec.call(stage.profile, pieces) }));
+      await stage.register(promptLoop(stage, 'say', { prompt: spec.call(stage.profile, pieces) }));
       for (const word of ['loop', 'a rather longer text than that']) {
-        const payload = fitting(await stage.succeed('say', { word }), 'call.backend.requested');
-        demandSame(ownProperty(payload, 'backendId'), backend.answering.id, 'backendId');
-        demandSame(ownProperty(payload, 'model'), backend.answering.model, 'model');
-        demandSame(ownProperty(payload, 'promptLength'), `Say ${word}, then ${word}.`.length, 'promptLength');
+        const payload = validPayload(await stage.runExpectingSuccess('say', { word }), 'call.backend.requested');
+        assertSameJson(ownProperty(payload, 'backendId'), backend.answering.id, 'backendId');
+        assertSameJson(ownProperty(payload, 'model'), backend.answering.model, 'model');
+        assertSameJson(ownProperty(payload, 'promptLength'), `Say ${word}, then ${word}.`.length, 'promptLength');
       }
     },
   },
@@ -85,8 +108,8 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     level: 'MUST',
     title: 'call.backend.responded has a durationMs and both counts of tokens',
     async run(stage) {
-      await stage.register(prompt(stage, 'prompt'));
-      fitting(await stage.succeed('prompt', {}), 'call.backend.responded');
+      await stage.register(promptLoop(stage, 'prompt'));
+      validPayload(await stage.runExpectingSuccess('prompt', {}), 'call.backend.responded');
     },
   },
   {
@@ -95,10 +118,16 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     level: 'MUST',
     title: 'call.tool.invoked has a toolName that tells tools apart',
     async run(stage) {
-      await stage.register(echo(stage, 'tool'), failing(stage, 'failing'));
-      const one = ownProperty(fitting(await stage.succeed('tool', {}), 'call.tool.invoked'), 'toolName');
-      const other = ownProperty(fitting(await stage.fail('failing', {}), 'call.tool.invoked'), 'toolName');
-      demand(one !== other, `two tools have the same toolName: ${show(one)}`);
+      await stage.register(echoLoop(stage, 'tool'), failingLoop(stage, 'failing'));
+      const one = ownProperty(
+        validPayload(await stage.runExpectingSuccess('tool', {}), 'call.tool.invoked'),
+        'toolName',
+      );
+      const other = ownProperty(
+        validPayload(await stage.runExpectingFailure('failing', {}), 'call.tool.invoked'),
+        'toolName',
+      );
+      assertThat(one !== other, `two tools have the same toolName: ${describeValue(one)}`);
     },
   },
   {
@@ -107,8 +136,8 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     level: 'MUST',
     title: 'call.tool.returned has a durationMs',
     async run(stage) {
-      await stage.register(echo(stage, 'tool'));
-      fitting(await stage.succeed('tool', {}), 'call.tool.returned');
+      await stage.register(echoLoop(stage, 'tool'));
+      validPayload(await stage.runExpectingSuccess('tool', {}), 'call.tool.returned');
     },
   },
   {
@@ -117,20 +146,27 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     level: 'MUST',
     title: 'child.started has childCallId, loopId and a stepIndex that counts the steps',
     async run(stage) {
-      await stage.register(echo(stage, 'a'), echo(stage, 'b'), composite('three', [step('a'), step('b'), step('a')]));
-      const run = await stage.succeed('three', {});
+      await stage.register(
+        echoLoop(stage, 'a'),
+        echoLoop(stage, 'b'),
+        compositeLoop('three', [sampleStep('a'), sampleStep('b'), sampleStep('a')]),
+      );
+      const run = await stage.runExpectingSuccess('three', {});
       const started = run.payloads('child.started');
       for (const payload of started)
-        demand(isText(ownProperty(payload, 'childCallId')), `no childCallId in ${show(payload)}`);
-      demandSame(
+        assertThat(
+          isNonEmptyString(ownProperty(payload, 'childCallId')),
+          `no childCallId in ${describeValue(payload)}`,
+        );
+      assertSameJson(
         started.map((payload) => ownProperty(payload, 'loopId')),
         ['a', 'b', 'a'],
         'the loopIds of the steps',
       );
       const indexes = started.map((payload) => ownProperty(payload, 'stepIndex'));
       const from = indexes[0] === 1 ? 1 : 0;
-      demandSame(indexes, [from, from + 1, from + 2], 'the stepIndexes of the steps');
-      if (from === 1) stage.note('stepIndex begins at 1: LSEM does not say where');
+      assertSameJson(indexes, [from, from + 1, from + 2], 'the stepIndexes of the steps');
+      if (from === 1) stage.addNote('stepIndex begins at 1: LSEM does not say where');
     },
   },
   {
@@ -139,15 +175,19 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     level: 'MUST',
     title: 'child.completed has a status, and the childCallId of child.started and of the child itself',
     async run(stage) {
-      await stage.register(echo(stage, 'a'), echo(stage, 'b'), composite('two', [step('a'), step('b')]));
-      const run = await stage.succeed('two', {});
-      const calls = [run.callOf('a'), run.callOf('b')];
+      await stage.register(
+        echoLoop(stage, 'a'),
+        echoLoop(stage, 'b'),
+        compositeLoop('two', [sampleStep('a'), sampleStep('b')]),
+      );
+      const run = await stage.runExpectingSuccess('two', {});
+      const calls = [run.callIdOf('a'), run.callIdOf('b')];
       for (const type of ['child.started', 'child.completed']) {
         const named = run.payloads(type).map((payload) => ownProperty(payload, 'childCallId'));
-        demandSame(named, calls, `the childCallIds of ${type}`);
+        assertSameJson(named, calls, `the childCallIds of ${type}`);
       }
       for (const payload of run.payloads('child.completed')) {
-        demand(isText(ownProperty(payload, 'status')), `no status in ${show(payload)}`);
+        assertThat(isNonEmptyString(ownProperty(payload, 'status')), `no status in ${describeValue(payload)}`);
       }
     },
   },
@@ -157,9 +197,9 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     level: 'MUST',
     title: 'call.output.validated has a durationMs, call.completed a totalDurationMs',
     async run(stage) {
-      for (const run of await oneOfEach(stage)) {
-        fitting(run, 'call.output.validated');
-        fitting(run, 'call.completed');
+      for (const run of await runOneOfEachKind(stage)) {
+        validPayload(run, 'call.output.validated');
+        validPayload(run, 'call.completed');
       }
     },
   },
@@ -170,14 +210,14 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     title: 'call.errored has a code and a message, whatever went wrong',
     async run(stage) {
       await stage.register(
-        echo(stage, 'input', { inputSchema: NAMED }),
-        echo(stage, 'output', { outputSchema: NOTHING }),
-        failing(stage, 'tool'),
-        prompt(stage, 'backend', { backend: stage.profile.backend.failing }),
-        composite('child', [step('tool')]),
+        echoLoop(stage, 'input', { inputSchema: NAMED_OBJECT_SCHEMA }),
+        echoLoop(stage, 'output', { outputSchema: NEVER_SCHEMA }),
+        failingLoop(stage, 'tool'),
+        promptLoop(stage, 'backend', { backend: stage.profile.backend.failing }),
+        compositeLoop('child', [sampleStep('tool')]),
       );
       for (const id of ['input', 'output', 'tool', 'backend', 'child']) {
-        fitting(await stage.fail(id, {}), 'call.errored');
+        validPayload(await stage.runExpectingFailure(id, {}), 'call.errored');
       }
     },
   },
@@ -186,12 +226,12 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     section: '6',
     level: 'MUST',
     title: 'no event of any call of any run lacks a member of its payload',
-    census: true,
+    coversAllRuns: true,
     async run(stage) {
-      await runAll(stage);
-      for (const event of stage.history.flatMap((run) => run.events)) {
-        const fault = payloadFault(event);
-        demand(fault === undefined, fault ?? '');
+      await runSampleLoops(stage);
+      for (const event of stage.recordedRuns.flatMap((run) => run.events)) {
+        const fault = findPayloadProblem(event);
+        assertThat(fault === undefined, fault ?? '');
       }
     },
   },
@@ -202,14 +242,17 @@ export const payloadChecks: readonly Check[] = checksOf(4, [
     title: 'promptLength counts a system prompt wholly or not at all',
     async run(stage) {
       const [short, long] = ['Be brief.', 'Be brief, and say nothing that you do not know for certain.'];
-      const [few, many] = [await lengthWith(stage, 'short', short), await lengthWith(stage, 'long', long)];
-      await stage.register(prompt(stage, 'none', { prompt: stage.profile.prompt(QUESTION) }));
-      const alone = ownProperty((await stage.succeed('none', {})).payload('call.backend.requested'), 'promptLength');
-      const seen = `without one it is ${show(alone)}, with ${short.length} characters ${few}, with ${long.length} ${many}`;
+      const [few, many] = [await promptLengthWith(stage, 'short', short), await promptLengthWith(stage, 'long', long)];
+      await stage.register(promptLoop(stage, 'none', { prompt: stage.profile.prompt(PROMPT_PIECES) }));
+      const alone = ownProperty(
+        (await stage.runExpectingSuccess('none', {})).payload('call.backend.requested'),
+        'promptLength',
+      );
+      const seen = `without one it is ${describeValue(alone)}, with ${short.length} characters ${few}, with ${long.length} ${many}`;
       const counted = many - few === long.length - short.length && few - Number(alone) >= short.length;
       const left = many === few && few === alone;
-      demand(counted || left, `promptLength counts part of a system prompt: ${seen}`);
-      stage.note(counted ? 'promptLength counts the system prompt' : 'promptLength leaves the system prompt out');
+      assertThat(counted || left, `promptLength counts part of a system prompt: ${seen}`);
+      stage.addNote(counted ? 'promptLength counts the system prompt' : 'promptLength leaves the system prompt out');
     },
   },
 ]);

@@ -1,54 +1,75 @@
 /** What holds for every event, and for the trace as a whole (sections 2 and 6). */
 import { ownProperty } from '../../base/own-property.js';
 import type { TraceEvent } from '../../protocol/trace.js';
-import { type Check, checksOf } from '../check.js';
-import type { ToolVoice } from '../driver.js';
-import { callsIn, coreTypes, followsLifecycle, instantOf, isCore } from '../events.js';
-import { demand, demandSame, isNothing, isText, messageOf, NotApplicable, sameJson, show } from '../failure.js';
-import { demandFrames } from '../frames.js';
-import type { Recording } from '../recording.js';
-import { composite, echo, failing, loop, NAMED, prompt, runAll, step } from '../samples.js';
-import type { Stage } from '../stage.js';
+import {
+  assertSameJson,
+  assertThat,
+  describeValue,
+  isNonEmptyString,
+  isNullish,
+  isSameJson,
+  messageOf,
+  NotApplicableError,
+} from '../assertions.js';
+import { type ConformanceCheck, checksOf } from '../check.js';
+import type { CheckContext } from '../check-context.js';
+import { assertFrames } from '../child-frames.js';
+import type { SuiteToolContext } from '../driver.js';
+import { coreTypes, eventsByCall, followsLifecycle, isCoreType, timestampMs } from '../events.js';
+import type { RecordedRun } from '../recorded-run.js';
+import {
+  compositeLoop,
+  echoLoop,
+  failingLoop,
+  NAMED_OBJECT_SCHEMA,
+  promptLoop,
+  runSampleLoops,
+  sampleLoop,
+  sampleStep,
+} from '../sample-loops.js';
 
-const PARALLEL = 1000;
+const PARALLEL_CALLS = 1000;
 
 /** The times of one call do not go back; what is no time is another check's business. */
-function demandOrder(loopId: string, call: readonly TraceEvent[]): void {
+function assertTimesInOrder(loopId: string, call: readonly TraceEvent[]): void {
   let before = Number.NEGATIVE_INFINITY;
   for (const { ts, type } of call) {
-    const instant = typeof ts === 'string' ? instantOf(ts) : undefined;
+    const instant = typeof ts === 'string' ? timestampMs(ts) : undefined;
     if (instant === undefined) continue;
-    demand(instant >= before, () => `${type} of ${loopId} is earlier than the event before it: ${show(ts)}`);
+    assertThat(
+      instant >= before,
+      () => `${type} of ${loopId} is earlier than the event before it: ${describeValue(ts)}`,
+    );
     before = instant;
   }
 }
 
 /** Runs a body inside a child of a composite, where its call is not the root. */
-async function inChild(stage: Stage, body: (voice: ToolVoice) => void): Promise<Recording> {
-  const tool = stage.needCustom((input, voice) => {
+async function runInChild(stage: CheckContext, body: (voice: SuiteToolContext) => void): Promise<RecordedRun> {
+  const tool = stage.requireCustomTool((input, voice) => {
     body(voice);
     return input;
   });
-  await stage.register(loop('speaker', 'tool', { tool }), composite('around', [step('speaker')]));
+  await stage.register(sampleLoop('speaker', 'tool', { tool }), compositeLoop('around', [sampleStep('speaker')]));
   return stage.run('around', {});
 }
 
-export const traceChecks: readonly Check[] = checksOf(4, [
+export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
   {
     id: 'TRC-01',
     section: '6',
     level: 'MUST',
     title: 'every event has a callId, a ts and a type',
-    census: true,
+    coversAllRuns: true,
     async run(stage) {
-      await runAll(stage);
-      const events = stage.history.flatMap((run) => run.events);
-      demand(events.length > 0, 'not one event was emitted');
+      await runSampleLoops(stage);
+      const events = stage.recordedRuns.flatMap((run) => run.events);
+      assertThat(events.length > 0, 'not one event was emitted');
       for (const event of events) {
         for (const member of ['callId', 'ts', 'type']) {
-          demand(
-            isText(ownProperty(event, member)),
-            () => `an event has ${show(ownProperty(event, member))} for ${member}: ${show(event)}`,
+          assertThat(
+            isNonEmptyString(ownProperty(event, member)),
+            () => `an event has ${describeValue(ownProperty(event, member))} for ${member}: ${describeValue(event)}`,
           );
         }
       }
@@ -59,14 +80,17 @@ export const traceChecks: readonly Check[] = checksOf(4, [
     section: '6',
     level: 'MUST',
     title: 'every ts is an ISO 8601 timestamp',
-    census: true,
+    coversAllRuns: true,
     async run(stage) {
-      await runAll(stage);
-      for (const { loopId, events } of stage.history) {
+      await runSampleLoops(stage);
+      for (const { loopId, events } of stage.recordedRuns) {
         for (const { ts, type } of events) {
           if (typeof ts !== 'string') continue;
-          demand(instantOf(ts) !== undefined, () => `${type} of ${loopId} has ts ${show(ts)}, not ISO 8601`);
-          if (!/Z$|[+-]\d\d(?::?\d\d)?$/.test(ts)) stage.note(`a ts names no zone, as in ${show(ts)}`);
+          assertThat(
+            timestampMs(ts) !== undefined,
+            () => `${type} of ${loopId} has ts ${describeValue(ts)}, not ISO 8601`,
+          );
+          if (!/Z$|[+-]\d\d(?::?\d\d)?$/.test(ts)) stage.addNote(`a ts names no zone, as in ${describeValue(ts)}`);
         }
       }
     },
@@ -77,15 +101,15 @@ export const traceChecks: readonly Check[] = checksOf(4, [
     level: 'MUST',
     title: 'a callId belongs to one call, of a thousand at once and of those after them',
     async run(stage) {
-      await stage.register(echo(stage, 'inner'), composite('outer', [step('inner')]));
-      const many = Array.from({ length: PARALLEL }, (_, n) => stage.run('inner', { n }));
+      await stage.register(echoLoop(stage, 'inner'), compositeLoop('outer', [sampleStep('inner')]));
+      const many = Array.from({ length: PARALLEL_CALLS }, (_, n) => stage.run('inner', { n }));
       const runs = await Promise.all(many);
       for (let n = 0; n < 5; n++) runs.push(await stage.run('outer', { n }));
       const started = runs.flatMap((run) => run.events.filter(({ type }) => type === 'call.started'));
-      demandSame(started.length, PARALLEL + 10, 'how many calls were started');
-      demandSame(new Set(started.map(({ callId }) => callId)).size, started.length, 'how many ids they have');
-      for (const [n, run] of runs.slice(0, PARALLEL).entries()) {
-        demandSame(run.result.output, { n }, 'the output of one call among a thousand');
+      assertSameJson(started.length, PARALLEL_CALLS + 10, 'how many calls were started');
+      assertSameJson(new Set(started.map(({ callId }) => callId)).size, started.length, 'how many ids they have');
+      for (const [n, run] of runs.slice(0, PARALLEL_CALLS).entries()) {
+        assertSameJson(run.result.output, { n }, 'the output of one call among a thousand');
       }
     },
   },
@@ -95,13 +119,13 @@ export const traceChecks: readonly Check[] = checksOf(4, [
     level: 'MUST',
     title: 'a body can log, with level and message, on its own call',
     async run(stage) {
-      const run = await inChild(stage, (voice) => {
+      const run = await runInChild(stage, (voice) => {
         voice.log('info', 'first line');
         voice.log('warn', 'second line');
       });
-      const lines = run.payloads('log', run.callOf('speaker'));
+      const lines = run.payloads('log', run.callIdOf('speaker'));
       const seen = lines.map((line) => [ownProperty(line, 'level'), ownProperty(line, 'message')]);
-      demandSame(
+      assertSameJson(
         seen,
         [
           ['info', 'first line'],
@@ -109,8 +133,8 @@ export const traceChecks: readonly Check[] = checksOf(4, [
         ],
         "the log lines on the body's own call",
       );
-      demandSame(run.events.filter(({ type }) => type === 'log').length, 2, 'how many log lines there are in all');
-      demand(run.succeeded, 'the call that logged did not succeed');
+      assertSameJson(run.events.filter(({ type }) => type === 'log').length, 2, 'how many log lines there are in all');
+      assertThat(run.hasSucceeded, 'the call that logged did not succeed');
     },
   },
   {
@@ -120,18 +144,21 @@ export const traceChecks: readonly Check[] = checksOf(4, [
     title: "an event of a vendor's type passes, and disturbs nobody",
     async run(stage) {
       let problem: unknown;
-      const run = await inChild(stage, (voice) => {
+      const run = await runInChild(stage, (voice) => {
         try {
-          if (voice.emit === undefined) problem = new NotApplicable('bodies cannot emit events of their own');
+          if (voice.emit === undefined) problem = new NotApplicableError('bodies cannot emit events of their own');
           else voice.emit('suite.cache.hit', { key: 'k' });
         } catch (thrown) {
           problem = thrown;
         }
       });
-      if (problem instanceof NotApplicable) throw problem;
-      demand(problem === undefined, `a vendor's event was refused: ${messageOf(problem)}`);
-      demandSame(run.payloads('suite.cache.hit', run.callOf('speaker')), [{ key: 'k' }], "the vendor's event");
-      demand(run.succeeded && followsLifecycle(run.of(run.root)), "a vendor's event disturbed the calls around it");
+      if (problem instanceof NotApplicableError) throw problem;
+      assertThat(problem === undefined, `a vendor's event was refused: ${messageOf(problem)}`);
+      assertSameJson(run.payloads('suite.cache.hit', run.callIdOf('speaker')), [{ key: 'k' }], "the vendor's event");
+      assertThat(
+        run.hasSucceeded && followsLifecycle(run.eventsOf(run.rootCallId)),
+        "a vendor's event disturbed the calls around it",
+      );
     },
   },
   {
@@ -141,7 +168,7 @@ export const traceChecks: readonly Check[] = checksOf(4, [
     title: 'no body can emit an event of a type that LSEM defines',
     async run(stage) {
       let able = true;
-      const run = await inChild(stage, (voice) => {
+      const run = await runInChild(stage, (voice) => {
         able = voice.emit !== undefined;
         for (const type of coreTypes.filter((core) => core !== 'log')) {
           try {
@@ -151,15 +178,20 @@ export const traceChecks: readonly Check[] = checksOf(4, [
           }
         }
       });
-      if (!able) stage.note('bodies cannot emit events of their own, so there is nothing to forge with');
-      const forged = run.events.filter(({ type, payload }) => isCore(type) && ownProperty(payload, 'forged') === true);
-      demandSame(
+      if (!able) stage.addNote('bodies cannot emit events of their own, so there is nothing to forge with');
+      const forged = run.events.filter(
+        ({ type, payload }) => isCoreType(type) && ownProperty(payload, 'forged') === true,
+      );
+      assertSameJson(
         forged.map(({ type }) => type),
         [],
         'the core events that a body forged',
       );
-      for (const call of callsIn(run.events).values()) {
-        demand(followsLifecycle(call), `forging left a call with the events ${show(call.map(({ type }) => type))}`);
+      for (const call of eventsByCall(run.events).values()) {
+        assertThat(
+          followsLifecycle(call),
+          `forging left a call with the events ${describeValue(call.map(({ type }) => type))}`,
+        );
       }
     },
   },
@@ -170,20 +202,21 @@ export const traceChecks: readonly Check[] = checksOf(4, [
     title: 'a result carries the full trace: what was emitted, in order',
     async run(stage) {
       await stage.register(
-        echo(stage, 'tool', { inputSchema: NAMED }),
-        prompt(stage, 'prompt'),
-        failing(stage, 'failing'),
-        composite('inner', [step('prompt')]),
-        composite('well', [step('inner'), step('prompt')]),
-        composite('badly', [step('prompt'), step('failing')]),
+        echoLoop(stage, 'tool', { inputSchema: NAMED_OBJECT_SCHEMA }),
+        promptLoop(stage, 'prompt'),
+        failingLoop(stage, 'failing'),
+        compositeLoop('inner', [sampleStep('prompt')]),
+        compositeLoop('well', [sampleStep('inner'), sampleStep('prompt')]),
+        compositeLoop('badly', [sampleStep('prompt'), sampleStep('failing')]),
       );
       for (const id of ['tool', 'prompt', 'failing', 'well', 'badly']) {
         const run = await stage.run(id, {});
-        demand(run.trace.length > 0, `the result of ${id} carries no trace`);
-        if (run.streamed.length === 0) stage.note(`no event was handed over while ${id} ran: judged by its result`);
-        if (sameJson(run.trace, run.events)) continue;
-        demandSame(run.trace, run.of(run.root), `the trace in the result of ${id}`);
-        stage.note('the trace in a result holds the events of the call itself, not those of its children');
+        assertThat(run.trace.length > 0, `the result of ${id} carries no trace`);
+        if (run.streamedEvents.length === 0)
+          stage.addNote(`no event was handed over while ${id} ran: judged by its result`);
+        if (isSameJson(run.trace, run.events)) continue;
+        assertSameJson(run.trace, run.eventsOf(run.rootCallId), `the trace in the result of ${id}`);
+        stage.addNote('the trace in a result holds the events of the call itself, not those of its children');
       }
     },
   },
@@ -194,19 +227,22 @@ export const traceChecks: readonly Check[] = checksOf(4, [
     title: 'a success has an output and no error, a failure an error and no output',
     async run(stage) {
       await stage.register(
-        echo(stage, 'fine', { inputSchema: NAMED }),
-        failing(stage, 'failing'),
-        prompt(stage, 'mute', { backend: stage.profile.backend.failing }),
-        composite('well', [step('fine', { name: `${stage.profile.path.input}.name` })]),
-        composite('badly', [step('fine', { name: `${stage.profile.path.input}.name` }), step('failing')]),
+        echoLoop(stage, 'fine', { inputSchema: NAMED_OBJECT_SCHEMA }),
+        failingLoop(stage, 'failing'),
+        promptLoop(stage, 'mute', { backend: stage.profile.backend.failing }),
+        compositeLoop('well', [sampleStep('fine', { name: `${stage.profile.path.input}.name` })]),
+        compositeLoop('badly', [
+          sampleStep('fine', { name: `${stage.profile.path.input}.name` }),
+          sampleStep('failing'),
+        ]),
       );
       for (const id of ['fine', 'well']) {
-        const run = await stage.succeed(id, { name: 'n' });
-        demandSame(run.result.output, { name: 'n' }, `the output of ${id}`);
+        const run = await stage.runExpectingSuccess(id, { name: 'n' });
+        assertSameJson(run.result.output, { name: 'n' }, `the output of ${id}`);
       }
       for (const id of ['failing', 'mute', 'badly']) {
-        const { output } = (await stage.fail(id, { name: 'n' })).result;
-        demand(isNothing(output), `${id} failed and has the output ${show(output)}`);
+        const { output } = (await stage.runExpectingFailure(id, { name: 'n' })).result;
+        assertThat(isNullish(output), `${id} failed and has the output ${describeValue(output)}`);
       }
     },
   },
@@ -216,9 +252,9 @@ export const traceChecks: readonly Check[] = checksOf(4, [
     level: 'IMPLIED',
     title: 'the events of a child stand within its frame on the trace of its parent, and no call goes back in time',
     async run(stage) {
-      for (const run of await runAll(stage)) {
-        demandFrames(run);
-        for (const call of callsIn(run.events).values()) demandOrder(run.loopId, call);
+      for (const run of await runSampleLoops(stage)) {
+        assertFrames(run);
+        for (const call of eventsByCall(run.events).values()) assertTimesInOrder(run.loopId, call);
       }
     },
   },
@@ -227,12 +263,12 @@ export const traceChecks: readonly Check[] = checksOf(4, [
     section: '6',
     level: 'IMPLIED',
     title: 'a type that LSEM does not define stands in a namespace of its own',
-    census: true,
+    coversAllRuns: true,
     async run(stage) {
-      await runAll(stage);
-      for (const { type } of stage.history.flatMap((run) => run.events)) {
-        const apart = isCore(type) || (/^[^.\s]+\.\S+$/.test(type) && !/^(?:call|child|log)\./.test(type));
-        demand(apart, () => `${show(type)} is neither a type of LSEM nor in a namespace of its own`);
+      await runSampleLoops(stage);
+      for (const { type } of stage.recordedRuns.flatMap((run) => run.events)) {
+        const apart = isCoreType(type) || (/^[^.\s]+\.\S+$/.test(type) && !/^(?:call|child|log)\./.test(type));
+        assertThat(apart, () => `${describeValue(type)} is neither a type of LSEM nor in a namespace of its own`);
       }
     },
   },

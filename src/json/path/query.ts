@@ -5,11 +5,11 @@
 import type { JSONPathQuery } from 'json-p3';
 import type { Json } from '../../protocol/json.js';
 import { compileFilter } from './filter.js';
-import { parser } from './parser.js';
-import { itemOf, memberOf, partsOf, type Search, type Select } from './search.js';
+import { jsonP3 } from './json-p3.js';
+import { childrenOf, itemOf, memberOf, type PathSearch, type SelectNodes } from './search.js';
 
 /** All values that a query finds, starting at a value. */
-export type Query = (start: Json, search: Search) => readonly Json[];
+export type CompiledQuery = (start: Json, search: PathSearch) => readonly Json[];
 
 type Segment = JSONPathQuery['segments'][number];
 type Selector = Segment['selectors'][number];
@@ -19,7 +19,7 @@ export type PlainSegment = string | number | undefined;
 
 /** The segments of a path, if each selects a name, an index or everything. */
 export function plainSegmentsOf(query: JSONPathQuery): PlainSegment[] | undefined {
-  const { NameSelector, IndexSelector, WildcardSelector } = parser().jsonpath.selectors;
+  const { NameSelector, IndexSelector, WildcardSelector } = jsonP3().jsonpath.selectors;
   const plain: PlainSegment[] = [];
   for (const segment of query.segments) {
     const [selector, ...more] = segment.selectors;
@@ -33,23 +33,23 @@ export function plainSegmentsOf(query: JSONPathQuery): PlainSegment[] | undefine
 }
 
 /** Whether a path without wildcards is given, which leads to one value at most. */
-export function isPlace(segments: readonly PlainSegment[]): segments is readonly (string | number)[] {
+export function isSingular(segments: readonly PlainSegment[]): segments is readonly (string | number)[] {
   return !segments.includes(undefined);
 }
 
-const BEGINNING = 3;
+const MAX_LEADING_SEGMENTS = 3;
 
 /**
  * The first three segments of any path, up to one that descends, with undefined in place of a segment that selects several
  * members. Undefined for a path with a filter, which may start at the root again and read anything of the document.
  */
-export function beginningOf({ segments }: JSONPathQuery): (string | number | undefined)[] | undefined {
-  const { FilterSelector, IndexSelector, NameSelector } = parser().jsonpath.selectors;
+export function leadingSegmentsOf({ segments }: JSONPathQuery): (string | number | undefined)[] | undefined {
+  const { FilterSelector, IndexSelector, NameSelector } = jsonP3().jsonpath.selectors;
   if (segments.some(({ selectors }) => selectors.some((selector) => selector instanceof FilterSelector)))
     return undefined;
   const descends = segments.findIndex(isDescendant);
   return segments
-    .slice(0, descends === -1 ? BEGINNING : Math.min(descends, BEGINNING))
+    .slice(0, descends === -1 ? MAX_LEADING_SEGMENTS : Math.min(descends, MAX_LEADING_SEGMENTS))
     .map(({ selectors: [selector, ...more] }) => {
       if (more.length > 0) return undefined;
       if (selector instanceof NameSelector) return selector.name;
@@ -58,7 +58,7 @@ export function beginningOf({ segments }: JSONPathQuery): (string | number | und
 }
 
 /** Follows names and indexes to the value at their end. */
-export function follow(root: Json, place: readonly (string | number)[]): Json | undefined {
+export function followSegments(root: Json, place: readonly (string | number)[]): Json | undefined {
   let value: Json | undefined = root;
   for (let i = 0; i < place.length && value !== undefined; i++) {
     const name = place[i] as string | number;
@@ -67,22 +67,22 @@ export function follow(root: Json, place: readonly (string | number)[]): Json | 
   return value;
 }
 
-export function compileQuery(query: JSONPathQuery): Query {
+export function compileQuery(query: JSONPathQuery): CompiledQuery {
   const plain = plainSegmentsOf(query);
-  return plain === undefined ? inTurn(query.segments.map(compileSegment)) : compilePlain(plain);
+  return plain === undefined ? applyInOrder(query.segments.map(compileSegment)) : compilePlainSegments(plain);
 }
 
-export function compilePlain(segments: readonly PlainSegment[]): Query {
-  if (!isPlace(segments)) return inTurn(segments.map(selectPlain));
+export function compilePlainSegments(segments: readonly PlainSegment[]): CompiledQuery {
+  if (!isSingular(segments)) return applyInOrder(segments.map(compilePlainSegment));
   return (start, search) => {
-    search.spend();
-    const value = follow(start, segments);
+    search.countVisits();
+    const value = followSegments(start, segments);
     return value === undefined ? [] : [value];
   };
 }
 
 /** Applies each segment to all that the one before it found. */
-function inTurn(segments: readonly Select[]): Query {
+function applyInOrder(segments: readonly SelectNodes[]): CompiledQuery {
   return (start, search) => {
     let nodes: readonly Json[] = [start];
     for (const segment of segments) {
@@ -95,29 +95,29 @@ function inTurn(segments: readonly Select[]): Query {
 }
 
 function isDescendant(segment: Segment): boolean {
-  return segment.token.kind === parser().TokenKind.DDOT;
+  return segment.token.kind === jsonP3().TokenKind.DDOT;
 }
 
-function compileSegment(segment: Segment): Select {
+function compileSegment(segment: Segment): SelectNodes {
   const selects = segment.selectors.map(compileSelector);
-  const child: Select = (value, found, search) => {
+  const child: SelectNodes = (value, found, search) => {
     for (const select of selects) select(value, found, search);
   };
   if (!isDescendant(segment)) return child;
   return (value, found, search) => search.descend(value, (part) => child(part, found, search));
 }
 
-function compileSelector(selector: Selector): Select {
-  const { FilterSelector, IndexSelector, NameSelector, SliceSelector, WildcardSelector } = parser().jsonpath.selectors;
-  if (selector instanceof NameSelector) return selectPlain(selector.name);
-  if (selector instanceof IndexSelector) return selectPlain(selector.index);
-  if (selector instanceof WildcardSelector) return selectPlain(undefined);
-  if (selector instanceof SliceSelector) return slice(selector.start, selector.stop, selector.step ?? 1);
+function compileSelector(selector: Selector): SelectNodes {
+  const { FilterSelector, IndexSelector, NameSelector, SliceSelector, WildcardSelector } = jsonP3().jsonpath.selectors;
+  if (selector instanceof NameSelector) return compilePlainSegment(selector.name);
+  if (selector instanceof IndexSelector) return compilePlainSegment(selector.index);
+  if (selector instanceof WildcardSelector) return compilePlainSegment(undefined);
+  if (selector instanceof SliceSelector) return compileSlice(selector.start, selector.stop, selector.step ?? 1);
   if (selector instanceof FilterSelector) {
     const fits = compileFilter(selector.expression, compileQuery);
     return (value, found, search) => {
-      for (const part of partsOf(value)) {
-        search.spend();
+      for (const part of childrenOf(value)) {
+        search.countVisits();
         if (fits(part, search)) search.add(part, found);
       }
     };
@@ -125,24 +125,24 @@ function compileSelector(selector: Selector): Select {
   throw new Error('A selector that RFC 9535 does not know was parsed.');
 }
 
-function selectPlain(segment: PlainSegment): Select {
+function compilePlainSegment(segment: PlainSegment): SelectNodes {
   if (typeof segment === 'string') {
-    return (value, found, search) => addIfAny(memberOf(value, segment), found, search);
+    return (value, found, search) => addIfDefined(memberOf(value, segment), found, search);
   }
   if (typeof segment === 'number') {
-    return (value, found, search) => addIfAny(itemOf(value, segment), found, search);
+    return (value, found, search) => addIfDefined(itemOf(value, segment), found, search);
   }
   return (value, found, search) => {
-    for (const part of partsOf(value)) search.add(part, found);
+    for (const part of childrenOf(value)) search.add(part, found);
   };
 }
 
-function addIfAny(value: Json | undefined, found: Json[], search: Search): void {
-  search.spend();
+function addIfDefined(value: Json | undefined, found: Json[], search: PathSearch): void {
+  search.countVisits();
   if (value !== undefined) search.add(value, found);
 }
 
-function slice(start: number | undefined, stop: number | undefined, step: number): Select {
+function compileSlice(start: number | undefined, stop: number | undefined, step: number): SelectNodes {
   return (value, found, search) => {
     if (!Array.isArray(value) || step === 0) return;
     const { length } = value;

@@ -2,44 +2,45 @@
 import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 
-const NODES = 100_000;
-const LOOKS = 2_000_000;
-const DEPTH = 512;
+const MAX_NODES = 100_000;
+const MAX_VISITS = 2_000_000;
+const MAX_DEPTH = 512;
 
 /** Part of a path: adds what it finds in a value. */
-export type Select = (value: Json, found: Json[], search: Search) => void;
+export type SelectNodes = (value: Json, found: Json[], search: PathSearch) => void;
 
-export class Search {
+export class PathSearch {
   readonly root: Json;
-  #spent = 0;
+  #visits = 0;
 
   constructor(root: Json) {
     this.root = root;
   }
 
   /** Counts a value that is looked at, in the document or in a filter; a long text counts for more. */
-  spend(cost = 1): void {
-    this.#spent += cost;
-    if (this.#spent > LOOKS) throw new LoopError('MAPPING_FAILED', `A path looks at more than ${LOOKS} values.`);
+  countVisits(cost = 1): void {
+    this.#visits += cost;
+    if (this.#visits > MAX_VISITS)
+      throw new LoopError('MAPPING_FAILED', `A path looks at more than ${MAX_VISITS} values.`);
   }
 
   add(value: Json, found: Json[]): void {
-    this.spend();
+    this.countVisits();
     found.push(value);
-    if (found.length > NODES) throw new LoopError('MAPPING_FAILED', `A path finds more than ${NODES} values.`);
+    if (found.length > MAX_NODES) throw new LoopError('MAPPING_FAILED', `A path finds more than ${MAX_NODES} values.`);
   }
 
   /** The value and everything in it, each before its parts. */
   descend(value: Json, visit: (value: Json) => void, depth = 0): void {
-    this.spend();
-    if (depth > DEPTH) throw new LoopError('MAPPING_FAILED', `A path goes into a value deeper than ${DEPTH}.`);
+    this.countVisits();
+    if (depth > MAX_DEPTH) throw new LoopError('MAPPING_FAILED', `A path goes into a value deeper than ${MAX_DEPTH}.`);
     visit(value);
-    for (const part of partsOf(value)) this.descend(part, visit, depth + 1);
+    for (const part of childrenOf(value)) this.descend(part, visit, depth + 1);
   }
 }
 
 /** The items of an array or the members of an object. */
-export function partsOf(value: Json): readonly Json[] {
+export function childrenOf(value: Json): readonly Json[] {
   if (typeof value !== 'object' || value === null) return [];
   if (Array.isArray(value)) return value;
   return Object.values(value).filter((part) => part !== undefined);

@@ -1,121 +1,127 @@
 /** The keywords that look into arrays. */
 import type { Json } from '../../protocol/json.js';
 import {
-  assertion,
-  type Check,
-  type Fields,
-  isOf,
-  type Maker,
-  namesOf,
-  type Part,
-  partwise,
-  type Rule,
+  assertionRule,
+  definedNames,
+  eachPartRule,
+  hasType,
+  type KeywordCompiler,
+  type RulePart,
+  type SchemaCheck,
+  type SchemaRule,
+  type UnknownObject,
 } from './rule.js';
 
-type List = readonly unknown[];
+type UnknownArray = readonly unknown[];
 
-function counted(keyword: string, fits: (count: number, bound: number) => boolean, words: string): Maker {
+function itemCountKeyword(
+  keyword: string,
+  fits: (count: number, bound: number) => boolean,
+  words: string,
+): KeywordCompiler {
   return (_, bound) =>
-    assertion(
+    assertionRule(
       keyword,
       (list) => !Array.isArray(list) || fits(list.length, bound as number),
       `must have ${words} ${bound} items`,
     );
 }
 
-const prefixItems: Maker = (site, value) => {
-  const rules = (value as readonly Json[]).map((schema) => site.below(schema));
-  const check: Check = (list, seen) => {
+const prefixItems: KeywordCompiler = (site, value) => {
+  const rules = (value as readonly Json[]).map((schema) => site.compileChild(schema));
+  const check: SchemaCheck = (list, seen) => {
     if (!Array.isArray(list)) return true;
     const length = Math.min(rules.length, list.length);
-    for (let i = 0; i < length; i++) if (!(rules[i] as Rule).check(list[i])) return false;
-    if (seen !== undefined) seen.items = Math.max(seen.items, length);
+    for (let i = 0; i < length; i++) if (!(rules[i] as SchemaRule).check(list[i])) return false;
+    if (seen !== undefined) seen.evaluatedPrefix = Math.max(seen.evaluatedPrefix, length);
     return true;
   };
-  return partwise(check, (list: List) =>
+  return eachPartRule(check, (list: UnknownArray) =>
     rules.slice(0, list.length).map((rule, index) => [rule, list[index], index] as const),
   );
 };
 
-const items: Maker = (site, value) => {
+const items: KeywordCompiler = (site, value) => {
   const { prefixItems: prefix = [] } = site.schema;
   const from = (prefix as readonly Json[]).length;
-  const rule = site.below(value);
-  const { kind, rest } = rule;
-  const check: Check = (list, seen) => {
+  const rule = site.compileChild(value);
+  const { typeCode, checkRest } = rule;
+  const check: SchemaCheck = (list, seen) => {
     if (!Array.isArray(list)) return true;
     for (let i = from; i < list.length; i++) {
       const item = list[i];
-      if (!isOf(kind, item) || (rest !== undefined && !rest(item))) return false;
+      if (!hasType(typeCode, item) || (checkRest !== undefined && !checkRest(item))) return false;
     }
-    if (seen !== undefined) seen.items = Math.max(seen.items, list.length);
+    if (seen !== undefined) seen.evaluatedPrefix = Math.max(seen.evaluatedPrefix, list.length);
     return true;
   };
-  return partwise(check, (list: List) => list.slice(from).map((item, index) => [rule, item, from + index] as const));
+  return eachPartRule(check, (list: UnknownArray) =>
+    list.slice(from).map((item, index) => [rule, item, from + index] as const),
+  );
 };
 
-const contains: Maker = (site, value) => {
+const contains: KeywordCompiler = (site, value) => {
   const { minContains = 1, maxContains = Number.POSITIVE_INFINITY } = site.schema;
   const [least, most] = [minContains as number, maxContains as number];
-  const rule = site.below(value);
-  const check: Check = (list, seen) => {
+  const rule = site.compileChild(value);
+  const check: SchemaCheck = (list, seen) => {
     if (!Array.isArray(list)) return true;
     let found = 0;
     for (let i = 0; i < list.length; i++) {
       if (!rule.check(list[i])) continue;
       found += 1;
-      if (seen !== undefined) seen.indexes.add(i);
+      if (seen !== undefined) seen.itemIndexes.add(i);
     }
     return found >= least && found <= most;
   };
   const bound = most === Number.POSITIVE_INFINITY ? '' : ` and at most ${most}`;
-  return assertion('contains', check, `must have at least ${least}${bound} items that fit "contains"`);
+  return assertionRule('contains', check, `must have at least ${least}${bound} items that fit "contains"`);
 };
 
 /** A text that is the same for equal values and for no others. */
-function identity(value: unknown): string {
+function equalityKey(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'undefined';
-  if (Array.isArray(value)) return `[${value.map(identity).join()}]`;
-  const fields = value as Fields;
-  const names = namesOf(fields).sort();
-  return `{${names.map((name) => `${JSON.stringify(name)}:${identity(fields[name])}`).join()}}`;
+  if (Array.isArray(value)) return `[${value.map(equalityKey).join()}]`;
+  const fields = value as UnknownObject;
+  const names = definedNames(fields).sort();
+  return `{${names.map((name) => `${JSON.stringify(name)}:${equalityKey(fields[name])}`).join()}}`;
 }
 
-const uniqueItems: Maker = (_, value) => {
+const uniqueItems: KeywordCompiler = (_, value) => {
   if (value !== true) return undefined;
-  const check: Check = (list) => {
+  const check: SchemaCheck = (list) => {
     if (!Array.isArray(list)) return true;
     const known = new Set<string>();
     for (const item of list) {
-      const text = identity(item);
+      const text = equalityKey(item);
       if (known.has(text)) return false;
       known.add(text);
     }
     return true;
   };
-  return assertion('uniqueItems', check, 'must not have the same item twice');
+  return assertionRule('uniqueItems', check, 'must not have the same item twice');
 };
 
-export const unevaluatedItems: Maker = (site, value) => {
-  const rule = site.below(value);
-  const check: Check = (list, seen) => {
+export const unevaluatedItems: KeywordCompiler = (site, value) => {
+  const rule = site.compileChild(value);
+  const check: SchemaCheck = (list, seen) => {
     if (!Array.isArray(list) || seen === undefined) return true;
-    for (let i = seen.items; i < list.length; i++) {
-      if (!seen.indexes.has(i) && !rule.check(list[i])) return false;
+    for (let i = seen.evaluatedPrefix; i < list.length; i++) {
+      if (!seen.itemIndexes.has(i) && !rule.check(list[i])) return false;
     }
-    seen.items = list.length;
+    seen.evaluatedPrefix = list.length;
     return true;
   };
-  return partwise(check, (list: List, seen): Part[] =>
-    list.flatMap((item, index): Part[] =>
-      index < (seen?.items ?? 0) || seen?.indexes.has(index) ? [] : [[rule, item, index]],
+  return eachPartRule(check, (list: UnknownArray, seen): RulePart[] =>
+    list.flatMap((item, index): RulePart[] =>
+      index < (seen?.evaluatedPrefix ?? 0) || seen?.itemIndexes.has(index) ? [] : [[rule, item, index]],
     ),
   );
 };
 
-export const arrays: { readonly [keyword: string]: Maker } = {
-  minItems: counted('minItems', (count, bound) => count >= bound, 'at least'),
-  maxItems: counted('maxItems', (count, bound) => count <= bound, 'at most'),
+export const arrayKeywords: { readonly [keyword: string]: KeywordCompiler } = {
+  minItems: itemCountKeyword('minItems', (count, bound) => count >= bound, 'at least'),
+  maxItems: itemCountKeyword('maxItems', (count, bound) => count <= bound, 'at most'),
   prefixItems,
   items,
   contains,

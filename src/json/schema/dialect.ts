@@ -2,38 +2,46 @@
  * The drafts that a schema may name. Everything is read as 2020-12; an older draft is accepted as long as the schema uses
  * only what means the same in both, so that nothing is silently read in another way than it was written.
  */
-import { DIALECT } from '../metaschema.js';
-import type { SchemaFields } from './library.js';
+import { DRAFT_2020_12 } from '../metaschema.js';
+import type { SchemaObject } from './documents.js';
 
 /** A draft: what in a schema object would mean something else today, or undefined. */
-export type Dialect = (schema: SchemaFields) => string | undefined;
+export type Dialect = (schema: SchemaObject) => string | undefined;
 
-const tupleItems = '"items" is a list; call it "prefixItems" and say 2020-12';
+const TUPLE_ITEMS_REASON = '"items" is a list; call it "prefixItems" and say 2020-12';
 
-function newer(schema: SchemaFields, keywords: readonly string[], draft: string): string | undefined {
+function newerKeywordReason(schema: SchemaObject, keywords: readonly string[], draft: string): string | undefined {
   const keyword = keywords.find((name) => Object.hasOwn(schema, name));
   return keyword === undefined ? undefined : `"${keyword}" means something else in ${draft}; say 2020-12`;
 }
 
-const today: Dialect = (schema) => (Array.isArray(schema.items) ? tupleItems : undefined);
+const draft2020: Dialect = (schema) => (Array.isArray(schema.items) ? TUPLE_ITEMS_REASON : undefined);
 
-const since2019 = ['prefixItems', '$dynamicRef', '$dynamicAnchor', '$recursiveRef', '$recursiveAnchor'];
-const sinceDraft7 =
+const KEYWORDS_SINCE_2020 = ['prefixItems', '$dynamicRef', '$dynamicAnchor', '$recursiveRef', '$recursiveAnchor'];
+const KEYWORDS_SINCE_2019 =
   '$anchor $vocabulary minContains maxContains dependentRequired dependentSchemas unevaluatedItems unevaluatedProperties';
 
-const draft2019: Dialect = (schema) => today(schema) ?? newer(schema, [...since2019, 'unevaluatedItems'], '2019-09');
+const draft2019: Dialect = (schema) =>
+  draft2020(schema) ?? newerKeywordReason(schema, [...KEYWORDS_SINCE_2020, 'unevaluatedItems'], '2019-09');
 
 /** What may stand beside a `$ref` in draft 7, which reads nothing else there. */
-const silent = new Set('$ref $schema $comment title description default examples definitions $defs'.split(' '));
+const DRAFT_7_REF_SIBLINGS = new Set(
+  '$ref $schema $comment title description default examples definitions $defs'.split(' '),
+);
 
 const draft7: Dialect = (schema) => {
-  const unread = Object.hasOwn(schema, '$ref') ? Object.keys(schema).find((name) => !silent.has(name)) : undefined;
+  const unread = Object.hasOwn(schema, '$ref')
+    ? Object.keys(schema).find((name) => !DRAFT_7_REF_SIBLINGS.has(name))
+    : undefined;
   if (unread !== undefined) return `draft 7 does not read "${unread}" beside "$ref"; put both into an "allOf"`;
-  return today(schema) ?? newer(schema, [...since2019, ...sinceDraft7.split(' ')], 'draft 7');
+  return (
+    draft2020(schema) ??
+    newerKeywordReason(schema, [...KEYWORDS_SINCE_2020, ...KEYWORDS_SINCE_2019.split(' ')], 'draft 7')
+  );
 };
 
 const dialects: ReadonlyMap<string, Dialect> = new Map([
-  [DIALECT, today],
+  [DRAFT_2020_12, draft2020],
   ['https://json-schema.org/draft/2019-09/schema', draft2019],
   ['http://json-schema.org/draft-07/schema', draft7],
 ]);
@@ -44,4 +52,4 @@ export function dialectOf(uri: string): Dialect | undefined {
 }
 
 /** The dialect of a schema that names none. */
-export const defaultDialect: Dialect = today;
+export const defaultDialect: Dialect = draft2020;

@@ -1,130 +1,132 @@
 /** The keywords that look into objects. Only own members count, so that `toString` is required like any other name. */
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
-import type { LinearPattern } from '../pattern.js';
+import type { LinearPattern } from '../linear-pattern.js';
 import {
-  assertion,
-  below,
-  type Check,
-  type Compiled,
-  type Explain,
-  type Fields,
-  isOf,
-  type Kind,
-  type Maker,
-  namesOf,
-  type Part,
-  partwise,
-  type Rule,
-  type Site,
-  shown,
+  appendPointer,
+  assertionRule,
+  type CompiledSchema,
+  definedNames,
+  type ExplainIssues,
+  eachPartRule,
+  hasType,
+  type KeywordCompiler,
+  type KeywordContext,
+  quoteJson,
+  type RulePart,
+  type SchemaCheck,
+  type SchemaRule,
+  type TypeCode,
+  type UnknownObject,
 } from './rule.js';
 
-type Schemas = { readonly [name: string]: Json };
+type SchemaMap = { readonly [name: string]: Json };
 
 const { hasOwn } = Object;
-const CLOSED = 'additionalProperties';
+const ADDITIONAL_PROPERTIES = 'additionalProperties';
 
-function has(value: Fields, name: string): boolean {
+function hasProperty(value: UnknownObject, name: string): boolean {
   return value[name] !== undefined && hasOwn(value, name);
 }
 
 /** A member of an object with `properties` and `required`. */
-interface Member {
+interface PropertyRule {
   readonly name: string;
-  readonly rule: Compiled | undefined;
-  readonly kind: Kind;
-  readonly rest: Check | undefined;
-  readonly required: boolean;
+  readonly rule: CompiledSchema | undefined;
+  readonly typeCode: TypeCode;
+  readonly checkRest: SchemaCheck | undefined;
+  readonly isRequired: boolean;
 }
 
-function membersOf(site: Site): Member[] {
+function propertyRulesOf(site: KeywordContext): PropertyRule[] {
   const { properties = {}, required: names } = site.schema;
-  const rules = new Map(Object.entries(properties as Schemas).map(([name, part]) => [name, site.below(part)]));
+  const rules = new Map(Object.entries(properties as SchemaMap).map(([name, part]) => [name, site.compileChild(part)]));
   const required = new Set(names as readonly string[] | undefined);
   return [...new Set([...rules.keys(), ...required])].map((name) => {
     const rule = rules.get(name);
-    const { kind = 0, rest } = rule ?? {};
-    return { name, rule, kind, rest, required: required.has(name) };
+    const { typeCode = 0, checkRest } = rule ?? {};
+    return { name, rule, typeCode, checkRest, isRequired: required.has(name) };
   });
 }
 
 /** Whether nothing may be beside the named members, and whether that can be told by counting. */
-function isClosed({ schema }: Site): boolean {
+function isClosedObject({ schema }: KeywordContext): boolean {
   return (
     schema.additionalProperties === false && schema.properties !== undefined && schema.patternProperties === undefined
   );
 }
 
 /** `properties` and `required`, and the commonest `additionalProperties`, in one loop: most of all checking is done here. */
-const members: Maker = (site) => {
-  const list = membersOf(site);
-  const closed = isClosed(site);
-  const check: Check = (fields, seen) => {
+const propertiesKeyword: KeywordCompiler = (site) => {
+  const list = propertyRulesOf(site);
+  const closed = isClosedObject(site);
+  const check: SchemaCheck = (fields, seen) => {
     if (!isObject(fields)) return true;
     let found = 0;
     for (let i = 0; i < list.length; i++) {
-      const { name, kind, rest, required, rule } = list[i] as Member;
+      const { name, typeCode, checkRest, isRequired, rule } = list[i] as PropertyRule;
       const member = fields[name];
       if (member === undefined || !hasOwn(fields, name)) {
-        if (required) return false;
+        if (isRequired) return false;
         continue;
       }
-      if (!isOf(kind, member) || (rest !== undefined && !rest(member))) return false;
+      if (!hasType(typeCode, member) || (checkRest !== undefined && !checkRest(member))) return false;
       if (rule === undefined) continue;
       found += 1;
-      if (seen !== undefined) seen.keys.add(name);
+      if (seen !== undefined) seen.propertyNames.add(name);
     }
-    return !closed || count(fields) === found;
+    return !closed || countProperties(fields) === found;
   };
-  return { check, explain: explainMembers(list, closed) };
+  return { check, explain: explainProperties(list, closed) };
 };
 
-function explainMembers(list: readonly Member[], closed: boolean): Explain {
+function explainProperties(list: readonly PropertyRule[], closed: boolean): ExplainIssues {
   const names = new Set(list.filter(({ rule }) => rule !== undefined).map(({ name }) => name));
   return (value, at, report) => {
-    const fields = value as Fields;
-    for (const { name, required, rule } of list) {
-      if (report.full) return;
-      const there = has(fields, name);
-      if (required && !there) report.add(at, `must have the property ${shown(name)}`, 'required');
-      if (rule !== undefined && there && !rule.check(fields[name])) rule.explain(fields[name], below(at, name), report);
+    const fields = value as UnknownObject;
+    for (const { name, isRequired, rule } of list) {
+      if (report.isFull) return;
+      const there = hasProperty(fields, name);
+      if (isRequired && !there) report.add(at, `must have the property ${quoteJson(name)}`, 'required');
+      if (rule !== undefined && there && !rule.check(fields[name]))
+        rule.explain(fields[name], appendPointer(at, name), report);
     }
     if (!closed) return;
-    for (const name of namesOf(fields)) if (!names.has(name)) report.add(below(at, name), 'is not allowed', CLOSED);
+    for (const name of definedNames(fields))
+      if (!names.has(name)) report.add(appendPointer(at, name), 'is not allowed', ADDITIONAL_PROPERTIES);
   };
 }
 
 /** How many members are there. */
-function count(fields: Fields): number {
+function countProperties(fields: UnknownObject): number {
   let found = 0;
-  for (const name in fields) if (has(fields, name)) found += 1;
+  for (const name in fields) if (hasProperty(fields, name)) found += 1;
   return found;
 }
 
 /** The rule that the members with the names that `meant` picks fit their schema. */
-function membersRule(rule: Compiled, meant: (name: string) => boolean): Rule {
-  const check: Check = (fields, seen) => {
+function matchingPropertiesRule(rule: CompiledSchema, meant: (name: string) => boolean): SchemaRule {
+  const check: SchemaCheck = (fields, seen) => {
     if (!isObject(fields)) return true;
     for (const name in fields) {
       const member = fields[name];
       if (member === undefined || !hasOwn(fields, name) || !meant(name)) continue;
       if (!rule.check(member)) return false;
-      if (seen !== undefined) seen.keys.add(name);
+      if (seen !== undefined) seen.propertyNames.add(name);
     }
     return true;
   };
-  return partwise(check, (fields: Fields) =>
-    namesOf(fields)
+  return eachPartRule(check, (fields: UnknownObject) =>
+    definedNames(fields)
       .filter(meant)
       .map((name) => [rule, fields[name], name] as const),
   );
 }
 
-const patternProperties: Maker = (site, value) => {
-  const rules = Object.entries(value as Schemas).map(([source, schema]) => {
-    const pattern = site.pattern(source);
-    return membersRule(site.below(schema), (name) => pattern.test(name));
+const patternProperties: KeywordCompiler = (site, value) => {
+  const rules = Object.entries(value as SchemaMap).map(([source, schema]) => {
+    const pattern = site.compilePattern(source);
+    return matchingPropertiesRule(site.compileChild(schema), (name) => pattern.test(name));
   });
   return {
     check: (fields, seen) => rules.every((rule) => rule.check(fields, seen)),
@@ -134,46 +136,50 @@ const patternProperties: Maker = (site, value) => {
   };
 };
 
-const additionalProperties: Maker = (site, value) => {
-  if (isClosed(site)) return undefined;
+const additionalProperties: KeywordCompiler = (site, value) => {
+  if (isClosedObject(site)) return undefined;
   const { properties: named = {}, patternProperties: matched = {} } = site.schema;
-  const names = new Set(Object.keys(named as Schemas));
-  const patterns: LinearPattern[] = Object.keys(matched as Schemas).map((source) => site.pattern(source));
-  const rule = site.below(value);
-  if (patterns.length === 0) return membersRule(rule, (name) => !names.has(name));
-  return membersRule(rule, (name) => !names.has(name) && !patterns.some((pattern) => pattern.test(name)));
+  const names = new Set(Object.keys(named as SchemaMap));
+  const patterns: LinearPattern[] = Object.keys(matched as SchemaMap).map((source) => site.compilePattern(source));
+  const rule = site.compileChild(value);
+  if (patterns.length === 0) return matchingPropertiesRule(rule, (name) => !names.has(name));
+  return matchingPropertiesRule(rule, (name) => !names.has(name) && !patterns.some((pattern) => pattern.test(name)));
 };
 
-const propertyNames: Maker = (site, value) => {
-  const rule = site.below(value);
+const propertyNames: KeywordCompiler = (site, value) => {
+  const rule = site.compileChild(value);
   return {
-    check: (fields) => !isObject(fields) || namesOf(fields).every((name) => rule.check(name)),
+    check: (fields) => !isObject(fields) || definedNames(fields).every((name) => rule.check(name)),
     explain: (fields, at, report) => {
-      for (const name of namesOf(fields as Fields)) {
-        if (report.full) return;
-        if (!rule.check(name)) report.add(below(at, name), 'has a name that is not allowed', 'propertyNames');
+      for (const name of definedNames(fields as UnknownObject)) {
+        if (report.isFull) return;
+        if (!rule.check(name)) report.add(appendPointer(at, name), 'has a name that is not allowed', 'propertyNames');
       }
     },
   };
 };
 
-function counted(keyword: string, fits: (found: number, bound: number) => boolean, words: string): Maker {
+function propertyCountKeyword(
+  keyword: string,
+  fits: (found: number, bound: number) => boolean,
+  words: string,
+): KeywordCompiler {
   return (_, bound) =>
-    assertion(
+    assertionRule(
       keyword,
-      (fields) => !isObject(fields) || fits(count(fields), bound as number),
+      (fields) => !isObject(fields) || fits(countProperties(fields), bound as number),
       `must have ${words} ${bound} properties`,
     );
 }
 
-function dependent(name: string, rule: Rule): Rule {
+function whenPresent(name: string, rule: SchemaRule): SchemaRule {
   return {
-    check: (fields, seen) => !isObject(fields) || !has(fields, name) || rule.check(fields, seen),
+    check: (fields, seen) => !isObject(fields) || !hasProperty(fields, name) || rule.check(fields, seen),
     explain: (fields, at, report) => rule.explain(fields, at, report),
   };
 }
 
-function together(rules: readonly Rule[]): Rule {
+function allRules(rules: readonly SchemaRule[]): SchemaRule {
   return {
     check: (value, seen) => rules.every((rule) => rule.check(value, seen)),
     explain: (value, at, report) => {
@@ -182,53 +188,57 @@ function together(rules: readonly Rule[]): Rule {
   };
 }
 
-function needs(name: string, names: readonly string[]): Rule[] {
+function requiredWhenPresent(name: string, names: readonly string[]): SchemaRule[] {
   return names.map((other) =>
-    dependent(
+    whenPresent(
       name,
-      assertion(
+      assertionRule(
         'dependentRequired',
-        (fields) => has(fields as Fields, other),
-        `must have the property ${shown(other)}, because it has ${shown(name)}`,
+        (fields) => hasProperty(fields as UnknownObject, other),
+        `must have the property ${quoteJson(other)}, because it has ${quoteJson(name)}`,
       ),
     ),
   );
 }
 
-const dependentRequired: Maker = (_, value) =>
-  together(Object.entries(value as { [name: string]: string[] }).flatMap(([name, names]) => needs(name, names)));
+const dependentRequired: KeywordCompiler = (_, value) =>
+  allRules(
+    Object.entries(value as { [name: string]: string[] }).flatMap(([name, names]) => requiredWhenPresent(name, names)),
+  );
 
 /** Both forms: `dependencies` of the older drafts has schemas and lists of names side by side. */
-const dependentSchemas: Maker = (site, value) =>
-  together(
-    Object.entries(value as Schemas).flatMap(([name, schema]) =>
-      Array.isArray(schema) ? needs(name, schema as string[]) : dependent(name, site.here(schema)),
+const dependentSchemas: KeywordCompiler = (site, value) =>
+  allRules(
+    Object.entries(value as SchemaMap).flatMap(([name, schema]) =>
+      Array.isArray(schema)
+        ? requiredWhenPresent(name, schema as string[])
+        : whenPresent(name, site.compileInPlace(schema)),
     ),
   );
 
-export const unevaluatedProperties: Maker = (site, value) => {
-  const rule = site.below(value);
-  const check: Check = (fields, seen) => {
+export const unevaluatedProperties: KeywordCompiler = (site, value) => {
+  const rule = site.compileChild(value);
+  const check: SchemaCheck = (fields, seen) => {
     if (!isObject(fields) || seen === undefined) return true;
-    for (const name of namesOf(fields)) {
-      if (seen.keys.has(name)) continue;
+    for (const name of definedNames(fields)) {
+      if (seen.propertyNames.has(name)) continue;
       if (!rule.check(fields[name])) return false;
-      seen.keys.add(name);
+      seen.propertyNames.add(name);
     }
     return true;
   };
-  return partwise(check, (fields: Fields, seen): Part[] =>
-    namesOf(fields)
-      .filter((name) => !seen?.keys.has(name))
+  return eachPartRule(check, (fields: UnknownObject, seen): RulePart[] =>
+    definedNames(fields)
+      .filter((name) => !seen?.propertyNames.has(name))
       .map((name) => [rule, fields[name], name] as const),
   );
 };
 
-export const objects: { readonly [keyword: string]: Maker } = {
-  required: (site, value) => (site.schema.properties === undefined ? members(site, value) : undefined),
-  minProperties: counted('minProperties', (found, bound) => found >= bound, 'at least'),
-  maxProperties: counted('maxProperties', (found, bound) => found <= bound, 'at most'),
-  properties: members,
+export const objectKeywords: { readonly [keyword: string]: KeywordCompiler } = {
+  required: (site, value) => (site.schema.properties === undefined ? propertiesKeyword(site, value) : undefined),
+  minProperties: propertyCountKeyword('minProperties', (found, bound) => found >= bound, 'at least'),
+  maxProperties: propertyCountKeyword('maxProperties', (found, bound) => found <= bound, 'at most'),
+  properties: propertiesKeyword,
   patternProperties,
   additionalProperties,
   propertyNames,

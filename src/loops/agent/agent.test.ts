@@ -3,7 +3,7 @@ import { agentDef, told } from '../../../spec/turns/agents.js';
 import { composite, hostOf, tool } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
-import type { ToolFunction } from '../implementation.js';
+import type { ToolFunction } from '../tool-implementation.js';
 
 const add: ToolFunction = (input) => {
   const { a, b } = input as { a: number; b: number };

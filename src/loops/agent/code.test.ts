@@ -5,12 +5,12 @@ import { z } from 'zod';
 import { agentDef, modelOf, partsOf, told } from '../../../spec/turns/agents.js';
 import { hostOf, tool } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
-import { readToml } from '../../adapters/files/toml.js';
+import { parseToml } from '../../adapters/files/parse-toml.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import type { Host } from '../../host/host.js';
 import { loopsTool } from '../../protocol/tool.js';
 import type { TurnResult } from '../../protocol/trace.js';
-import { crashingStore } from '../../testing/crashing-journal.js';
+import { crashingStore } from '../../testing/crashing-store.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { defineLoop } from '../define.js';
 import { defineAgent } from '../define-agent.js';
@@ -31,7 +31,7 @@ const add = loopsTool({
 
 verifies('agent.document', 'an agent in JSON, in TOML and in code are three different things', async () => {
   const document = agentDef('agent', { tools: ['add'], maxRounds: 5, instructions: 'Add.' });
-  const toml = readToml(`
+  const toml = parseToml(`
 id = "agent"
 name = "agent"
 version = "1.0.0"
@@ -257,12 +257,15 @@ verifies('agent.crash', 'an agent that is killed does something twice, or forget
   const whole = crashingStore(memoryStore());
   const clean = await hostOf([agent, count], { store: whole, backends: replies() }).run(request);
   expect(clean).toMatchObject({ status: 'ok', output: { text: 'It is 3.' } });
-  expect(whole.appends).toBeGreaterThan(4);
-  for (let append = 1; append <= whole.appends; append++) {
+  expect(whole.appendCount).toBeGreaterThan(4);
+  for (let append = 1; append <= whole.appendCount; append++) {
     for (const when of ['before', 'after'] as const) {
       const store = memoryStore();
       runs = 0;
-      const dying = hostOf([agent, count], { store: crashingStore(store, { append, when }), backends: replies() });
+      const dying = hostOf([agent, count], {
+        store: crashingStore(store, { appendNumber: append, when }),
+        backends: replies(),
+      });
       await dying.run(request).catch(() => undefined);
       const second = hostOf([agent, count], { store, backends: replies(), seed: 2 });
       const result = await second.run(request);

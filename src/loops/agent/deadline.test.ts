@@ -25,7 +25,7 @@ verifies(
           over = true;
         });
         await ticks(20);
-        clock.setWall(clock.now() + jump);
+        clock.setWallClock(clock.now() + jump);
         await clock.advance(999);
         await ticks(20);
         expect(over, `after ${jump} ms`).toBe(false);
@@ -51,7 +51,7 @@ async function approvedAfter(jump: number, isNew: boolean): Promise<string> {
   const host = hostAt(first, 1);
   const { turnId } = await host.run({ loop: 'agent', input: { prompt: 'go' } });
   await first.advance(4000);
-  first.setWall(first.now() + jump);
+  first.setWallClock(first.now() + jump);
   const later = isNew ? hostAt(new ManualClock(first.now()), 2) : host;
   const [waiting] = await later.archive.approvals();
   await later.answer({ id: waiting?.id ?? '', approved: true, by: 'ada' });
@@ -80,7 +80,7 @@ verifies(
       const hostAt = (clock: ManualClock, seed: number) => hostOf(definitions, { store, clock, backends, seed });
       const paused = await hostAt(first, 1).run({ loop: 'agent', input: { prompt: 'go' } });
       expect(paused.durationMs).toBeGreaterThanOrEqual(0);
-      first.setWall(first.now() - HOUR);
+      first.setWallClock(first.now() - HOUR);
       const host = hostAt(isNew ? new ManualClock(first.now()) : first, 2);
       const [waiting] = await host.archive.approvals();
       await host.answer({ id: waiting?.id ?? '', approved: true, by: 'ada' });

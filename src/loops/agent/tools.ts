@@ -3,38 +3,38 @@
  * is none of that name, its arguments do not fit, it throws, somebody says no) is a result that the model sees.
  */
 
-import { outcomeOf } from '../../base/errors.js';
+import { toLoopError } from '../../base/errors.js';
 import type { Loop, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { LoopDef } from '../../protocol/loop.js';
 import type { ModelTool } from '../../protocol/model.js';
-import { REFUSED } from '../../views/history.js';
-import { type AskedCall, readArguments, type ToolEnd } from '../../views/messages.js';
+import { TOOL_REFUSED } from '../../views/history.js';
+import { parseArguments, type RecordedToolCall, type ToolCallOutcome } from '../../views/messages.js';
 import { toolNameOf } from '../../views/tool-name.js';
 import type { ModelReply } from '../model.js';
-import type { Watches } from './watch.js';
+import type { RestrictionTable } from './restrictions.js';
 
 /** A loop that the model may call. */
 export interface LinkedTool {
   /** The id of the loop. */
-  readonly name: string;
+  readonly loopId: string;
   /** Whether what it answers is the answer of the agent. */
-  readonly handoff: boolean;
+  readonly isHandoff: boolean;
   /** What the model is shown; undefined, like the loop, if there is none of that id. */
-  shown: ModelTool | undefined;
-  readOnly: boolean;
+  modelTool: ModelTool | undefined;
+  isReadOnly: boolean;
   loop: Loop | undefined;
 }
 
 /** What the model is told of a loop. */
-export function shownTool({ id, name, description = name, inputSchema }: LoopDef): ModelTool {
+export function toModelTool({ id, name, description = name, inputSchema }: LoopDef): ModelTool {
   const schema = typeof inputSchema === 'object' ? inputSchema : {};
   // Providers take nothing but objects.
   return { type: 'function', name: toolNameOf(id), description, inputSchema: { type: 'object', ...schema } };
 }
 
 /** Whether a loop declares that it changes nothing: `metadata.readOnly`, by default whether its safety is `pure`. */
-export function isReadOnly({ metadata, tool }: LoopDef): boolean {
+export function isReadOnlyLoop({ metadata, tool }: LoopDef): boolean {
   return typeof metadata?.readOnly === 'boolean' ? metadata.readOnly : tool?.safety === 'pure';
 }
 
@@ -50,93 +50,107 @@ export class ToolTable {
 
   constructor(tools: readonly LinkedTool[]) {
     this.tools = tools;
-    this.byId = new Map(tools.map((tool) => [tool.name, tool]));
-    this.byName = new Map([...this.byId, ...tools.map((tool) => [toolNameOf(tool.name), tool] as const)]);
+    this.byId = new Map(tools.map((tool) => [tool.loopId, tool]));
+    this.byName = new Map([...this.byId, ...tools.map((tool) => [toolNameOf(tool.loopId), tool] as const)]);
   }
 
   /** The id of the loop that a model calls by this name; the name itself if there is none. */
-  idOf(name: string): string {
-    return this.byName.get(name)?.name ?? name;
+  loopIdOf(name: string): string {
+    return this.byName.get(name)?.loopId ?? name;
   }
 
   /** A reply with the ids of the tools that it calls in place of their names, and with what is known of them. */
-  marked(reply: ModelReply): ModelReply {
+  withLoopIds(reply: ModelReply): ModelReply {
     const { toolCalls } = reply;
-    if (toolCalls === undefined || toolCalls.every((call) => this.mark(call) === call)) return reply;
-    return { ...reply, toolCalls: toolCalls.map((call) => this.mark(call)) };
+    if (toolCalls === undefined || toolCalls.every((call) => this.withLoopId(call) === call)) return reply;
+    return { ...reply, toolCalls: toolCalls.map((call) => this.withLoopId(call)) };
   }
 
-  private mark(call: AskedCall): AskedCall {
+  private withLoopId(call: RecordedToolCall): RecordedToolCall {
     const tool = this.byName.get(call.name);
     // guard: called-tool-resolved-to-its-id
-    if (tool === undefined || (tool.name === call.name && !tool.readOnly)) return call;
-    return tool.readOnly ? { ...call, name: tool.name, readOnly: true } : { ...call, name: tool.name };
+    if (tool === undefined || (tool.loopId === call.name && !tool.isReadOnly)) return call;
+    return tool.isReadOnly ? { ...call, name: tool.loopId, readOnly: true } : { ...call, name: tool.loopId };
   }
 }
 
 /** What the calls of one reply are run with. */
-export interface Hands {
-  readonly agent: string;
-  readonly tools: ReadonlyMap<string, LinkedTool>;
-  readonly watches: Watches;
+export interface ToolRunOptions {
+  readonly agentKey: string;
+  readonly toolsById: ReadonlyMap<string, LinkedTool>;
+  readonly restrictions: RestrictionTable;
   /** Why none of the calls may run, if so. */
-  readonly refusal: string | undefined;
+  readonly refusalReason: string | undefined;
   /** How long one of them may take, in milliseconds. */
-  readonly limitMs: number;
+  readonly timeoutMs: number;
 }
 
 /**
  * Runs the calls of one reply side by side; how each ended, in the order of the calls. One alone is a step of the agent
  * itself, several are branches of a group.
  */
-export function runCalls(
+export function runToolCalls(
   scope: Scope,
-  calls: readonly AskedCall[],
+  calls: readonly RecordedToolCall[],
   given: readonly Json[],
-  hands: Hands,
-): Promise<readonly ToolEnd[]> {
+  hands: ToolRunOptions,
+): Promise<readonly ToolCallOutcome[]> {
   const [only] = calls;
   if (only !== undefined && calls.length === 1)
-    return runOne(scope, only, given[0] ?? null, hands).then((end) => [end]);
-  return scope.all(calls.map((call, index) => (branch: Scope) => runOne(branch, call, given[index] ?? null, hands)));
+    return runToolCall(scope, only, given[0] ?? null, hands).then((end) => [end]);
+  return scope.all(
+    calls.map((call, index) => (branch: Scope) => runToolCall(branch, call, given[index] ?? null, hands)),
+  );
 }
 
-function runOne(scope: Scope, call: AskedCall, given: Json, hands: Hands): Promise<ToolEnd> {
-  const { agent, tools, watches, refusal, limitMs } = hands;
+function runToolCall(
+  scope: Scope,
+  call: RecordedToolCall,
+  given: Json,
+  hands: ToolRunOptions,
+): Promise<ToolCallOutcome> {
+  const { agentKey, toolsById, restrictions, refusalReason, timeoutMs } = hands;
   const { key } = scope;
-  const loop = tools.get(call.name)?.loop;
-  if (refusal !== undefined) return refused(scope, call, 'TOOL_NOT_ADMITTED', refusal);
-  if (loop === undefined) return refused(scope, call, 'TOOL_NOT_FOUND', unknown(call.name, tools));
-  if (watches.policy(key, call.name) === 'blocked')
-    return refused(scope, call, 'TOOL_NOT_ADMITTED', `"${call.name}" is blocked here.`);
+  const loop = toolsById.get(call.name)?.loop;
+  if (refusalReason !== undefined) return refuseToolCall(scope, call, 'TOOL_NOT_ADMITTED', refusalReason);
+  if (loop === undefined)
+    return refuseToolCall(scope, call, 'TOOL_NOT_FOUND', unknownToolMessage(call.name, toolsById));
+  if (restrictions.approvalPolicy(key, call.name) === 'blocked')
+    return refuseToolCall(scope, call, 'TOOL_NOT_ADMITTED', `"${call.name}" is blocked here.`);
   // No JSON text is its own value.
-  if (given === call.input) return refused(scope, call, 'INPUT_VALIDATION_FAILED', flawOf(call.input));
-  watches.send(key, { agent, toolCallId: call.id, tool: call.name, limitMs });
-  const done = (end: ToolEnd): ToolEnd => {
-    watches.done(key);
+  if (given === call.input)
+    return refuseToolCall(scope, call, 'INPUT_VALIDATION_FAILED', invalidArgumentsMessage(call.input));
+  restrictions.toolCallStarted(key, { agentKey, toolCallId: call.id, toolName: call.name, timeoutMs });
+  const done = (end: ToolCallOutcome): ToolCallOutcome => {
+    restrictions.toolCallEnded(key);
     return end;
   };
   return scope.call(loop, given).then(
     (value) => done({ value: value as Json }),
-    (thrown) => done({ error: outcomeOf(thrown).record() }),
+    (thrown) => done({ error: toLoopError(thrown).toErrorRecord() }),
   );
 }
 
-async function refused(scope: Scope, { id, name }: AskedCall, code: string, message: string): Promise<ToolEnd> {
-  await scope.record(REFUSED, () => ({ id, name: name.slice(0, 200), code, message }));
+async function refuseToolCall(
+  scope: Scope,
+  { id, name }: RecordedToolCall,
+  code: string,
+  message: string,
+): Promise<ToolCallOutcome> {
+  await scope.record(TOOL_REFUSED, () => ({ id, name: name.slice(0, 200), code, message }));
   return { error: { code, message } };
 }
 
-function unknown(name: string, tools: ReadonlyMap<string, LinkedTool>): string {
+function unknownToolMessage(name: string, tools: ReadonlyMap<string, LinkedTool>): string {
   const known = [...tools.keys()].slice(0, 50).map(toolNameOf).join(', ');
   return `There is no tool ${JSON.stringify(name.slice(0, 100))}; ${known === '' ? 'there are none' : `there are ${known}`}.`;
 }
 
 /** What is wrong with arguments that are no value. */
-function flawOf(input: string): string {
+function invalidArgumentsMessage(input: string): string {
   let said = '';
   try {
-    readArguments(input);
+    parseArguments(input);
   } catch (thrown) {
     if (thrown instanceof Error) said = thrown.message.slice(0, 300);
   }

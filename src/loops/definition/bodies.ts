@@ -2,29 +2,32 @@
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import {
-  anyFields,
+  anyObject,
   anyText,
-  type Check,
-  type Flaws,
-  fields,
+  appendPointer,
+  type DefinitionCheck,
+  type DefinitionIssues,
+  integerBetween,
   listOf,
-  numberIn,
+  nonEmptyText,
+  numberBetween,
+  objectOf,
   oneOf,
-  pointer,
-  quote,
-  text,
-  textLike,
-  wholeIn,
+  quoteText,
+  textMatching,
 } from './shape.js';
 
-export const backend: Check = fields({ required: { id: text }, optional: { model: text, options: anyFields } });
+export const checkBackendRef: DefinitionCheck = objectOf({
+  required: { id: nonEmptyText },
+  optional: { model: nonEmptyText, options: anyObject },
+});
 
 /** Whether it is a name, or names with dots between them. */
-const namesVariable = (dotted: string): boolean =>
+const isVariableName = (dotted: string): boolean =>
   dotted.split('.').every((name) => name !== '' && name.trim() === name && !/[{}"':\r\n]/.test(name));
 
 /** What stands between the braces of each placeholder; undefined for one that is never closed. */
-function placeholders(template: string): (string | undefined)[] {
+function placeholdersIn(template: string): (string | undefined)[] {
   const found: (string | undefined)[] = [];
   let open = template.indexOf('{{');
   while (open !== -1) {
@@ -36,46 +39,51 @@ function placeholders(template: string): (string | undefined)[] {
   return found;
 }
 
-function checkTemplate(template: string, variables: Json | undefined, path: string, flaws: Flaws): void {
+function checkTemplate(template: string, variables: Json | undefined, path: string, flaws: DefinitionIssues): void {
   const declared = Array.isArray(variables) ? new Set<Json>(variables) : undefined;
-  for (const name of placeholders(template)) {
-    if (flaws.full) return;
+  for (const name of placeholdersIn(template)) {
+    if (flaws.isFull) return;
     if (name === undefined) flaws.add(path, 'has "{{" without "}}"');
-    else if (!namesVariable(name))
+    else if (!isVariableName(name))
       flaws.add(path, `has {{${name.slice(0, 60)}}}, which names no variable; write {{name}} or {{a.b}}`);
     else checkVariable(name, declared, path, flaws);
   }
 }
 
-function checkVariable(name: string, declared: ReadonlySet<Json> | undefined, path: string, flaws: Flaws): void {
+function checkVariable(
+  name: string,
+  declared: ReadonlySet<Json> | undefined,
+  path: string,
+  flaws: DefinitionIssues,
+): void {
   const first = name.split('.', 1)[0] ?? name;
   if (declared === undefined || declared.has(first)) return;
   const list = [...declared].slice(0, 20).join(', ') || 'none';
-  flaws.add(path, `uses ${quote(first)}, which is not among its variables (${list})`);
+  flaws.add(path, `uses ${quoteText(first)}, which is not among its variables (${list})`);
 }
 
-const promptShape = fields({
-  required: { template: text },
+const checkPromptShape = objectOf({
+  required: { template: nonEmptyText },
   optional: {
-    variables: listOf(text, 1000),
+    variables: listOf(nonEmptyText, 1000),
     systemPrompt: anyText,
-    maxTokens: wholeIn(1, Number.MAX_SAFE_INTEGER),
-    temperature: numberIn(0, 2),
+    maxTokens: integerBetween(1, Number.MAX_SAFE_INTEGER),
+    temperature: numberBetween(0, 2),
   },
 });
 
-export const prompt: Check = (value, path, flaws) => {
-  promptShape(value, path, flaws);
+export const checkPrompt: DefinitionCheck = (value, path, flaws) => {
+  checkPromptShape(value, path, flaws);
   if (!isObject(value) || typeof value.template !== 'string') return;
-  checkTemplate(value.template, value.variables, pointer(path, 'template'), flaws);
+  checkTemplate(value.template, value.variables, appendPointer(path, 'template'), flaws);
 };
 
-export const tool: Check = fields({
+export const checkTool: DefinitionCheck = objectOf({
   required: {
-    implementation: textLike(
+    implementation: textMatching(
       'a scheme and a target, such as "builtin:echo" or "exec:./run.sh"',
       /^[a-z][a-z0-9+.-]*:\s*\S/,
     ),
   },
-  optional: { config: anyFields, safety: oneOf(['pure', 'idempotent', 'keyed', 'once']) },
+  optional: { config: anyObject, safety: oneOf(['pure', 'idempotent', 'keyed', 'once']) },
 });

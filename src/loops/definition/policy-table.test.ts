@@ -54,7 +54,7 @@ function refusalOf(register: () => unknown): LoopError | undefined {
 
 for (const form of Object.keys(made) as LoopForm[])
   for (const key of Object.keys(policyTable) as Key[]) {
-    const applies = policyTable[key].applies[form] !== undefined;
+    const applies = policyTable[key].appliesTo[form] !== undefined;
     verifies('policy.applies', `${key} on a loop of the form ${form} is ${applies ? 'taken' : 'refused'}`, () => {
       for (const make of made[form]) {
         const refusal = refusalOf(() => make({ [key]: SAMPLE[key] }));
@@ -62,7 +62,7 @@ for (const form of Object.keys(made) as LoopForm[])
         else {
           expect(refusal?.code).toBe('DEFINITION_INVALID');
           expect(refusal?.data).toMatchObject({ path: `/policy/${key}` });
-          expect(refusal?.message).toContain(policyTable[key].instead);
+          expect(refusal?.message).toContain(policyTable[key].advice);
         }
       }
     });

@@ -6,18 +6,26 @@ import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import { chatHandler, toolKinds } from './chat.js';
 import type { UiChunk } from './chunk.js';
-import { answered, chunksIn, post, REFUND, staging, textIn, userMessage } from './fixtures/stage.mjs';
-import { readBy } from './fixtures/telling.mjs';
+import {
+  chatFixtures,
+  chunksIn,
+  postRequest,
+  REFUND,
+  textIn,
+  userMessage,
+  withAnswers,
+} from './fixtures/chat-fixture.mjs';
+import { readWithAiSdk } from './fixtures/envelopes.mjs';
 import { uiMessages } from './message.js';
 
-const stage = staging({ agentDef, told, hostOf, tool, chatHandler });
+const stage = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
 const readBySdk = (chunks: readonly UiChunk[], message?: UIMessage): Promise<UIMessage> =>
-  readBy(readUIMessageStream, chunks, message);
+  readWithAiSdk(readUIMessageStream, chunks, message);
 
 /** A chat in which a refund waits, and the message that the client has of it. */
 async function waiting(replies: Parameters<typeof stage>[0], more: Parameters<typeof stage>[1]) {
   const chat = stage(replies, more);
-  const chunks = await chunksIn(await chat.handler(post({ id: 'chat', messages: [userMessage('my money')] })));
+  const chunks = await chunksIn(await chat.handler(postRequest({ id: 'chat', messages: [userMessage('my money')] })));
   return { ...chat, message: await readBySdk(chunks) };
 }
 
@@ -36,9 +44,9 @@ verifies('aisdk.chat', 'what a sub-agent asks for is shown as something else, or
   expect(asks).toMatchObject([
     { type: 'dynamic-tool', toolName: 'refund', input: { amount: 7 }, state: 'approval-requested' },
   ]);
-  const rest = await chunksIn(await handler(post({ id: 'chat', messages: [answered(message, true)] })));
+  const rest = await chunksIn(await handler(postRequest({ id: 'chat', messages: [withAnswers(message, true)] })));
   expect(refunds).toEqual([7]);
-  const now = await readBySdk(rest, answered(message, true));
+  const now = await readBySdk(rest, withAnswers(message, true));
   expect(now?.parts.filter((part) => 'toolCallId' in part)).toMatchObject([{ state: 'output-available' }]);
   expect(now?.parts.filter(({ type }) => type === 'data-rondo-call')).toMatchObject([{ data: { status: 'ok' } }]);
   expect(now?.parts.filter(({ type }) => type === 'data-rondo-agent')).toMatchObject([
@@ -55,7 +63,7 @@ verifies(
       [{ text: 'I hand over. ', calls: [['clerk', { prompt: 'go' }, 'c1']] }, { text: 'I am the clerk.' }],
       { agent: { tools: ['refund'], handoffs: ['clerk'] }, more: [agentDef('clerk', { tools: ['refund'] })] },
     );
-    const chunks = await chunksIn(await handler(post({ id: 'chat', messages: [userMessage('hi')] })));
+    const chunks = await chunksIn(await handler(postRequest({ id: 'chat', messages: [userMessage('hi')] })));
     expect(textIn(chunks)).toBe('I hand over. I am the clerk.');
     const live = await readBySdk(chunks);
     const [, loaded] = uiMessages(await host.archive.events('chat'), { kindOf: toolKinds(host, 'support') });
@@ -72,9 +80,9 @@ verifies('aisdk.chat', 'an action that asks inside of a workflow is shown as the
   expect(message.parts.filter((part) => 'toolCallId' in part)).toMatchObject([
     { type: 'dynamic-tool', toolName: 'refund', input: { amount: 3 }, state: 'approval-requested' },
   ]);
-  const rest = await chunksIn(await handler(post({ id: 'chat', messages: [answered(message, true)] })));
+  const rest = await chunksIn(await handler(postRequest({ id: 'chat', messages: [withAnswers(message, true)] })));
   expect(refunds).toEqual([3]);
-  const now = await readBySdk(rest, answered(message, true));
+  const now = await readBySdk(rest, withAnswers(message, true));
   expect(now?.parts.map((part) => ('state' in part ? part.state : part.type))).toEqual([
     'step-start',
     'data-rondo-call',
@@ -89,11 +97,11 @@ verifies('aisdk.chat', 'an answer that comes days later, to another process, is 
   const replies = [REFUND, { text: 'It is done.' }];
   const first = await waiting(replies, { store });
   const second = stage(replies, { store });
-  const request = () => post({ id: 'chat', messages: [answered(first.message, true)] });
+  const request = () => postRequest({ id: 'chat', messages: [withAnswers(first.message, true)] });
   const both = await Promise.all([0, 1].map(async () => chunksIn(await second.handler(request()))));
   expect([first.refunds, second.refunds]).toEqual([[], [5]]);
   for (const rest of both) {
-    const now = await readBySdk(rest, answered(first.message, true));
+    const now = await readBySdk(rest, withAnswers(first.message, true));
     expect(now?.parts.at(-1)).toMatchObject({ type: 'text', text: 'It is done.' });
     expect(now?.parts).toHaveLength(first.message.parts.length + 2);
   }

@@ -5,9 +5,18 @@ import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import { chatHandler } from './chat.js';
 import { chatSession } from './chat-session.js';
-import { chunkOf, chunksIn, heldTool, post, REFUND, staging, textIn, userMessage } from './fixtures/stage.mjs';
+import {
+  blockingTool,
+  chatFixtures,
+  chunksIn,
+  firstChunkOf,
+  postRequest,
+  REFUND,
+  textIn,
+  userMessage,
+} from './fixtures/chat-fixture.mjs';
 
-const stage = staging({ agentDef, told, hostOf, tool, chatHandler });
+const stage = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
 const principal = (request: Request): string | undefined => request.headers.get('x-user') ?? undefined;
 const ADA = { 'x-user': 'ada' };
 const EVE = { 'x-user': 'eve' };
@@ -17,7 +26,7 @@ const stream = (chat: string, headers: Record<string, string> = {}): Request =>
 
 /** Chats that use a tool; the first call of it waits until it is released. */
 function held(options: Parameters<typeof stage>[1] = {}) {
-  const first = heldTool();
+  const first = blockingTool();
   let calls = 0;
   const slow: typeof first.slow = (...given) => (calls++ === 0 ? first.slow(...given) : 'found');
   const replies = [{ text: 'I look. ', calls: [['slow', {}, 'c1'] as const] }, { text: 'Found.' }];
@@ -27,18 +36,18 @@ function held(options: Parameters<typeof stage>[1] = {}) {
 
 verifies('aisdk.identity', 'chats whose id and message read alike when joined have streams of their own', async () => {
   const { handler, started, release, host } = held();
-  const first = chunksIn(await handler(post(hi('a:b', 'c'))));
+  const first = chunksIn(await handler(postRequest(hi('a:b', 'c'))));
   await started;
-  const second = chunksIn(await handler(post(hi('a', 'b:c'))));
+  const second = chunksIn(await handler(postRequest(hi('a', 'b:c'))));
   release();
   const [one, other] = await Promise.all([first, second]);
-  expect(chunkOf(one, 'start')).not.toEqual(chunkOf(other, 'start'));
+  expect(firstChunkOf(one, 'start')).not.toEqual(firstChunkOf(other, 'start'));
   for (const [chat, chunks] of [
     ['a:b', one],
     ['a', other],
   ] as const) {
     const turns = await host.archive.turns(chat);
-    expect(turns.map(({ turnId }) => turnId)).toEqual([chunkOf(chunks, 'start')?.messageId]);
+    expect(turns.map(({ turnId }) => turnId)).toEqual([firstChunkOf(chunks, 'start')?.messageId]);
   }
 });
 
@@ -47,9 +56,9 @@ verifies(
   'a message whose id reads like a wish for another answer begins a turn of its own',
   async () => {
     const { handler, host } = stage([{ text: 'One.' }, { text: 'Two.' }, { text: 'Three.' }]);
-    await chunksIn(await handler(post(hi('chat'))));
-    const again = await chunksIn(await handler(post({ ...hi('chat'), trigger: 'regenerate-message' })));
-    const other = await chunksIn(await handler(post(hi('chat', 'm1:again:1'))));
+    await chunksIn(await handler(postRequest(hi('chat'))));
+    const again = await chunksIn(await handler(postRequest({ ...hi('chat'), trigger: 'regenerate-message' })));
+    const other = await chunksIn(await handler(postRequest(hi('chat', 'm1:again:1'))));
     expect([textIn(again), textIn(other)]).toEqual(['Two.', 'Three.']);
     expect(await host.archive.turns('chat')).toHaveLength(3);
   },
@@ -57,30 +66,30 @@ verifies(
 
 verifies('aisdk.identity', 'a message whose id reads like a turn gets no stream of that turn', async () => {
   const { handler, started, release, host } = held();
-  const running = chunksIn(await handler(post(hi('a:b'))));
+  const running = chunksIn(await handler(postRequest(hi('a:b'))));
   await started;
   const [turn] = await host.archive.turns('a:b');
   const watched = chunksIn(await handler(stream('a:b')));
-  const named = chunksIn(await handler(post(hi('a', (turn?.turnId ?? '').slice('a:'.length)))));
+  const named = chunksIn(await handler(postRequest(hi('a', (turn?.turnId ?? '').slice('a:'.length)))));
   release();
   const [one, same, other] = await Promise.all([running, watched, named]);
-  expect(chunkOf(same, 'start')).toEqual(chunkOf(one, 'start'));
-  expect(chunkOf(other, 'start')).not.toEqual(chunkOf(one, 'start'));
+  expect(firstChunkOf(same, 'start')).toEqual(firstChunkOf(one, 'start'));
+  expect(firstChunkOf(other, 'start')).not.toEqual(firstChunkOf(one, 'start'));
 });
 
 verifies('aisdk.identity', 'the same chat id of another user is another chat, live, resumed and stopped', async () => {
   const { handler, started, release, host } = held({ options: { principal } });
-  const mine = chunksIn(await handler(post(hi('chat'), ADA)));
+  const mine = chunksIn(await handler(postRequest(hi('chat'), ADA)));
   await started;
   expect((await handler(stream('chat', EVE))).status).toBe(204);
-  expect((await handler(post({ id: 'chat', abort: true }, EVE))).status).toBe(204);
-  const theirs = await chunksIn(await handler(post(hi('chat'), EVE)));
+  expect((await handler(postRequest({ id: 'chat', abort: true }, EVE))).status).toBe(204);
+  const theirs = await chunksIn(await handler(postRequest(hi('chat'), EVE)));
   const resumed = chunksIn(await handler(stream('chat', ADA)));
   release();
   const [one, same] = await Promise.all([mine, resumed]);
   expect([textIn(one), textIn(same), textIn(theirs)]).toEqual(Array(3).fill('I look. Found.'));
-  expect(chunkOf(same, 'start')).toEqual(chunkOf(one, 'start'));
-  expect(chunkOf(theirs, 'start')).not.toEqual(chunkOf(one, 'start'));
+  expect(firstChunkOf(same, 'start')).toEqual(firstChunkOf(one, 'start'));
+  expect(firstChunkOf(theirs, 'start')).not.toEqual(firstChunkOf(one, 'start'));
   const [ada, eve] = await Promise.all(
     ['ada', 'eve'].map((who) => chatSession(host, { chatId: 'chat', principal: who })),
   );
@@ -91,11 +100,11 @@ verifies('aisdk.identity', 'the same chat id of another user is another chat, li
 
 verifies('aisdk.identity', 'a chat id that is the session of another user reaches nothing of it', async () => {
   const { handler, host, asked } = stage([{ text: 'Hello.' }], { options: { principal } });
-  await chunksIn(await handler(post({ id: 'chat', messages: [userMessage('my secret')] }, ADA)));
+  await chunksIn(await handler(postRequest({ id: 'chat', messages: [userMessage('my secret')] }, ADA)));
   const taken = await chatSession(host, { chatId: 'chat', principal: 'ada' });
   const keyed = await host.run({ loop: 'support', input: { prompt: 'hi' }, key: 'order-7', principal: 'ada' });
   for (const chatId of [taken, keyed.sessionId]) {
-    await chunksIn(await handler(post(hi(chatId), EVE)));
+    await chunksIn(await handler(postRequest(hi(chatId), EVE)));
     expect(await host.archive.turns(chatId)).toHaveLength(1);
   }
   expect(asked()[0]).toContain('my secret');
@@ -122,10 +131,10 @@ verifies('aisdk.identity', 'names that differ in case, form or separators are di
 verifies('aisdk.identity', 'a request whose user is unknown is refused, and so are reserved chat ids', async () => {
   const known = stage([{ text: 'Hello.' }], { options: { principal } });
   for (const request of [
-    post(hi('chat')),
+    postRequest(hi('chat')),
     stream('chat'),
-    post({ id: 'chat', abort: true }),
-    post(hi('chat'), { 'x-user': ' ' }),
+    postRequest({ id: 'chat', abort: true }),
+    postRequest(hi('chat'), { 'x-user': ' ' }),
   ]) {
     const response = await known.handler(request);
     expect(response.status).toBe(403);
@@ -134,7 +143,7 @@ verifies('aisdk.identity', 'a request whose user is unknown is refused, and so a
   const open = stage([{ text: 'Hello.' }]);
   const derived = await chatSession(open.host, { chatId: 'chat', principal: 'ada' });
   for (const id of ['rondo:refusals', derived]) {
-    expect((await open.handler(post(hi(id)))).status).toBe(422);
+    expect((await open.handler(postRequest(hi(id)))).status).toBe(422);
     expect((await open.handler(stream(id))).status).toBe(422);
   }
   expect(await open.host.archive.turns()).toEqual([]);
@@ -148,10 +157,10 @@ verifies('aisdk.identity', 'a chat that was stored under its id alone stays with
   });
   await host.run({ loop: 'support', input: { prompt: 'hi' }, sessionId: 'chat', principal: 'ada' });
   expect(await chatSession(host, { chatId: 'chat', principal: 'ada' })).toBe('chat');
-  await chunksIn(await handler(post(hi('chat', 'm2'), ADA)));
+  await chunksIn(await handler(postRequest(hi('chat', 'm2'), ADA)));
   expect(await host.archive.turns('chat')).toHaveLength(2);
   expect(asked().at(-1)).toContain('One.');
-  await chunksIn(await handler(post(hi('chat', 'm3'), EVE)));
+  await chunksIn(await handler(postRequest(hi('chat', 'm3'), EVE)));
   expect(await host.archive.turns('chat')).toHaveLength(2);
   expect(asked().at(-1)).not.toContain('One.');
 });
@@ -161,11 +170,12 @@ verifies(
   'an approval of one user is not answered by another who knows the chat and its id',
   async () => {
     const { handler, host, refunds } = stage([REFUND, { text: 'Paid.' }], { options: { principal } });
-    const chunks = await chunksIn(await handler(post(hi('chat'), ADA)));
-    const approval = { id: chunkOf(chunks, 'tool-approval-request')?.approvalId, approved: true };
+    const chunks = await chunksIn(await handler(postRequest(hi('chat'), ADA)));
+    const approval = { id: firstChunkOf(chunks, 'tool-approval-request')?.approvalId, approved: true };
     const part = { type: 'tool-refund', toolCallId: 'c1', state: 'approval-responded', input: {}, approval };
-    const message = { id: chunkOf(chunks, 'start')?.messageId, role: 'assistant', parts: [part] };
-    const answer = (headers: Record<string, string>) => handler(post({ id: 'chat', messages: [message] }, headers));
+    const message = { id: firstChunkOf(chunks, 'start')?.messageId, role: 'assistant', parts: [part] };
+    const answer = (headers: Record<string, string>) =>
+      handler(postRequest({ id: 'chat', messages: [message] }, headers));
     expect((await answer(EVE)).status).toBe(404);
     expect(refunds).toEqual([]);
     await chunksIn(await answer(ADA));

@@ -3,22 +3,30 @@ import { expect } from 'vitest';
 import { agentDef, partsOf, told, wholeOf } from '../../../spec/turns/agents.js';
 import { hostOf, tool } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
-import type { Backend } from '../../loops/model.js';
+import type { ModelProvider } from '../../loops/model.js';
 import type { ModelStreamPart } from '../../protocol/model.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { type ChatOptions, chatHandler } from './chat.js';
 import { ChunkLog } from './chunk-log.js';
-import { chunkOf, chunksIn, heldTool, post, staging, textIn, userMessage } from './fixtures/stage.mjs';
-import { readBy } from './fixtures/telling.mjs';
+import {
+  blockingTool,
+  chatFixtures,
+  chunksIn,
+  firstChunkOf,
+  postRequest,
+  textIn,
+  userMessage,
+} from './fixtures/chat-fixture.mjs';
+import { readWithAiSdk } from './fixtures/envelopes.mjs';
 
-const stage = staging({ agentDef, told, hostOf, tool, chatHandler });
+const stage = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
 const SLOW = { text: 'I look it up. ', calls: [['slow', {}, 'c1'] as const] };
 const BODY = { id: 'chat', messages: [userMessage('hi')] };
 const stream = (chat = 'chat'): Request => new Request(`http://localhost/api/chat/${chat}/stream`);
 
 /** A chat whose tool waits until it is let go. */
 function held(options: Partial<ChatOptions> = {}) {
-  const { slow, started, release } = heldTool();
+  const { slow, started, release } = blockingTool();
   const more = [tool('slow', 'builtin:slow')];
   const replies = [SLOW, { text: 'Here it is.' }];
   return { ...stage(replies, { agent: { tools: ['slow'] }, more, tools: { slow }, options }), started, release };
@@ -39,13 +47,13 @@ async function readUntil(response: Response, part: string): Promise<ReadableStre
 verifies('aisdk.chat', 'a client that comes back misses what was said, or hears it twice', async () => {
   const { handler, started, release, host } = held();
   expect((await handler(stream())).status).toBe(204);
-  const reader = await readUntil(await handler(post(BODY)), 'tool-input-available');
+  const reader = await readUntil(await handler(postRequest(BODY)), 'tool-input-available');
   await started;
   await reader.cancel();
   const back = await handler(stream());
   const whole = chunksIn(back);
   release();
-  const message = await readBy(readUIMessageStream, await whole);
+  const message = await readWithAiSdk(readUIMessageStream, await whole);
   expect(message.parts).toMatchObject([
     { type: 'step-start' },
     { type: 'text', text: 'I look it up. ' },
@@ -65,14 +73,14 @@ verifies('aisdk.chat', 'a turn that somebody else drives cannot be watched', asy
   release();
   const { turnId } = await other;
   const chunks = await watched;
-  expect(chunkOf(chunks, 'start')).toEqual({ type: 'start', messageId: turnId });
+  expect(firstChunkOf(chunks, 'start')).toEqual({ type: 'start', messageId: turnId });
   expect(textIn(chunks)).toBe('I look it up. Here it is.');
   expect(chunks.at(-1)).toEqual({ type: 'finish', finishReason: 'stop' });
 });
 
 verifies('aisdk.chat', 'a client that goes away takes the turn with it', async () => {
   const { handler, started, release, host } = held();
-  const reader = await readUntil(await handler(post(BODY)), 'tool-input-available');
+  const reader = await readUntil(await handler(postRequest(BODY)), 'tool-input-available');
   await started;
   await reader.cancel();
   release();
@@ -85,7 +93,7 @@ verifies(
   'a turn that goes away with its client goes on, or goes while another client reads',
   async () => {
     const { handler, started, host } = held({ abortOnDisconnect: true });
-    const one = await readUntil(await handler(post(BODY)), 'tool-input-available');
+    const one = await readUntil(await handler(postRequest(BODY)), 'tool-input-available');
     const other = (await handler(stream())).body?.getReader();
     await started;
     await one.cancel();
@@ -98,13 +106,13 @@ verifies(
 
 verifies('aisdk.chat', 'the user cannot stop what runs', async () => {
   const { handler, started, host } = held();
-  const told = chunksIn(await handler(post(BODY)));
+  const told = chunksIn(await handler(postRequest(BODY)));
   await started;
-  const stopped = await handler(post({ id: 'chat', abort: true }));
+  const stopped = await handler(postRequest({ id: 'chat', abort: true }));
   expect(stopped.status).toBe(204);
   const chunks = await told;
   expect(chunks.at(-1)).toEqual({ type: 'abort' });
-  expect(chunkOf(chunks, 'tool-output-error')).toMatchObject({ toolCallId: 'c1' });
+  expect(firstChunkOf(chunks, 'tool-output-error')).toMatchObject({ toolCallId: 'c1' });
   expect(await host.archive.turns('chat')).toMatchObject([{ status: 'error', error: { code: 'CANCELLED' } }]);
 });
 
@@ -112,7 +120,7 @@ verifies('aisdk.chat', 'a reader that is slow makes the server keep every piece,
   const pieces = 10_000;
   const words = Array.from({ length: pieces }, (_, index) => `w${index} `).join('');
   let pulled = 0;
-  const backend: Backend = {
+  const backend: ModelProvider = {
     id: 'told',
     defaultModel: 'told-1',
     open: async () => ({
@@ -134,7 +142,7 @@ verifies('aisdk.chat', 'a reader that is slow makes the server keep every piece,
     }),
   };
   const { handler, host } = stage([], { backends: [backend] });
-  const reader = (await handler(post(BODY))).body?.getReader();
+  const reader = (await handler(postRequest(BODY))).body?.getReader();
   while ((await host.archive.turns('chat'))[0]?.status !== 'ok') await new Promise((resolve) => setImmediate(resolve));
   expect(pulled).toBeGreaterThan(pieces);
   const decoder = new TextDecoder();
@@ -155,7 +163,7 @@ verifies('aisdk.chat', 'a line that is quiet is cut by whatever stands between',
   const decoder = new TextDecoder();
   const next = async (): Promise<string> => decoder.decode((await reader.read()).value);
   const quiet = next();
-  while (clock.next === undefined) await Promise.resolve();
+  while (clock.nextWakeAt === undefined) await Promise.resolve();
   await clock.advance(15_000);
   expect(await quiet).toBe(': \n\n');
   const news = next();
@@ -165,7 +173,7 @@ verifies('aisdk.chat', 'a line that is quiet is cut by whatever stands between',
   log.end();
   expect(await last).toBe('data: [DONE]\n\n');
   expect((await reader.read()).done).toBe(true);
-  expect(clock.next).toBeUndefined();
+  expect(clock.nextWakeAt).toBeUndefined();
 });
 
 verifies('aisdk.chat', 'an answer whose tool never ended is sent for ever', async () => {
@@ -173,8 +181,13 @@ verifies('aisdk.chat', 'an answer whose tool never ended is sent for ever', asyn
   log.add({ type: 'start', messageId: 't' }, 0);
   log.add({ type: 'finish', finishReason: 'other' }, 0);
   log.end();
-  const known = { steps: 1, tools: new Set(['c1']), approvals: new Set(['a1']), owed: new Set(['c1']) };
-  const chunks = await chunksIn(new Response(log.stream({ known })));
+  const known = {
+    stepCount: 1,
+    toolCallIds: new Set(['c1']),
+    approvalIds: new Set(['a1']),
+    unsettledToolCallIds: new Set(['c1']),
+  };
+  const chunks = await chunksIn(new Response(log.stream({ progress: known })));
   expect(chunks.at(-1)).toMatchObject({ type: 'error' });
 });
 
@@ -183,7 +196,7 @@ verifies('aisdk.chat', 'a store that fails is told as an answer', async () => {
   const { host, handler } = stage([{ text: 'Hello.' }], { options: { onError: (thrown) => heard.push(thrown) } });
   const gone = new Error('disk of server 7 is gone');
   host.run = () => Promise.reject(gone);
-  const chunks = await chunksIn(await handler(post(BODY)));
+  const chunks = await chunksIn(await handler(postRequest(BODY)));
   expect(chunks).toEqual([{ type: 'error', errorText: 'The store failed in another way.' }]);
   host.archive.turns = () => Promise.reject(gone);
   const response = await handler(stream());

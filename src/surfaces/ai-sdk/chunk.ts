@@ -49,13 +49,13 @@ export type DataChunk = {
   };
 }[keyof RondoData];
 
-interface ToolNamed {
+interface ToolInputFields {
   readonly toolCallId: string;
   readonly toolName: string;
   readonly dynamic?: boolean;
 }
 
-interface ToolEnded {
+interface ToolOutputFields {
   readonly toolCallId: string;
   readonly dynamic?: boolean;
 }
@@ -66,10 +66,10 @@ export type UiChunk =
   | { readonly type: 'start-step' | 'finish-step' }
   | { readonly type: 'text-start' | 'text-end' | 'reasoning-start' | 'reasoning-end'; readonly id: string }
   | { readonly type: 'text-delta' | 'reasoning-delta'; readonly id: string; readonly delta: string }
-  | ({ readonly type: 'tool-input-start' } & ToolNamed)
+  | ({ readonly type: 'tool-input-start' } & ToolInputFields)
   | { readonly type: 'tool-input-delta'; readonly toolCallId: string; readonly inputTextDelta: string }
-  | ({ readonly type: 'tool-input-available'; readonly input: Json } & ToolNamed)
-  | ({ readonly type: 'tool-input-error'; readonly input: Json; readonly errorText: string } & ToolNamed)
+  | ({ readonly type: 'tool-input-available'; readonly input: Json } & ToolInputFields)
+  | ({ readonly type: 'tool-input-error'; readonly input: Json; readonly errorText: string } & ToolInputFields)
   | {
       readonly type: 'tool-approval-request';
       readonly approvalId: string;
@@ -80,8 +80,8 @@ export type UiChunk =
       readonly type: 'tool-output-available';
       readonly output: Json;
       readonly toolMetadata?: { said: string };
-    } & ToolEnded)
-  | ({ readonly type: 'tool-output-error'; readonly errorText: string } & ToolEnded)
+    } & ToolOutputFields)
+  | ({ readonly type: 'tool-output-error'; readonly errorText: string } & ToolOutputFields)
   | { readonly type: 'tool-output-denied'; readonly toolCallId: string }
   | { readonly type: 'finish'; readonly finishReason: 'stop' | 'tool-calls' | 'other' }
   | { readonly type: 'error'; readonly errorText: string }
@@ -89,7 +89,7 @@ export type UiChunk =
   | DataChunk;
 
 /** The text of a piece that only adds to the one before it. */
-export function addition(chunk: UiChunk): string | undefined {
+export function deltaTextOf(chunk: UiChunk): string | undefined {
   switch (chunk.type) {
     case 'text-delta':
     case 'reasoning-delta':
@@ -105,7 +105,7 @@ export function addition(chunk: UiChunk): string | undefined {
 }
 
 /** The same piece with another text. */
-export function withAddition(chunk: UiChunk, text: string): UiChunk {
+export function withDeltaText(chunk: UiChunk, text: string): UiChunk {
   switch (chunk.type) {
     case 'text-delta':
     case 'reasoning-delta':
@@ -122,7 +122,7 @@ export function withAddition(chunk: UiChunk, text: string): UiChunk {
 }
 
 /** What two additions have in common when the second continues the first. */
-export function target(chunk: UiChunk): string {
+export function deltaTargetOf(chunk: UiChunk): string {
   switch (chunk.type) {
     case 'text-delta':
     case 'reasoning-delta':

@@ -4,7 +4,6 @@ export { type ChatAccess, chatSession, type SessionHost } from './chat-session.j
 export type { AgentData, CallData, DataChunk, RondoData, UiChunk } from './chunk.js';
 export { type UiMessage, type UiPart, type UiToolPart, uiMessages } from './message.js';
 export { nodeListener } from './node.js';
-export type { ChatHost, ChatTurn, Driven } from './telling.js';
 export {
   type AISDKCall,
   type AISDKSchema,
@@ -14,5 +13,6 @@ export {
   type ToolTurn,
   toAISDKTool,
 } from './tool.js';
-export type { ErrorText, KindOf } from './tool-calls.js';
-export { type Say, UiChunks, type UiChunksOptions } from './ui-chunks.js';
+export type { ErrorFormatter, ToolKindLookup } from './tool-calls.js';
+export type { ChatHost, ChatRunOptions, ChatTurn } from './turn-stream.js';
+export { type ChunkSink, UiChunks, type UiChunksOptions } from './ui-chunks.js';

@@ -5,30 +5,30 @@
 import type { ApprovalStatus, EventEnvelope } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
 import type { DataChunk, UiChunk } from './chunk.js';
-import { turnOf, UiChunks, type UiChunksOptions } from './ui-chunks.js';
+import { turnIdOf, UiChunks, type UiChunksOptions } from './ui-chunks.js';
 
-interface Answered<A extends boolean> {
+interface AnsweredApproval<A extends boolean> {
   readonly id: string;
   readonly approved: A;
 }
 
 /** How a call of a tool stands. */
-type ToolState =
+type ToolPartState =
   | { readonly state: 'input-available' }
   | {
       readonly state: 'approval-requested';
       readonly approval: { readonly id: string; readonly descriptor?: { readonly description: string } };
     }
-  | { readonly state: 'approval-responded'; readonly approval: Answered<boolean> }
-  | { readonly state: 'output-available'; readonly output: Json; readonly approval?: Answered<true> }
-  | { readonly state: 'output-error'; readonly errorText: string; readonly approval?: Answered<true> }
-  | { readonly state: 'output-denied'; readonly approval: Answered<false> };
+  | { readonly state: 'approval-responded'; readonly approval: AnsweredApproval<boolean> }
+  | { readonly state: 'output-available'; readonly output: Json; readonly approval?: AnsweredApproval<true> }
+  | { readonly state: 'output-error'; readonly errorText: string; readonly approval?: AnsweredApproval<true> }
+  | { readonly state: 'output-denied'; readonly approval: AnsweredApproval<false> };
 
 /** A call of a tool: `tool-NAME`, or `dynamic-tool` with the name beside it. */
 export type UiToolPart = (
   | { readonly type: `tool-${string}` }
   | { readonly type: 'dynamic-tool'; readonly toolName: string }
-) & { readonly toolCallId: string; readonly input: Json; readonly toolMetadata?: { said: string } } & ToolState;
+) & { readonly toolCallId: string; readonly input: Json; readonly toolMetadata?: { said: string } } & ToolPartState;
 
 export type UiPart =
   | { readonly type: 'step-start' }
@@ -47,22 +47,22 @@ export interface UiMessage {
 export function uiMessages(envelopes: Iterable<EventEnvelope>, options: UiChunksOptions = {}): UiMessage[] {
   const turns = new Map<string, TurnMessages>();
   for (const envelope of envelopes) {
-    const id = turnOf(envelope.generationId);
+    const id = turnIdOf(envelope.generationId);
     if (id === '') continue;
     const turn = turns.get(id) ?? new TurnMessages(id, options);
     turns.set(id, turn);
-    turn.envelope(envelope);
+    turn.addEnvelope(envelope);
   }
-  return [...turns.values()].flatMap((turn) => turn.messages());
+  return [...turns.values()].flatMap((turn) => turn.toMessages());
 }
 
 /** A tool part in the making. */
-interface Loose {
+interface ToolPartDraft {
   readonly type: UiToolPart['type'];
   readonly toolName?: string;
   readonly toolCallId: string;
   readonly input: Json;
-  readonly state: ToolState['state'];
+  readonly state: ToolPartState['state'];
   readonly output?: Json;
   readonly errorText?: string;
   readonly toolMetadata?: { said: string };
@@ -79,23 +79,23 @@ class TurnMessages {
   private readonly chunks: UiChunks;
   private readonly parts: UiPart[] = [];
   /** Where the parts are that can change. */
-  private readonly places = new Map<string, number>();
+  private readonly partIndexes = new Map<string, number>();
   private prompt: string | undefined;
 
   constructor(id: string, options: UiChunksOptions) {
     this.id = id;
-    this.chunks = new UiChunks((chunk) => this.apply(chunk), options);
+    this.chunks = new UiChunks((chunk) => this.applyChunk(chunk), options);
   }
 
-  envelope(envelope: EventEnvelope): void {
+  addEnvelope(envelope: EventEnvelope): void {
     if (envelope.type === 'user-message') this.prompt ??= envelope.content.text;
-    this.chunks.envelope(envelope);
+    this.chunks.addEnvelope(envelope);
     if (envelope.type !== 'tool-call') return;
-    const part = this.chunks.partOf(envelope.id);
-    if (part !== undefined) this.answered(part, envelope.content.approvalStatus);
+    const part = this.chunks.partIdOf(envelope.id);
+    if (part !== undefined) this.recordAnswer(part, envelope.content.approvalStatus);
   }
 
-  messages(): UiMessage[] {
+  toMessages(): UiMessage[] {
     const { id, parts, prompt } = this;
     const messages: UiMessage[] = [];
     if (prompt !== undefined) {
@@ -105,7 +105,7 @@ class TurnMessages {
     return messages;
   }
 
-  private apply(chunk: UiChunk): void {
+  private applyChunk(chunk: UiChunk): void {
     switch (chunk.type) {
       case 'start-step':
         this.parts.push({ type: 'step-start' });
@@ -118,66 +118,66 @@ class TurnMessages {
         break;
       case 'tool-input-available':
       case 'tool-input-error':
-        this.begun(chunk);
+        this.beginTool(chunk);
         break;
       case 'tool-approval-request': {
         const { approvalId: id, approvalDescriptor: descriptor } = chunk;
         const approval = descriptor === undefined ? { id } : { id, descriptor };
-        this.tool(chunk.toolCallId, { state: 'approval-requested', approval });
+        this.updateTool(chunk.toolCallId, { state: 'approval-requested', approval });
         break;
       }
       case 'tool-output-available': {
         const { output, toolMetadata } = chunk;
         const more = toolMetadata === undefined ? {} : { toolMetadata };
-        this.tool(chunk.toolCallId, { state: 'output-available', output, ...more });
+        this.updateTool(chunk.toolCallId, { state: 'output-available', output, ...more });
         break;
       }
       case 'tool-output-error':
-        this.tool(chunk.toolCallId, { state: 'output-error', errorText: chunk.errorText });
+        this.updateTool(chunk.toolCallId, { state: 'output-error', errorText: chunk.errorText });
         break;
       case 'tool-output-denied':
-        this.tool(chunk.toolCallId, { state: 'output-denied' });
+        this.updateTool(chunk.toolCallId, { state: 'output-denied' });
         break;
       default:
-        if ('data' in chunk) this.data(chunk);
+        if ('data' in chunk) this.putData(chunk);
     }
   }
 
-  private begun(chunk: Extract<UiChunk, { readonly input: Json }>): void {
+  private beginTool(chunk: Extract<UiChunk, { readonly input: Json }>): void {
     const { toolCallId, toolName, input, dynamic = false } = chunk;
     const named = dynamic ? { type: 'dynamic-tool' as const, toolName } : { type: `tool-${toolName}` as const };
-    this.put(`tool ${toolCallId}`, { ...named, toolCallId, state: 'input-available', input });
+    this.putPart(`tool ${toolCallId}`, { ...named, toolCallId, state: 'input-available', input });
   }
 
   /** An approval that was answered: the tool has not run, or it has and the answer stands beside its end. */
-  private answered(toolCallId: string, status: ApprovalStatus | undefined): void {
+  private recordAnswer(toolCallId: string, status: ApprovalStatus | undefined): void {
     if (status !== 'approved' && status !== 'rejected') return;
-    const part = this.find(toolCallId);
+    const part = this.findTool(toolCallId);
     const approval = { id: part?.approval?.id ?? toolCallId, approved: status === 'approved' };
     const open = part?.state === 'input-available' || part?.state === 'approval-requested';
-    this.tool(toolCallId, { ...(open && { state: 'approval-responded' }), approval });
+    this.updateTool(toolCallId, { ...(open && { state: 'approval-responded' }), approval });
   }
 
-  private tool(toolCallId: string, more: Partial<Loose>): void {
-    const part = this.find(toolCallId);
+  private updateTool(toolCallId: string, more: Partial<ToolPartDraft>): void {
+    const part = this.findTool(toolCallId);
     if (part === undefined) return;
     const { approval, ...next } = { ...part, ...more };
     // What failed although it was refused was never asked in earnest: it ran out of time, or its turn ended.
     const shown = approval !== undefined && !(next.state === 'output-error' && approval.approved === false);
-    this.put(`tool ${toolCallId}`, (shown ? { ...next, approval } : next) as UiToolPart);
+    this.putPart(`tool ${toolCallId}`, (shown ? { ...next, approval } : next) as UiToolPart);
   }
 
-  private find(toolCallId: string): Loose | undefined {
-    return this.parts[this.places.get(`tool ${toolCallId}`) ?? -1] as Loose | undefined;
+  private findTool(toolCallId: string): ToolPartDraft | undefined {
+    return this.parts[this.partIndexes.get(`tool ${toolCallId}`) ?? -1] as ToolPartDraft | undefined;
   }
 
-  private data({ type, id = '', data, transient = false }: DataChunk): void {
-    if (!transient) this.put(`${type} ${id}`, { type, id, data });
+  private putData({ type, id = '', data, transient = false }: DataChunk): void {
+    if (!transient) this.putPart(`${type} ${id}`, { type, id, data });
   }
 
-  private put(name: string, part: UiPart): void {
-    const place = this.places.get(name) ?? this.parts.length;
-    this.places.set(name, place);
+  private putPart(name: string, part: UiPart): void {
+    const place = this.partIndexes.get(name) ?? this.parts.length;
+    this.partIndexes.set(name, place);
     this.parts[place] = part;
   }
 }

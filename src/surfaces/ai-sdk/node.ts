@@ -1,9 +1,9 @@
 /** A fetch-style handler on node's own HTTP server: requests in, responses out, as fast as the other side reads them. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough, Readable } from 'node:stream';
-import { Problem, problemResponse } from './problem.js';
+import { HttpProblem, problemResponse } from './problem.js';
 
-const BASE = 'http://localhost';
+const BASE_URL = 'http://localhost';
 const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
 
 /** What `createServer` of `node:http` takes, for a handler that takes a `Request`. */
@@ -21,7 +21,7 @@ async function serve(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
 ): Promise<void> {
-  const response = await answered(handler, incoming);
+  const response = await responseOf(handler, incoming);
   outgoing.statusCode = response.status;
   outgoing.setHeaders(response.headers);
   outgoing.flushHeaders();
@@ -29,7 +29,7 @@ async function serve(
   // Who goes away is noticed while nothing is written, too; reading then ends.
   outgoing.once('close', () => void reader?.cancel().catch(() => {}));
   for (let read = await reader?.read(); read !== undefined && !read.done; read = await reader?.read()) {
-    if (!outgoing.write(read.value)) await room(outgoing);
+    if (!outgoing.write(read.value)) await waitForDrain(outgoing);
   }
   outgoing.end();
   if (!incoming.complete) drain(incoming);
@@ -50,7 +50,7 @@ function drain(incoming: IncomingMessage): void {
 }
 
 /** Resolves when more can be written, or nobody is there to read it. */
-function room(outgoing: ServerResponse): Promise<void> {
+function waitForDrain(outgoing: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const go = (): void => {
       outgoing.off('drain', go).off('close', go);
@@ -61,7 +61,7 @@ function room(outgoing: ServerResponse): Promise<void> {
   });
 }
 
-async function answered(
+async function responseOf(
   handler: (request: Request) => Promise<Response>,
   incoming: IncomingMessage,
 ): Promise<Response> {
@@ -76,22 +76,27 @@ function requestOf(incoming: IncomingMessage): Request {
   const { method = 'GET', url = '/', headers } = incoming;
   // A method that no Request can have.
   if (method === 'TRACE' || method === 'TRACK') {
-    throw new Problem(405, 'METHOD_NOT_ALLOWED', `There is no ${method}.`, { allow: 'GET, POST' });
+    throw new HttpProblem(405, 'METHOD_NOT_ALLOWED', `There is no ${method}.`, { allow: 'GET, POST' });
   }
   // HTTP/1.0 allows it; who is meant would be a guess.
-  if (!headers.host) throw new Problem(403, 'HOST_NOT_ALLOWED', 'The request names no host; send the header "host".');
+  if (!headers.host)
+    throw new HttpProblem(403, 'HOST_NOT_ALLOWED', 'The request names no host; send the header "host".');
   const own = new Headers();
   for (const [name, value] of Object.entries(headers)) {
     for (const one of Array.isArray(value) ? value : [value ?? '']) own.append(name, one);
   }
   // Of the address only the path counts: the host that the client names stays a header, for the handler to judge.
-  const address = URL.canParse(url, BASE) ? new URL(url, BASE) : BASE;
+  const address = URL.canParse(url, BASE_URL) ? new URL(url, BASE_URL) : BASE_URL;
   const bare = method === 'GET' || method === 'HEAD';
-  return new Request(address, { method, headers: own, ...(bare ? {} : { body: bodyOf(incoming), duplex: 'half' }) });
+  return new Request(address, {
+    method,
+    headers: own,
+    ...(bare ? {} : { body: bodyStreamOf(incoming), duplex: 'half' }),
+  });
 }
 
 /** The body as a stream of its own: a handler that does not read it to its end leaves the connection as it is. */
-function bodyOf(incoming: IncomingMessage): ReadableStream<Uint8Array> {
+function bodyStreamOf(incoming: IncomingMessage): ReadableStream<Uint8Array> {
   const body = new PassThrough();
   incoming.once('close', () => {
     if (!incoming.complete) body.destroy(new Error('The client went away in the middle of its request.'));

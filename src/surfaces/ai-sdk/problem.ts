@@ -1,7 +1,7 @@
 /** What is wrong with a request, as an RFC 9457 problem document. */
 
 /** A request that is not served; thrown by whoever finds out. */
-export class Problem extends Error {
+export class HttpProblem extends Error {
   override readonly name = 'Problem';
   readonly status: number;
   readonly code: string;
@@ -16,7 +16,7 @@ export class Problem extends Error {
   }
 }
 
-const TITLES: ReadonlyMap<number, string> = new Map([
+const STATUS_TITLES: ReadonlyMap<number, string> = new Map([
   [400, 'Bad request'],
   [403, 'Forbidden'],
   [404, 'Not found'],
@@ -29,9 +29,10 @@ const TITLES: ReadonlyMap<number, string> = new Map([
 
 /** The document of a problem. Of anything else that was thrown nothing is told: it is the server's own business. */
 export function problemResponse(thrown: unknown): Response {
-  const known = thrown instanceof Problem ? thrown : new Problem(500, 'INTERNAL', 'The server could not do this.');
+  const known =
+    thrown instanceof HttpProblem ? thrown : new HttpProblem(500, 'INTERNAL', 'The server could not do this.');
   const { status, code, message: detail } = known;
-  const title = TITLES.get(status) ?? 'Internal server error';
+  const title = STATUS_TITLES.get(status) ?? 'Internal server error';
   const headers = { ...known.headers, 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
   return new Response(JSON.stringify({ title, status, detail, code }), { status, headers });
 }

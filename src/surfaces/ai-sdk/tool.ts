@@ -5,12 +5,12 @@
  * Providers number calls anew in every conversation (`call_0`), so a call is identified by its principal, conversation, loop and id.
  */
 import { randomUUID } from 'node:crypto';
+import { compositeId } from '../../base/composite-id.js';
 import { LoopError } from '../../base/errors.js';
-import { compositeId } from '../../base/identity.js';
 import type { Ids } from '../../journal/clock.js';
-import type { Flaw, Validator } from '../../json/schema.js';
-import type { DefinedLoop } from '../../loops/defined.js';
-import type { Registered } from '../../loops/registry.js';
+import type { SchemaIssue, Validator } from '../../json/schema.js';
+import type { DefinedLoop } from '../../loops/defined-loop.js';
+import type { RegisteredLoop } from '../../loops/registry.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { Json } from '../../protocol/json.js';
 import { ApprovalRequiredError } from '../../protocol/tool.js';
@@ -31,7 +31,7 @@ export interface ToolHost {
   run(turn: ToolTurn, options: { readonly onEvent: (event: TraceEvent) => void }): Promise<TurnResult>;
   cancel(turnId: string, reason: string): Promise<boolean>;
   readonly archive: { approvals(sessionId: string): Promise<readonly Approval[]> };
-  readonly registry: { find(id: string, version?: string): Registered | undefined };
+  readonly registry: { find(id: string, version?: string): RegisteredLoop | undefined };
 }
 
 export interface AISDKToolOptions {
@@ -63,7 +63,7 @@ export interface AISDKCall {
   readonly experimental_context?: unknown;
 }
 
-type Judged<I> =
+type ValidationResult<I> =
   | { readonly value: I; readonly issues?: undefined }
   | { readonly issues: readonly { readonly message: string; readonly path: readonly string[] }[] };
 
@@ -73,7 +73,7 @@ export interface AISDKSchema<I> {
     readonly version: 1;
     readonly vendor: 'rondo';
     readonly types?: { readonly input: I; readonly output: I } | undefined;
-    readonly validate: (value: unknown) => Judged<I>;
+    readonly validate: (value: unknown) => ValidationResult<I>;
     readonly jsonSchema: {
       readonly input: () => Record<string, unknown>;
       readonly output: () => Record<string, unknown>;
@@ -88,7 +88,7 @@ export interface AISDKTool<I, O> {
   readonly execute: (input: I, call: AISDKCall) => Promise<O>;
 }
 
-const OPTIONS: ReadonlySet<string> = new Set(['host', 'version', 'sessionId', 'principal', 'ids']);
+const OPTION_KEYS: ReadonlySet<string> = new Set(['host', 'version', 'sessionId', 'principal', 'ids']);
 
 /**
  * Makes a tool of a loop. The same call of the same conversation and principal is the same turn, so a call that is repeated does
@@ -99,49 +99,54 @@ export function toAISDKTool<I = unknown, O = unknown>(
   loop: string | DefinedLoop<I, O>,
   options: AISDKToolOptions,
 ): AISDKTool<I, O> {
-  const unknown = Object.keys(options).find((key) => !OPTIONS.has(key));
+  const unknown = Object.keys(options).find((key) => !OPTION_KEYS.has(key));
   if (unknown !== undefined)
-    throw new TypeError(`toAISDKTool has no option "${unknown}"; it has ${[...OPTIONS].join(', ')}.`);
-  const { definition, input } = foundOf(loop, options);
+    throw new TypeError(`toAISDKTool has no option "${unknown}"; it has ${[...OPTION_KEYS].join(', ')}.`);
+  const { definition, input } = resolveLoop(loop, options);
   const { id, name, description = name } = definition;
-  const bound: Bound = { ...options, loop: loop as DefinedLoop, id, conversations: new Conversations(options.ids) };
+  const bound: BoundTool = {
+    ...options,
+    loop: loop as DefinedLoop,
+    loopId: id,
+    conversations: new Conversations(options.ids),
+  };
   return {
     description,
-    inputSchema: schemaOf<I>(input),
-    execute: async (given, call) => (await turnOf(bound, given, call)) as O,
+    inputSchema: standardSchemaOf<I>(input),
+    execute: async (given, call) => (await runTurn(bound, given, call)) as O,
   };
 }
 
-interface Bound extends AISDKToolOptions {
+interface BoundTool extends AISDKToolOptions {
   readonly loop: string | DefinedLoop;
-  readonly id: string;
+  readonly loopId: string;
   readonly conversations: Conversations;
 }
 
 /** Names for conversations that have no session: each list of messages is one, and so are all calls without a list. */
 class Conversations {
   private readonly ids: Pick<Ids, 'id'>;
-  private readonly unlisted: string;
+  private readonly defaultName: string;
   private readonly names = new WeakMap<object, string>();
 
   constructor(ids: Pick<Ids, 'id'> = { id: randomUUID }) {
     this.ids = ids;
-    this.unlisted = ids.id();
+    this.defaultName = ids.id();
   }
 
-  of({ messages }: AISDKCall): string {
-    if (messages === undefined) return this.unlisted;
+  nameOf({ messages }: AISDKCall): string {
+    if (messages === undefined) return this.defaultName;
     const name = this.names.get(messages) ?? this.ids.id();
     this.names.set(messages, name);
     return name;
   }
 }
 
-function foundOf(
-  loop: string | Pick<DefinedLoop, 'definition' | 'ends'>,
+function resolveLoop(
+  loop: string | Pick<DefinedLoop, 'definition' | 'validators'>,
   { host, version }: AISDKToolOptions,
-): Pick<Registered, 'definition' | 'input'> {
-  if (typeof loop !== 'string') return { definition: loop.definition, input: loop.ends.input };
+): Pick<RegisteredLoop, 'definition' | 'input'> {
+  if (typeof loop !== 'string') return { definition: loop.definition, input: loop.validators.input };
   const found = host.registry.find(loop, version);
   if (found !== undefined) return found;
   const named = version === undefined ? loop : `${loop}@${version}`;
@@ -151,18 +156,18 @@ function foundOf(
 }
 
 /** The turn that a call is. The host makes the principal and the session part of its identity. */
-function requestOf(bound: Bound, input: unknown, call: AISDKCall): ToolTurn {
-  const { loop, id, version, conversations } = bound;
+function turnRequestOf(bound: BoundTool, input: unknown, call: AISDKCall): ToolTurn {
+  const { loop, loopId, version, conversations } = bound;
   const [sessionId, principal] = [
-    foundFor(bound.sessionId, call, 'sessionId'),
-    foundFor(bound.principal, call, 'principal'),
+    resolveOption(bound.sessionId, call, 'sessionId'),
+    resolveOption(bound.principal, call, 'principal'),
   ];
   // guard: calls-bound-to-conversation
-  const conversation = sessionId === undefined ? [conversations.of(call)] : [];
+  const conversation = sessionId === undefined ? [conversations.nameOf(call)] : [];
   return {
     loop,
     input,
-    key: compositeId('tool', id, call.toolCallId, ...conversation),
+    key: compositeId('tool', loopId, call.toolCallId, ...conversation),
     ...(version !== undefined && { version }),
     ...(sessionId !== undefined && { sessionId }),
     ...(principal !== undefined && { principal }),
@@ -170,14 +175,14 @@ function requestOf(bound: Bound, input: unknown, call: AISDKCall): ToolTurn {
 }
 
 /** An option that is given, or found for a call. One that finds nothing is an error: the call must not become nobody's. */
-function foundFor(option: AISDKToolOptions['principal'], call: AISDKCall, name: string): string | undefined {
+function resolveOption(option: AISDKToolOptions['principal'], call: AISDKCall, name: string): string | undefined {
   if (typeof option !== 'function') return option;
   const found: unknown = option(call);
   if (typeof found === 'string') return found;
   throw new TypeError(`The option "${name}" found nothing for the call ${call.toolCallId}; it must return text.`);
 }
 
-async function turnOf(bound: Bound, input: unknown, call: AISDKCall): Promise<unknown> {
+async function runTurn(bound: BoundTool, input: unknown, call: AISDKCall): Promise<unknown> {
   const { host } = bound;
   const { toolCallId, abortSignal } = call;
   abortSignal?.throwIfAborted();
@@ -191,7 +196,7 @@ async function turnOf(bound: Bound, input: unknown, call: AISDKCall): Promise<un
     turnId = callId;
     if (abortSignal?.aborted === true) cancel();
   };
-  const turn = requestOf(bound, input, call);
+  const turn = turnRequestOf(bound, input, call);
   abortSignal?.addEventListener('abort', cancel);
   try {
     return await outputOf(host, await host.run(turn, { onEvent }), toolCallId);
@@ -219,14 +224,14 @@ async function outputOf(host: ToolHost, result: TurnResult, toolCallId: string):
   throw new LoopError('EXECUTION_FAILED', `"${loopId}" waits (${kinds}); turn ${turnId} can be resumed.`, { turnId });
 }
 
-function schemaOf<I>(validator: Validator): AISDKSchema<I> {
+function standardSchemaOf<I>(validator: Validator): AISDKSchema<I> {
   const shown = (): Record<string, unknown> => {
     const { schema } = validator;
     // Providers take nothing but objects.
     return { type: 'object', ...(typeof schema === 'object' ? schema : {}) };
   };
-  const validate = (value: unknown): Judged<I> => {
-    const flaws = validator.flaws(value as Json);
+  const validate = (value: unknown): ValidationResult<I> => {
+    const flaws = validator.issues(value as Json);
     return flaws.length === 0 ? { value: value as I } : { issues: flaws.map(issueOf) };
   };
   return {
@@ -234,7 +239,7 @@ function schemaOf<I>(validator: Validator): AISDKSchema<I> {
   };
 }
 
-function issueOf({ path, message }: Flaw): { readonly message: string; readonly path: readonly string[] } {
+function issueOf({ path, message }: SchemaIssue): { readonly message: string; readonly path: readonly string[] } {
   const names = path.split('/').slice(1);
   return { message, path: names.map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~')) };
 }

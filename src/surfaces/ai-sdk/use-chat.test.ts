@@ -8,14 +8,14 @@ import { agentDef, told } from '../../../spec/turns/agents.js';
 import { hostOf, tool } from '../../../spec/turns/stage.js';
 import { verifies } from '../../../spec/verifies.js';
 import { chatHandler } from './chat.js';
-import { Pages, served } from './fixtures/page.mjs';
-import { heldTool, staging } from './fixtures/stage.mjs';
+import { blockingTool, chatFixtures } from './fixtures/chat-fixture.mjs';
+import { Pages, withServer } from './fixtures/page.mjs';
 import { uiMessages } from './message.js';
 import { nodeListener } from './node.js';
 
 type Page = import('./fixtures/page.mjs').Page;
 
-const stage = staging({ agentDef, told, hostOf, tool, chatHandler });
+const stage = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
 const sendAutomaticallyWhen = lastAssistantMessageIsCompleteWithApprovalResponses;
 const pages = new Pages({
   act,
@@ -47,7 +47,7 @@ verifies(
   'a real client does not get the rest of a turn that it approved in the middle',
   async () => {
     const { handler, refunds, host } = stage([REFUND, { text: 'It is done.' }]);
-    await served(nodeListener(handler), (api, requests) =>
+    await withServer(nodeListener(handler), (api, requests) =>
       pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
         await page.until((now) => ready(now) && asking(now).length === 1);
@@ -79,7 +79,7 @@ verifies(
   'a real client that denies sees the tool run, or hears no more',
   async () => {
     const { handler, refunds, asked } = stage([REFUND, { text: 'Then not.' }]);
-    await served(nodeListener(handler), (api, requests) =>
+    await withServer(nodeListener(handler), (api, requests) =>
       pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
         await page.until((now) => ready(now) && asking(now).length === 1);
@@ -114,7 +114,7 @@ verifies(
       ],
       { agent: { tools: ['refund', 'clerk'], approvals: { refund: 'ask' } }, more: [clerk] },
     );
-    await served(nodeListener(handler), (api, requests) =>
+    await withServer(nodeListener(handler), (api, requests) =>
       pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'Go' }));
         await page.until((now) => ready(now) && asking(now).length === 2);
@@ -139,7 +139,7 @@ verifies(
   'a page that is loaded anew cannot answer what the old one was asked',
   async () => {
     const { handler, refunds, host } = stage([REFUND, { text: 'It is done.' }]);
-    await served(nodeListener(handler), async (api) => {
+    await withServer(nodeListener(handler), async (api) => {
       await pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
         await page.until((now) => ready(now) && asking(now).length === 1);
@@ -162,7 +162,7 @@ verifies(
   'a real client sends an answer that is refused for ever',
   async () => {
     const { handler, refunds } = stage([REFUND], { options: { principal: () => 'agent:self' } });
-    await served(nodeListener(handler), (api, requests) =>
+    await withServer(nodeListener(handler), (api, requests) =>
       pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
         await page.until((now) => ready(now) && asking(now).length === 1);
@@ -181,13 +181,13 @@ verifies(
   'aisdk.chat',
   'a page that is loaded while the agent works does not see the rest',
   async () => {
-    const { slow, release } = heldTool();
+    const { slow, release } = blockingTool();
     const { handler, host } = stage([{ text: 'Looking. ', calls: [['slow', {}, 'c1']] }, { text: 'Found it.' }], {
       agent: { tools: ['slow'] },
       more: [tool('slow', 'builtin:slow')],
       tools: { slow },
     });
-    await served(nodeListener(handler), async (api, requests) => {
+    await withServer(nodeListener(handler), async (api, requests) => {
       await pages.open(api, {}, async (page) => {
         await page.act(async () => void page.chat.sendMessage({ text: 'Look' }).catch(() => {}));
         await page.until((now) => toolParts(now).length === 1);

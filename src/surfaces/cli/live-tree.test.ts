@@ -4,7 +4,7 @@ import { verifies } from '../../../spec/verifies.js';
 import type { TraceEvent } from '../../protocol/trace.js';
 import { crowd, price, rag, Story } from '../../views/fixtures/story.mjs';
 import { type LiveOutput, LiveTree } from './live-tree.js';
-import { renderTree } from './tree.js';
+import { renderTree } from './render-tree.js';
 
 const START = Date.UTC(2026, 0, 1);
 const ESC = '\u001b';

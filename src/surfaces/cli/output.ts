@@ -13,16 +13,16 @@ export type Output = Writable & {
 };
 
 /** Writes bytes from an offset on; returns how many of them were written. */
-type Write = (fd: number, bytes: Buffer, at: number) => number;
+type WriteBytes = (fd: number, bytes: Buffer, at: number) => number;
 
 /** The stream to write to instead of `process.stdout` or `process.stderr`. */
-export function outputOf(stream: Output & { readonly fd: number }, write: Write = writeSync): Output {
+export function createOutput(stream: Output & { readonly fd: number }, write: WriteBytes = writeSync): Output {
   // guard: files-written-completely
-  return stream.isTTY !== true && isFile(stream.fd) ? new FileOutput(stream.fd, write) : stream;
+  return stream.isTTY !== true && isFileOrDevice(stream.fd) ? new FileOutput(stream.fd, write) : stream;
 }
 
 /** True for a file or a device such as /dev/full; false for a pipe or a socket, which Node writes completely. */
-function isFile(fd: number): boolean {
+function isFileOrDevice(fd: number): boolean {
   try {
     const stats = fstatSync(fd);
     return stats.isFile() || stats.isCharacterDevice();
@@ -33,18 +33,18 @@ function isFile(fd: number): boolean {
 
 class FileOutput extends Writable {
   private readonly fd: number;
-  private readonly writeTo: Write;
+  private readonly writeBytes: WriteBytes;
 
-  constructor(fd: number, write: Write) {
+  constructor(fd: number, write: WriteBytes) {
     super({ emitClose: false });
     this.fd = fd;
-    this.writeTo = write;
+    this.writeBytes = write;
   }
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
     try {
       for (let at = 0; at < bytes.length; ) {
-        const written = this.writeTo(this.fd, bytes, at);
+        const written = this.writeBytes(this.fd, bytes, at);
         // guard: full-disk-is-an-error
         if (written === 0) throw Object.assign(new Error('ENOSPC: nothing was written'), { code: 'ENOSPC' });
         // guard: short-writes-continued

@@ -2,21 +2,27 @@
 import type { Verb } from './verb.js';
 
 const JSON_FLAG = ['--json', 'answer with JSON on stdout'] as const;
-const WATCH = ['--watch', 'show the tree of calls while it runs'] as const;
+const WATCH_FLAG = ['--watch', 'show the tree of calls while it runs'] as const;
 
-const WHO = [
+const AS_FLAG = [
   '--as <who>',
   'who says so, for the record: an unauthenticated claim of whoever runs this (default your login)',
 ] as const;
 
-const [RUN, DEFINE, LOOK, DECIDE, SYSTEM] = ['Run', 'Definitions', 'Look', 'Decide', 'System'] as const;
+const [RUN_GROUP, DEFINITIONS_GROUP, INSPECT_GROUP, ANSWER_GROUP, SYSTEM_GROUP] = [
+  'Run',
+  'Definitions',
+  'Look',
+  'Decide',
+  'System',
+] as const;
 
 export const verbs: readonly Verb[] = [
   {
     name: 'run',
-    group: RUN,
+    group: RUN_GROUP,
     arguments: '<loop>',
-    about: 'Run one turn of a loop: by id, as id@version, or from a definition file.',
+    description: 'Run one turn of a loop: by id, as id@version, or from a definition file.',
     options: [
       ['--input <json>', 'JSON, @file, or - for stdin (default {})'],
       ['--session <id>', 'the session that the turn belongs to (default a new one)'],
@@ -25,7 +31,7 @@ export const verbs: readonly Verb[] = [
       ['--as <who>', 'on whose behalf it runs: a claim that nothing authenticates'],
       ['--approver <who>', 'who alone may answer its approvals; may be repeated', 'repeats'],
       ['--grant <file>', 'not in this version'],
-      WATCH,
+      WATCH_FLAG,
       JSON_FLAG,
     ],
     examples: [
@@ -38,9 +44,9 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'chat',
-    group: RUN,
+    group: RUN_GROUP,
     arguments: '<agent>',
-    about: 'Talk with an agent: in a terminal, or with one message a line on stdin.',
+    description: 'Talk with an agent: in a terminal, or with one message a line on stdin.',
     options: [
       ['--session <id>', 'the session to go on with (default a new one)'],
       ['--as <who>', 'who you say you are: on whose behalf it runs, and who answers (default your login)'],
@@ -56,54 +62,54 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'resume',
-    group: RUN,
+    group: RUN_GROUP,
     arguments: '[turn]',
-    about: 'Go on with a turn whose process ended, or with all of them.',
-    options: [['--all', 'go on with every turn that has not ended'], WATCH, JSON_FLAG],
+    description: 'Go on with a turn whose process ended, or with all of them.',
+    options: [['--all', 'go on with every turn that has not ended'], WATCH_FLAG, JSON_FLAG],
     examples: ['rondo resume s-1f0c', 'rondo resume --all'],
     load: async () => (await import('./verbs/resume.js')).resume,
   },
   {
     name: 'cancel',
-    group: RUN,
+    group: RUN_GROUP,
     arguments: '<turn>',
-    about: 'Ask a turn to stop.',
+    description: 'Ask a turn to stop.',
     options: [['--reason <text>', 'why, for the record'], JSON_FLAG],
     examples: ['rondo cancel s-1f0c --reason "wrong customer"'],
     load: async () => (await import('./verbs/cancel.js')).cancel,
   },
   {
     name: 'list',
-    group: DEFINE,
+    group: DEFINITIONS_GROUP,
     arguments: '',
-    about: 'List the loops of the project.',
+    description: 'List the loops of the project.',
     options: [JSON_FLAG],
     examples: ['rondo list', 'rondo list --loops examples/hello --json'],
     load: async () => (await import('./verbs/list.js')).list,
   },
   {
     name: 'show',
-    group: DEFINE,
+    group: DEFINITIONS_GROUP,
     arguments: '<loop>',
-    about: 'Show a definition, its digest, its versions and who calls it.',
+    description: 'Show a definition, its digest, its versions and who calls it.',
     options: [['--version <version>', 'the version of the loop (default the newest)'], JSON_FLAG],
     examples: ['rondo show hello', 'rondo show hello@1.0.0 --json'],
     load: async () => (await import('./verbs/show.js')).show,
   },
   {
     name: 'check',
-    group: DEFINE,
+    group: DEFINITIONS_GROUP,
     arguments: '[files...]',
-    about: 'Validate definitions without running them, and name turns in flight that a change would break.',
+    description: 'Validate definitions without running them, and name turns in flight that a change would break.',
     options: [JSON_FLAG],
     examples: ['rondo check', 'rondo check loops/hello.json --json'],
     load: async () => (await import('./verbs/check.js')).check,
   },
   {
     name: 'runs',
-    group: LOOK,
+    group: INSPECT_GROUP,
     arguments: '',
-    about: 'List the turns of the store, the newest first.',
+    description: 'List the turns of the store, the newest first.',
     options: [
       ['--status <status>', 'only those that are ok, error, stopped, paused, running or interrupted'],
       ['--limit <n>', 'at most so many'],
@@ -114,27 +120,27 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'status',
-    group: LOOK,
+    group: INSPECT_GROUP,
     arguments: '<turn>',
-    about: 'Show how a turn stands, or all turns of a session.',
+    description: 'Show how a turn stands, or all turns of a session.',
     options: [JSON_FLAG],
     examples: ['rondo status s-1f0c', 'rondo status my-session --json'],
     load: async () => (await import('./verbs/status.js')).status,
   },
   {
     name: 'trace',
-    group: LOOK,
+    group: INSPECT_GROUP,
     arguments: '<turn>',
-    about: 'Show what happened in a turn: a tree, or one event a line with --json.',
+    description: 'Show what happened in a turn: a tree, or one event a line with --json.',
     options: [['--json', 'one TraceEvent a line']],
     examples: ['rondo trace s-1f0c', 'rondo trace s-1f0c --json | head -1'],
     load: async () => (await import('./verbs/trace.js')).trace,
   },
   {
     name: 'events',
-    group: LOOK,
+    group: INSPECT_GROUP,
     arguments: '<session>',
-    about: 'Show what was said in a session: as text on a terminal, one envelope a line to everything else.',
+    description: 'Show what was said in a session: as text on a terminal, one envelope a line to everything else.',
     options: [
       ['--text', 'as text, whatever reads it'],
       ['--json', 'one envelope a line'],
@@ -144,27 +150,27 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'diff',
-    group: LOOK,
+    group: INSPECT_GROUP,
     arguments: '<turn> <other>',
-    about: 'Show where two turns differ.',
+    description: 'Show where two turns differ.',
     options: [JSON_FLAG],
     examples: ['rondo diff s-1f0c s-77ab'],
     load: async () => (await import('./verbs/diff.js')).diff,
   },
   {
     name: 'replay',
-    group: LOOK,
+    group: INSPECT_GROUP,
     arguments: '<turn>',
-    about: 'Run the code of a turn over its record, performing nothing, and tell whether it still does the same.',
+    description: 'Run the code of a turn over its record, performing nothing, and tell whether it still does the same.',
     options: [['--now', 'with the definitions of now, not those that the turn began with'], JSON_FLAG],
     examples: ['rondo replay s-1f0c', 'rondo replay s-1f0c --now --json'],
     load: async () => (await import('./verbs/replay.js')).replay,
   },
   {
     name: 'approvals',
-    group: DECIDE,
+    group: ANSWER_GROUP,
     arguments: '',
-    about: 'Show what waits for an approval: which tool, by which way, with which arguments.',
+    description: 'Show what waits for an approval: which tool, by which way, with which arguments.',
     options: [
       ['--session <id>', 'only those of this session'],
       ['--full <approval>', 'only this one, with nothing left out'],
@@ -175,11 +181,11 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'approve',
-    group: DECIDE,
+    group: ANSWER_GROUP,
     arguments: '<approval>',
-    about: 'Let a tool run that waits for it, and go on with its turn.',
+    description: 'Let a tool run that waits for it, and go on with its turn.',
     options: [
-      WHO,
+      AS_FLAG,
       ['--when <schema>', 'also further calls of this tool in this session that fit a JSON Schema: JSON, @file or -'],
       JSON_FLAG,
     ],
@@ -188,27 +194,27 @@ export const verbs: readonly Verb[] = [
       'rondo approve mJ4hLv --as ada',
       'rondo approve mJ4hLv --when \'{"properties": {"amount": {"maximum": 20}}}\'',
     ],
-    load: async () => (await import('./verbs/decide.js')).approve,
+    load: async () => (await import('./verbs/answer.js')).approve,
   },
   {
     name: 'deny',
-    group: DECIDE,
+    group: ANSWER_GROUP,
     arguments: '<approval>',
-    about: 'Do not let a tool run that waits for it, and go on with its turn; the agent is told why.',
-    options: [['--reason <text>', 'why not, for the agent and the record'], WHO, JSON_FLAG],
+    description: 'Do not let a tool run that waits for it, and go on with its turn; the agent is told why.',
+    options: [['--reason <text>', 'why not, for the agent and the record'], AS_FLAG, JSON_FLAG],
     examples: ['rondo deny mJ4hLv --reason "too much" --as ada'],
-    load: async () => (await import('./verbs/decide.js')).deny,
+    load: async () => (await import('./verbs/answer.js')).deny,
   },
   {
     name: 'resolve',
-    group: DECIDE,
+    group: ANSWER_GROUP,
     arguments: '<effect>',
-    about: 'Say what became of an effect in doubt, and go on with its turn.',
+    description: 'Say what became of an effect in doubt, and go on with its turn.',
     options: [
       ['--retry', 'it did not happen: do it'],
       ['--result <json>', 'it happened, and this came of it: JSON, @file or -'],
       ['--fail', 'give it up'],
-      WHO,
+      AS_FLAG,
       JSON_FLAG,
     ],
     examples: ['rondo resolve s-1f0c.1/2/0 --retry', 'rondo resolve s-1f0c.1/2/0 --result \'{"id": 7}\' --as ada'],
@@ -216,9 +222,9 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'trust',
-    group: SYSTEM,
+    group: SYSTEM_GROUP,
     arguments: '[dir]',
-    about: 'Let the definitions of a directory run code, and remember it; without one, show what is allowed.',
+    description: 'Let the definitions of a directory run code, and remember it; without one, show what is allowed.',
     options: [['--remove', 'take back what is named'], JSON_FLAG],
     examples: [
       'rondo trust',
@@ -231,9 +237,9 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'conformance',
-    group: SYSTEM,
+    group: SYSTEM_GROUP,
     arguments: '',
-    about: 'Hold this runtime, or any other, against LSEM v0.1.',
+    description: 'Hold this runtime, or any other, against LSEM v0.1.',
     options: [
       ['--driver <file>', 'an ES module that exports a driver for the runtime to judge; it runs as code'],
       ['--only <ids>', 'only these checks, as in DEF-01,VAL-02'],
@@ -249,14 +255,14 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'doctor',
-    group: SYSTEM,
+    group: SYSTEM_GROUP,
     arguments: '',
-    about: 'Look at everything that a run needs, and say what to do about what is wrong.',
+    description: 'Look at everything that a run needs, and say what to do about what is wrong.',
     options: [
       ['--full', 'verify everything in the store, whatever its size'],
       ['--accept <name>', 'accept the damage of a session, or @anchor or @orphan; may be repeated', 'repeats'],
       ['--reason <text>', 'why it is accepted, for the record'],
-      WHO,
+      AS_FLAG,
       JSON_FLAG,
     ],
     examples: [
@@ -268,13 +274,13 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'remove',
-    group: SYSTEM,
+    group: SYSTEM_GROUP,
     arguments: '<session>',
-    about: 'Remove a session with all that belongs to it; a record of who removed it stays.',
+    description: 'Remove a session with all that belongs to it; a record of who removed it stays.',
     options: [
       ['--yes', 'do not ask: needed without a terminal'],
       ['--reason <text>', 'why, for the record'],
-      WHO,
+      AS_FLAG,
       JSON_FLAG,
     ],
     examples: ['rondo remove s-1f0c', 'rondo remove s-1f0c --as ada --reason "customer asked" --yes'],
@@ -282,9 +288,9 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'demo',
-    group: SYSTEM,
+    group: SYSTEM_GROUP,
     arguments: '',
-    about: 'Watch a run that is killed in the middle finish in another process, with nothing done twice.',
+    description: 'Watch a run that is killed in the middle finish in another process, with nothing done twice.',
     options: [],
     examples: ['rondo demo'],
     load: async () => (await import('./verbs/demo.js')).demo,

@@ -2,13 +2,13 @@
 import { ownProperty, ownText } from '../../base/own-property.js';
 import type { ToolCallContent, TriggerContent } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
-import { argumentsOf } from '../messages.js';
+import { parseArgumentsOrText } from '../messages.js';
 
 /** How much of what a child said is told to its parent's readers. */
-const SUMMARY = 500;
+const MAX_SUMMARY_CHARS = 500;
 
 /** A message of the user: its text, or all of it as JSON. */
-export function messageOf(value: Json | undefined): string {
+export function userTextOf(value: Json | undefined): string {
   const text = ownProperty(value, 'text');
   if (typeof text === 'string') return text;
   return value === undefined ? '' : JSON.stringify(value);
@@ -30,7 +30,7 @@ export function toolCallsOf(reply: Json | undefined): readonly ToolCallContent[]
   return (calls as readonly Json[]).map((call) => ({
     toolCallId: ownText(call, 'id'),
     toolName: ownText(call, 'name'),
-    args: argumentsOf(ownText(call, 'input')),
+    args: parseArgumentsOrText(ownText(call, 'input')),
     readOnly: ownProperty(call, 'readOnly') === true,
   }));
 }
@@ -38,12 +38,12 @@ export function toolCallsOf(reply: Json | undefined): readonly ToolCallContent[]
 /** The beginning of what a child answered, or else of what it said last. */
 export function summaryOf(output: Json | undefined, said: string): string {
   const text = typeof output === 'string' ? output : ownText(output, 'text');
-  return beginning(text === '' ? said : text);
+  return truncateToSummary(text === '' ? said : text);
 }
 
 /** As much of a text as a summary holds, never half a character. */
-export function beginning(text: string): string {
-  if (text.length <= SUMMARY) return text;
-  const last = text.charCodeAt(SUMMARY - 1);
-  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? SUMMARY - 1 : SUMMARY);
+export function truncateToSummary(text: string): string {
+  if (text.length <= MAX_SUMMARY_CHARS) return text;
+  const last = text.charCodeAt(MAX_SUMMARY_CHARS - 1);
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? MAX_SUMMARY_CHARS - 1 : MAX_SUMMARY_CHARS);
 }

@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, expect, onTestFinished } from 'vitest';
 import { verifies } from '../../../../spec/verifies.js';
-import { cleanUp, freshFile } from '../fixtures/stage.mjs';
-import { lockHolder, takeLock } from './lock.js';
-import { holdName, nameOf } from './name.js';
+import { cleanUp, freshFile } from '../fixtures/store-support.mjs';
+import { abstractNameOf, tryToHoldName } from './abstract-name.js';
+import { lockHolderOf, tryToLock } from './lock.js';
 import { thisProcess } from './process.js';
 
 afterAll(cleanUp);
@@ -23,12 +23,12 @@ async function heldElsewhere(name: string, uid?: number): Promise<void> {
 verifies('sqlite.owner', 'a name is held by one process of a user at a time', async (context) => {
   context.skip(!isLinux, 'needs Linux');
   const file = freshFile();
-  const held = await holdName(file);
+  const held = await tryToHoldName(file);
   expect(held).toBeDefined();
-  expect(await holdName(file)).toBeUndefined();
+  expect(await tryToHoldName(file)).toBeUndefined();
   held?.release();
-  await heldElsewhere(nameOf(file));
-  expect(await holdName(file)).toBeUndefined();
+  await heldElsewhere(abstractNameOf(file));
+  expect(await tryToHoldName(file)).toBeUndefined();
 });
 
 verifies('sqlite.owner', 'a name that another user took keeps nobody out', async (context) => {
@@ -36,16 +36,16 @@ verifies('sqlite.owner', 'a name that another user took keeps nobody out', async
   const file = freshFile();
   // Only root can become another user; as anybody else the process has to be seen as one of ours.
   const isRoot = process.getuid?.() === 0;
-  await heldElsewhere(nameOf(file), isRoot ? 65534 : undefined);
-  expect((await holdName(file)) !== undefined).toBe(isRoot);
+  await heldElsewhere(abstractNameOf(file), isRoot ? 65534 : undefined);
+  expect((await tryToHoldName(file)) !== undefined).toBe(isRoot);
 });
 
 verifies('sqlite.silence', 'the process that has the lock is known before it leaves a record', async (context) => {
   context.skip(!isLinux, 'needs Linux');
   const file = freshFile();
-  expect(lockHolder(file)).toBeUndefined();
-  const lock = await takeLock(file);
-  expect(lockHolder(file)).toEqual(thisProcess());
+  expect(lockHolderOf(file)).toBeUndefined();
+  const lock = await tryToLock(file);
+  expect(lockHolderOf(file)).toEqual(thisProcess());
   lock?.release();
-  expect(lockHolder(file)).toBeUndefined();
+  expect(lockHolderOf(file)).toBeUndefined();
 });

@@ -6,10 +6,10 @@
 import { readFileSync, statSync } from 'node:fs';
 import { Fault } from '../../../base/errors.js';
 import { openDriver } from '../driver.js';
-import { faultOf, resultCode } from '../failure.js';
 import { ensureFile } from '../files.js';
-import { holdName } from './name.js';
-import { type ProcessId, processOf } from './process.js';
+import { sqliteResultCode, toFault } from '../sqlite-faults.js';
+import { tryToHoldName } from './abstract-name.js';
+import { type ProcessId, processIdOf } from './process.js';
 
 const SQLITE_BUSY = 5;
 
@@ -18,10 +18,10 @@ export interface OwnerLock {
 }
 
 /** Takes the lock of a database; undefined if another process, or another store in this one, has it. */
-export async function takeLock(database: string): Promise<OwnerLock | undefined> {
-  const file = lockFile(`${database}.lock`);
+export async function tryToLock(database: string): Promise<OwnerLock | undefined> {
+  const file = tryToLockFile(`${database}.lock`);
   if (file === undefined) return undefined;
-  const name = await holdName(database).catch((error) => {
+  const name = await tryToHoldName(database).catch((error) => {
     file.release();
     throw error;
   });
@@ -38,23 +38,23 @@ export async function takeLock(database: string): Promise<OwnerLock | undefined>
 }
 
 /** The process that has the lock of a database, where the system tells. */
-export function lockHolder(database: string): ProcessId | undefined {
+export function lockHolderOf(database: string): ProcessId | undefined {
   try {
     const { ino } = statSync(`${database}.lock`);
     const line = readFileSync('/proc/locks', 'latin1')
       .split('\n')
       .find((entry) => entry.includes(`:${ino} `));
     const pid = Number(line?.trim().split(/\s+/)[4]);
-    return pid > 0 ? processOf(pid) : undefined;
+    return pid > 0 ? processIdOf(pid) : undefined;
   } catch {
     return undefined;
   }
 }
 
-function lockFile(path: string): OwnerLock | undefined {
+function tryToLockFile(path: string): OwnerLock | undefined {
   ensureFile(path);
   // Nothing is ever written to it, and SQLite reads nothing beside an empty file.
-  if (statSync(path).size > 0) throw notOurs(path);
+  if (statSync(path).size > 0) throw foreignLockFileFault(path);
   const driver = openDriver(path);
   try {
     driver.exec('PRAGMA busy_timeout=0');
@@ -62,8 +62,8 @@ function lockFile(path: string): OwnerLock | undefined {
     driver.exec('BEGIN EXCLUSIVE');
   } catch (error) {
     driver.close();
-    if (resultCode(error) === SQLITE_BUSY) return undefined;
-    throw faultOf(error, 'Locking', path);
+    if (sqliteResultCode(error) === SQLITE_BUSY) return undefined;
+    throw toFault(error, 'Locking', path);
   }
   return {
     release: () => {
@@ -74,7 +74,7 @@ function lockFile(path: string): OwnerLock | undefined {
   };
 }
 
-function notOurs(path: string): Fault {
+function foreignLockFileFault(path: string): Fault {
   const message = `${path} is not a lock of ours. Remove it while no process uses the store.`;
   return new Fault('STORE_DAMAGED', message, { path });
 }

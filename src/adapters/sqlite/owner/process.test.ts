@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, onTestFinished } from 'vitest';
 import { verifies } from '../../../../spec/verifies.js';
-import { stateOf, thisProcess } from './process.js';
+import { processStateOf, thisProcess } from './process.js';
 
 const PRINT =
   "process.stdout.write(require('node:fs').readFileSync('/proc/self/stat','latin1').split(') ')[1].split(' ')[19]); setInterval(() => {}, 1000)";
@@ -19,22 +19,22 @@ async function child() {
 
 verifies('sqlite.owner', 'a process is known by its pid and start: running, stopped, gone', async () => {
   const { started, id } = await child();
-  expect(stateOf(thisProcess())).toBe('running');
-  expect(stateOf(id)).toBe('running');
+  expect(processStateOf(thisProcess())).toBe('running');
+  expect(processStateOf(id)).toBe('running');
   started.kill('SIGSTOP');
-  await expect.poll(() => stateOf(id)).toBe('stopped');
+  await expect.poll(() => processStateOf(id)).toBe('stopped');
   started.kill('SIGCONT');
-  await expect.poll(() => stateOf(id)).toBe('running');
+  await expect.poll(() => processStateOf(id)).toBe('running');
   started.kill('SIGKILL');
   // Until its parent has collected it, the system keeps a killed process as a zombie.
-  await expect.poll(() => stateOf(id)).toBe('gone');
+  await expect.poll(() => processStateOf(id)).toBe('gone');
 });
 
 verifies('sqlite.owner', 'another process that got the same pid is not taken for it', async () => {
   const { pid, start } = thisProcess();
   const [boot = '', namespace = '', ticks = ''] = start.split(' ');
-  expect(stateOf({ pid, start: `${boot} ${namespace} ${Number(ticks) + 1}` })).toBe('gone');
-  expect(stateOf({ pid, start: `another-boot ${namespace} ${ticks}` })).toBe('gone');
-  expect(stateOf({ pid, start: `${boot} pid:[1] ${ticks}` })).toBe('unknown');
-  expect(stateOf({ pid: 2 ** 30, start })).toBe('gone');
+  expect(processStateOf({ pid, start: `${boot} ${namespace} ${Number(ticks) + 1}` })).toBe('gone');
+  expect(processStateOf({ pid, start: `another-boot ${namespace} ${ticks}` })).toBe('gone');
+  expect(processStateOf({ pid, start: `${boot} pid:[1] ${ticks}` })).toBe('unknown');
+  expect(processStateOf({ pid: 2 ** 30, start })).toBe('gone');
 });

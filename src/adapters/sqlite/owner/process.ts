@@ -14,42 +14,42 @@ export interface ProcessId {
 /** `unknown`: a process of another container, which cannot be seen from here. */
 export type ProcessState = 'gone' | 'stopped' | 'running' | 'unknown';
 
-interface Status {
+interface ProcessStatus {
   readonly state: string;
-  readonly started: string;
+  readonly startTime: string;
 }
 
 /** Fields of /proc/PID/stat behind the name of the program, which may itself hold spaces and parentheses. */
-function linuxStatus(pid: number): Status | undefined {
+function linuxStatus(pid: number): ProcessStatus | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-    return { state: fields[0] ?? '', started: fields[19] ?? '' };
+    return { state: fields[0] ?? '', startTime: fields[19] ?? '' };
   } catch {
     return undefined;
   }
 }
 
-function psStatus(pid: number): Status | undefined {
+function psStatus(pid: number): ProcessStatus | undefined {
   const { stdout, status } = spawnSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' });
   const [state = '', ...started] = (stdout ?? '').trim().split(/\s+/);
-  return status === 0 && state !== '' ? { state, started: started.join(' ') } : undefined;
+  return status === 0 && state !== '' ? { state, startTime: started.join(' ') } : undefined;
 }
 
-function signalStatus(pid: number): Status | undefined {
+function signalStatus(pid: number): ProcessStatus | undefined {
   try {
     process.kill(pid, 0);
-    return { state: '', started: '' };
+    return { state: '', startTime: '' };
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM' ? { state: '', started: '' } : undefined;
+    return (error as NodeJS.ErrnoException).code === 'EPERM' ? { state: '', startTime: '' } : undefined;
   }
 }
 
-const statusOf: (pid: number) => Status | undefined =
+const processStatusOf: (pid: number) => ProcessStatus | undefined =
   process.platform === 'linux' ? linuxStatus : process.platform === 'win32' ? signalStatus : psStatus;
 
 /** The boot and the pid namespace, in which alone pids and start times can be compared. */
-function surroundings(): readonly [boot: string, namespace: string] {
+function bootAndNamespace(): readonly [boot: string, namespace: string] {
   if (process.platform !== 'linux') return ['', ''];
   try {
     return [readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(), readlinkSync('/proc/self/ns/pid')];
@@ -58,28 +58,28 @@ function surroundings(): readonly [boot: string, namespace: string] {
   }
 }
 
-let own: ProcessId | undefined;
+let cachedThisProcess: ProcessId | undefined;
 
 /** The identity of this process. */
 export function thisProcess(): ProcessId {
-  if (own?.pid !== process.pid) own = processOf(process.pid);
-  return own;
+  if (cachedThisProcess?.pid !== process.pid) cachedThisProcess = processIdOf(process.pid);
+  return cachedThisProcess;
 }
 
 /** The identity of the process that has this pid now. */
-export function processOf(pid: number): ProcessId {
-  return { pid, start: [...surroundings(), statusOf(pid)?.started ?? ''].join(' ') };
+export function processIdOf(pid: number): ProcessId {
+  return { pid, start: [...bootAndNamespace(), processStatusOf(pid)?.startTime ?? ''].join(' ') };
 }
 
 /** What became of a process; a zombie has ended. */
-export function stateOf({ pid, start }: ProcessId): ProcessState {
+export function processStateOf({ pid, start }: ProcessId): ProcessState {
   const [boot = '', namespace = '', ...started] = start.split(' ');
-  const [ownBoot, ownNamespace] = surroundings();
+  const [ownBoot, ownNamespace] = bootAndNamespace();
   if (boot !== ownBoot) return 'gone';
   if (namespace !== ownNamespace) return 'unknown';
-  const status = statusOf(pid);
+  const status = processStatusOf(pid);
   if (status === undefined || /^[ZXx]/.test(status.state)) return 'gone';
   // guard: owner-process-identified
-  if (started.join(' ') !== status.started) return 'gone';
+  if (started.join(' ') !== status.startTime) return 'gone';
   return /^[Tt]/.test(status.state) ? 'stopped' : 'running';
 }

@@ -10,12 +10,12 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Channel } from './channel.js';
 
 /** Raised when what is sent changes its meaning: processes of different versions refuse each other. */
-export const PROTOCOL = 1;
+export const PROTOCOL_VERSION = 1;
 
-const NONCE = /^[0-9a-f]{32}$/;
-const MAX_GREETING_CHARS = 1000;
+const NONCE_PATTERN = /^[0-9a-f]{32}$/;
+const MAX_HANDSHAKE_LINE_CHARS = 1000;
 /** How long a connection may stay unproved. */
-const HANDSHAKE_MS = 10_000;
+const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /** Why a handshake failed. */
 export class HandshakeError extends Error {
@@ -28,36 +28,36 @@ export class HandshakeError extends Error {
   }
 }
 
-interface Greeting {
+interface HandshakeMessage {
   readonly rondo?: unknown;
   readonly nonce?: unknown;
   readonly proof?: unknown;
 }
 
-function freshNonce(): string {
+function createNonce(): string {
   return randomBytes(16).toString('hex');
 }
 
 function proofOf(secret: string, role: 'owner' | 'client', nonces: readonly [owner: string, client: string]): string {
   return createHmac('sha256', Buffer.from(secret, 'hex'))
-    .update(`rondo.store.v${PROTOCOL} ${role} ${nonces.join(' ')}`)
+    .update(`rondo.store.v${PROTOCOL_VERSION} ${role} ${nonces.join(' ')}`)
     .digest('hex');
 }
 
-function isProof(given: unknown, expected: string): boolean {
+function isExpectedProof(given: unknown, expected: string): boolean {
   if (typeof given !== 'string' || given.length !== expected.length) return false;
   return timingSafeEqual(Buffer.from(given), Buffer.from(expected));
 }
 
 /** Hands out the messages of a handshake in order; `next` rejects once the channel closes. */
-function conversation(channel: Channel): { next(): Promise<Greeting>; end(): void } {
+function readHandshakeMessages(channel: Channel): { next(): Promise<HandshakeMessage>; end(): void } {
   const { maxLineChars } = channel;
-  const arrived: Greeting[] = [];
-  let waiting: { resolve(greeting: Greeting): void; reject(error: Error): void } | undefined;
+  const arrived: HandshakeMessage[] = [];
+  let waiting: { resolve(greeting: HandshakeMessage): void; reject(error: Error): void } | undefined;
   let closed = false;
-  channel.maxLineChars = MAX_GREETING_CHARS;
+  channel.maxLineChars = MAX_HANDSHAKE_LINE_CHARS;
   channel.onMessage = (message) => {
-    const greeting = (typeof message === 'object' && message !== null ? message : {}) as Greeting;
+    const greeting = (typeof message === 'object' && message !== null ? message : {}) as HandshakeMessage;
     if (waiting === undefined) arrived.push(greeting);
     else waiting.resolve(greeting);
     waiting = undefined;
@@ -84,31 +84,35 @@ function conversation(channel: Channel): { next(): Promise<Greeting>; end(): voi
 }
 
 /** The client's part; rejects unless the other side has proved that it is the owner. */
-export async function proveToOwner(channel: Channel, secret: string): Promise<void> {
-  const talk = conversation(channel);
+export async function authenticateAsClient(channel: Channel, secret: string): Promise<void> {
+  const talk = readHandshakeMessages(channel);
   const { rondo, nonce } = await talk.next();
-  if (rondo !== PROTOCOL) throw new HandshakeError('version', `It speaks version ${String(rondo).slice(0, 20)}.`);
-  if (typeof nonce !== 'string' || !NONCE.test(nonce)) throw new HandshakeError('proof', 'It is not an owner.');
-  const nonces = [nonce, freshNonce()] as const;
+  if (rondo !== PROTOCOL_VERSION)
+    throw new HandshakeError('version', `It speaks version ${String(rondo).slice(0, 20)}.`);
+  if (typeof nonce !== 'string' || !NONCE_PATTERN.test(nonce)) throw new HandshakeError('proof', 'It is not an owner.');
+  const nonces = [nonce, createNonce()] as const;
   channel.send({ nonce: nonces[1], proof: proofOf(secret, 'client', nonces) });
   const { proof } = await talk.next();
   // guard: owner-proves-secret
-  if (!isProof(proof, proofOf(secret, 'owner', nonces))) throw new HandshakeError('proof', 'It has another secret.');
+  if (!isExpectedProof(proof, proofOf(secret, 'owner', nonces)))
+    throw new HandshakeError('proof', 'It has another secret.');
   talk.end();
 }
 
 /** The owner's part; rejects, with the channel closed, unless the other side has proved that it may connect. */
-export async function proveToClient(channel: Channel, secret: string): Promise<void> {
-  const talk = conversation(channel);
-  const tooLate = setTimeout(() => channel.destroy(), HANDSHAKE_MS).unref();
+export async function authenticateAsOwner(channel: Channel, secret: string): Promise<void> {
+  const talk = readHandshakeMessages(channel);
+  const tooLate = setTimeout(() => channel.destroy(), HANDSHAKE_TIMEOUT_MS).unref();
   try {
-    const nonce = freshNonce();
-    channel.send({ rondo: PROTOCOL, nonce });
+    const nonce = createNonce();
+    channel.send({ rondo: PROTOCOL_VERSION, nonce });
     const answer = await talk.next();
-    if (typeof answer.nonce !== 'string' || !NONCE.test(answer.nonce)) throw new HandshakeError('proof', 'No nonce.');
+    if (typeof answer.nonce !== 'string' || !NONCE_PATTERN.test(answer.nonce))
+      throw new HandshakeError('proof', 'No nonce.');
     const nonces = [nonce, answer.nonce] as const;
     // guard: client-proves-secret
-    if (!isProof(answer.proof, proofOf(secret, 'client', nonces))) throw new HandshakeError('proof', 'Wrong proof.');
+    if (!isExpectedProof(answer.proof, proofOf(secret, 'client', nonces)))
+      throw new HandshakeError('proof', 'Wrong proof.');
     talk.end();
     channel.send({ proof: proofOf(secret, 'owner', nonces) });
   } catch (thrown) {

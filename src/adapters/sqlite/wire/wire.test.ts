@@ -5,13 +5,13 @@ import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, expect, onTestFinished } from 'vitest';
 import { verifies } from '../../../../spec/verifies.js';
 import { Fault, LoopError } from '../../../base/errors.js';
-import { add, cleanUp, faultOf, freshFile } from '../fixtures/stage.mjs';
+import { appendEntry, cleanUp, expectFault, freshFile } from '../fixtures/store-support.mjs';
 import { openSqlite } from '../index.js';
+import { readOwnerFile, writeOwnerFile } from '../owner/owner-file.js';
 import { thisProcess } from '../owner/process.js';
-import { readOwner, writeOwner } from '../owner/record.js';
 import { Channel } from './channel.js';
-import { fromWire, toWire } from './errors.js';
-import { PROTOCOL, proveToOwner } from './handshake.js';
+import { authenticateAsClient, PROTOCOL_VERSION } from './handshake.js';
+import { fromWireError, toWireError } from './wire-errors.js';
 
 afterAll(cleanUp);
 
@@ -33,7 +33,7 @@ async function say(path: string, lines: readonly (string | Buffer)[], ms = 500):
 verifies('sqlite.socket', 'a stranger gets a random number and nothing else, whatever it sends', async () => {
   const file = freshFile();
   const store = await openSqlite(file);
-  const { socket, secret } = readOwner(file) ?? { socket: '', secret: '' };
+  const { socket, secret } = readOwnerFile(file) ?? { socket: '', secret: '' };
   const requests = [
     '{"i":1,"op":"list"}\n',
     '{"nonce":"00000000000000000000000000000000","proof":"0"}\n',
@@ -67,7 +67,7 @@ const ODD: readonly unknown[] = [
   { op: 'claim', session: true, i: 1 },
   { op: 'remove', session: { x: 1 }, i: 1 },
   { op: 'save', session: 'evil', i: 1 },
-  { op: 'append', session: 'a', fence: 1, first: 0, count: 1, body: 5, i: 1 },
+  { op: 'append', session: 'a', fence: 1, firstSeq: 0, count: 1, body: 5, i: 1 },
   { op: 'read', session: 'a', from: -1, i: 1 },
   { op: 'read', session: 'a', from: 0.5, i: [[1]] },
   { op: 'hello', id: 'x', process: null, held: [], i: 1 },
@@ -77,11 +77,11 @@ const ODD: readonly unknown[] = [
 
 /** A client of our own making, after the handshake and its hello. */
 async function insider(file: string): Promise<{ readonly channel: Channel; readonly closed: Promise<void> }> {
-  const { socket, secret } = readOwner(file) ?? { socket: '', secret: '' };
+  const { socket, secret } = readOwnerFile(file) ?? { socket: '', secret: '' };
   const peer = connect({ path: socket });
   await once(peer, 'connect');
   const channel = new Channel(peer);
-  await proveToOwner(channel, secret);
+  await authenticateAsClient(channel, secret);
   const closed = new Promise<void>((resolve) => {
     channel.onClose = resolve;
   });
@@ -99,7 +99,7 @@ verifies('sqlite.socket', 'a client that sends what is no request is cut off, an
   const { fence } = await client.journal.claim('a');
   for (const [n, odd] of ODD.entries()) {
     const { channel, closed } = await insider(file);
-    const beside = [add(client, 'a', fence, n), owner.journal.claim(`b${n}`)];
+    const beside = [appendEntry(client, 'a', fence, n), owner.journal.claim(`b${n}`)];
     (channel as unknown as { socket: Socket }).socket.write(`${textOf(odd)}\n`);
     await closed;
     await Promise.all(beside);
@@ -130,7 +130,7 @@ verifies('sqlite.socket', 'an append whose body is not what it says is refused',
     const answered = new Promise((resolve) => {
       channel.onMessage = resolve;
     });
-    channel.send({ op: 'append', session: 'a', fence, first: 0, count: 1, body, i });
+    channel.send({ op: 'append', session: 'a', fence, firstSeq: 0, count: 1, body, i });
     expect(await answered).toMatchObject({ i, error: { family: 'type' } });
   }
   expect(await store.journal.list()).toEqual([{ session: 'a', next: 0 }]);
@@ -148,7 +148,7 @@ function textOf(value: unknown): string {
 verifies('sqlite.socket', 'strangers that say nothing do not keep a client out', async () => {
   const file = freshFile();
   const store = await openSqlite(file);
-  const { socket } = readOwner(file) ?? { socket: '' };
+  const { socket } = readOwnerFile(file) ?? { socket: '' };
   const strangers = Array.from({ length: 100 }, () => connect({ path: socket }).on('error', () => undefined));
   onTestFinished(() => {
     for (const stranger of strangers) stranger.destroy();
@@ -169,14 +169,14 @@ verifies(
     const server = createServer((peer) => {
       peer.setEncoding('utf8').on('data', (piece: string) => heard.push(piece));
       peer.on('error', () => undefined);
-      peer.write(`{"rondo":${PROTOCOL},"nonce":"${'1'.repeat(32)}"}\n`);
+      peer.write(`{"rondo":${PROTOCOL_VERSION},"nonce":"${'1'.repeat(32)}"}\n`);
       setTimeout(() => peer.write(`{"proof":"${'2'.repeat(64)}"}\n{"i":1,"ok":{"report":{"damage":[]}}}\n`), 20);
     });
     server.listen({ path: `${file}.sock` });
     onTestFinished(() => void server.close());
     await once(server, 'listening');
-    writeOwner(file, { ...thisProcess(), socket: `${file}.sock`, secret });
-    const fault = await faultOf(openSqlite(file));
+    writeOwnerFile(file, { ...thisProcess(), socket: `${file}.sock`, secret });
+    const fault = await expectFault(openSqlite(file));
     expect(fault).toMatchObject({ code: 'STORE_OWNED', data: { pid: process.pid } });
     expect(heard.length).toBeGreaterThan(0);
     for (const line of heard.join('').trim().split('\n')) {
@@ -193,8 +193,8 @@ verifies('sqlite.socket', 'an owner of another version is refused with what to d
   server.listen({ path: `${file}.sock` });
   onTestFinished(() => void server.close());
   await once(server, 'listening');
-  writeOwner(file, { ...thisProcess(), socket: `${file}.sock`, secret: 'c'.repeat(64) });
-  const fault = await faultOf(openSqlite(file));
+  writeOwnerFile(file, { ...thisProcess(), socket: `${file}.sock`, secret: 'c'.repeat(64) });
+  const fault = await expectFault(openSqlite(file));
   expect(fault.code).toBe('STORE_OWNED');
   expect(fault.message).toContain('it runs another version of Rondo. It speaks version 999');
   rmSync(`${file}.owner`);
@@ -208,19 +208,19 @@ verifies('sqlite.socket', 'an error crosses the socket as the class that it was'
     new TypeError('a wrong type'),
   ];
   for (const error of errors) {
-    const back = fromWire(JSON.parse(JSON.stringify(toWire(error))));
+    const back = fromWireError(JSON.parse(JSON.stringify(toWireError(error))));
     expect(back).toEqual(error);
     expect(back.constructor).toBe(error.constructor);
   }
-  expect(fromWire({ family: 'fault', code: 'constructor', message: 'm' })).not.toBeInstanceOf(Fault);
-  expect(toWire('text')).toEqual({ family: 'other', message: 'text' });
+  expect(fromWireError({ family: 'fault', code: 'constructor', message: 'm' })).not.toBeInstanceOf(Fault);
+  expect(toWireError('text')).toEqual({ family: 'other', message: 'text' });
   const file = freshFile();
   const [owner, client] = [await openSqlite(file), await openSqlite(file)];
-  expect(await faultOf(add(client, 'nobody', 1, 0))).toMatchObject({
+  expect(await expectFault(appendEntry(client, 'nobody', 1, 0))).toMatchObject({
     code: 'STALE_WRITER',
     data: { session: 'nobody' },
   });
-  expect((await faultOf(client.journal.claim(''))).message).toContain('cannot name a session');
+  expect((await expectFault(client.journal.claim(''))).message).toContain('cannot name a session');
   await client.close();
   await owner.close();
 });

@@ -4,193 +4,194 @@
  */
 import { clearScreenDown, createInterface, cursorTo, type Interface, type Key, moveCursor } from 'node:readline';
 import type { Output } from '../output.js';
-import { printable } from '../paint.js';
+import { sanitizeOutput } from '../terminal-text.js';
 
 /** What came of asking for a line: the line, Ctrl-C, or Ctrl-D. */
-export type Reading = { readonly line: string } | 'interrupted' | 'ended';
+export type LineResult = { readonly line: string } | 'interrupted' | 'ended';
 
 /** Who hears what is typed while the agent works. */
-export interface Working {
-  line(text: string): void;
-  interrupted(): void;
-  ended(): void;
+export interface InputListener {
+  onLine(text: string): void;
+  onInterrupt(): void;
+  onEnd(): void;
 }
 
-export interface ScreenParts {
+export interface ScreenDeps {
   readonly input: NodeJS.ReadStream;
   readonly output: Output;
   /** Ends the row that is being written, so that a line of ours can follow. */
-  rest(): string;
+  endRow(): string;
   /** True if our own colours may be written. */
   readonly color: boolean;
   /** What stands before a line that is typed while the agent works. */
-  readonly aside: string;
+  readonly sidePrompt: string;
 }
 
 export class Screen {
-  private readonly parts: ScreenParts;
-  private readonly line: Interface;
+  private readonly deps: ScreenDeps;
+  private readonly readline: Interface;
   /** Whether the line to type on is to be seen. */
-  private visible = false;
+  private isPromptVisible = false;
   /** A row that waits to be whole, while there is a line below it. */
-  private held = '';
-  private reading: ((reading: Reading) => void) | undefined;
-  private working: Working | undefined;
+  private pendingRow = '';
+  private resolveRead: ((reading: LineResult) => void) | undefined;
+  private listener: InputListener | undefined;
   /** What came while nobody listened. */
-  private readonly early: Reading[] = [];
+  private readonly bufferedResults: LineResult[] = [];
   /** Who waits for somebody to finish typing. */
-  private readonly patient: (() => void)[] = [];
-  private closed = false;
+  private readonly typingWaiters: (() => void)[] = [];
+  private isClosed = false;
 
-  constructor(parts: ScreenParts) {
+  constructor(parts: ScreenDeps) {
     const { input, output } = parts;
-    this.parts = parts;
-    this.line = createInterface({ input, output, terminal: true, historySize: 100, removeHistoryDuplicates: true });
-    this.line.on('line', (text) => this.typed(text));
-    this.line.on('SIGINT', () => this.interrupted());
-    this.line.on('close', () => this.ended());
+    this.deps = parts;
+    this.readline = createInterface({ input, output, terminal: true, historySize: 100, removeHistoryDuplicates: true });
+    this.readline.on('line', (text) => this.onLine(text));
+    this.readline.on('SIGINT', () => this.onInterrupt());
+    this.readline.on('close', () => this.onClose());
     // Before readline shows the key: it needs a line of its own.
-    input.prependListener('keypress', (text: string | undefined, key: Key) => this.pressed(text, key));
+    input.prependListener('keypress', (text: string | undefined, key: Key) => this.onKeypress(text, key));
   }
 
   /** Writes above the line. */
   write(text: string): void {
     if (text === '') return;
-    const checked = printable(text, this.parts.color);
-    if (!this.visible) {
-      this.parts.output.write(checked);
+    const checked = sanitizeOutput(text, this.deps.color);
+    if (!this.isPromptVisible) {
+      this.deps.output.write(checked);
       return;
     }
-    this.held += checked;
-    const end = this.held.lastIndexOf('\n') + 1;
+    this.pendingRow += checked;
+    const end = this.pendingRow.lastIndexOf('\n') + 1;
     if (end === 0) return;
-    this.insert(this.held.slice(0, end));
-    this.held = this.held.slice(end);
+    this.insertAbove(this.pendingRow.slice(0, end));
+    this.pendingRow = this.pendingRow.slice(end);
   }
 
   /** Writes whole lines of ours. */
-  say(...lines: readonly string[]): void {
-    this.write(`${this.parts.rest()}${lines.map((line) => `${line}\n`).join('')}`);
+  printLines(...lines: readonly string[]): void {
+    this.write(`${this.deps.endRow()}${lines.map((line) => `${line}\n`).join('')}`);
   }
 
   /** The next line that somebody types by themselves, be it already there. */
-  async next(prompt: string): Promise<Reading> {
-    return this.early.shift() ?? this.read(prompt);
+  async nextLine(prompt: string): Promise<LineResult> {
+    return this.bufferedResults.shift() ?? this.readLine(prompt);
   }
 
   /** Asks for a line. What somebody is in the middle of typing was meant for something else, and is finished first. */
-  async read(prompt: string): Promise<Reading> {
-    while (this.visible && this.line.line !== '') await new Promise<void>((resolve) => this.patient.push(resolve));
-    if (this.closed) return 'ended';
-    this.show(prompt);
+  async readLine(prompt: string): Promise<LineResult> {
+    while (this.isPromptVisible && this.readline.line !== '')
+      await new Promise<void>((resolve) => this.typingWaiters.push(resolve));
+    if (this.isClosed) return 'ended';
+    this.showPrompt(prompt);
     return new Promise((resolve) => {
-      this.reading = resolve;
+      this.resolveRead = resolve;
     });
   }
 
   /** From now on, until told otherwise, what is typed is for this. */
-  work(working: Working | undefined): void {
-    this.working = working;
-    if (working !== undefined) for (const reading of this.early.splice(0)) this.hand(working, reading);
+  setListener(working: InputListener | undefined): void {
+    this.listener = working;
+    if (working !== undefined) for (const reading of this.bufferedResults.splice(0)) this.deliverTo(working, reading);
   }
 
-  private hand(working: Working, reading: Reading): void {
-    if (reading === 'interrupted') working.interrupted();
-    else if (reading === 'ended') working.ended();
-    else if (reading.line.trim() !== '') working.line(reading.line);
+  private deliverTo(working: InputListener, reading: LineResult): void {
+    if (reading === 'interrupted') working.onInterrupt();
+    else if (reading === 'ended') working.onEnd();
+    else if (reading.line.trim() !== '') working.onLine(reading.line);
   }
 
   /** Gives what came to whoever asked for it, or else to the work. */
-  private give(reading: Reading): void {
-    const { reading: asked, working } = this;
-    this.reading = undefined;
+  private deliver(reading: LineResult): void {
+    const { resolveRead: asked, listener } = this;
+    this.resolveRead = undefined;
     if (asked !== undefined) asked(reading);
-    else if (working !== undefined) this.hand(working, reading);
-    else this.early.push(reading);
-    for (const resolve of this.patient.splice(0)) resolve();
+    else if (listener !== undefined) this.deliverTo(listener, reading);
+    else this.bufferedResults.push(reading);
+    for (const resolve of this.typingWaiters.splice(0)) resolve();
   }
 
   close(): void {
-    this.closed = true;
-    this.hide();
-    this.line.close();
+    this.isClosed = true;
+    this.hidePrompt();
+    this.readline.close();
   }
 
-  private show(prompt: string): void {
-    if (this.visible) this.hide();
-    this.parts.output.write(this.parts.rest());
-    this.line.setPrompt(prompt);
-    this.visible = true;
-    this.line.prompt(true);
+  private showPrompt(prompt: string): void {
+    if (this.isPromptVisible) this.hidePrompt();
+    this.deps.output.write(this.deps.endRow());
+    this.readline.setPrompt(prompt);
+    this.isPromptVisible = true;
+    this.readline.prompt(true);
   }
 
-  private hide(): void {
-    if (!this.visible) return;
-    this.wipe();
-    this.visible = false;
-    this.release();
+  private hidePrompt(): void {
+    if (!this.isPromptVisible) return;
+    this.erasePrompt();
+    this.isPromptVisible = false;
+    this.flushPendingRow();
   }
 
   /** Puts text above the line that is being typed on. */
-  private insert(text: string): void {
-    const { output } = this.parts;
-    const rows = this.wipe();
+  private insertAbove(text: string): void {
+    const { output } = this.deps;
+    const rows = this.erasePrompt();
     // Readline goes up as many rows as its line had before it draws it again.
     output.write(`${text}${'\n'.repeat(rows)}`);
-    this.line.prompt(true);
+    this.readline.prompt(true);
   }
 
-  private wipe(): number {
-    const { output } = this.parts;
-    const { rows } = this.line.getCursorPos();
+  private erasePrompt(): number {
+    const { output } = this.deps;
+    const { rows } = this.readline.getCursorPos();
     moveCursor(output, 0, -rows);
     cursorTo(output, 0);
     clearScreenDown(output);
     return rows;
   }
 
-  private release(): void {
-    const { held } = this;
-    this.held = '';
-    if (held !== '') this.parts.output.write(held);
+  private flushPendingRow(): void {
+    const { pendingRow } = this;
+    this.pendingRow = '';
+    if (pendingRow !== '') this.deps.output.write(pendingRow);
   }
 
-  private pressed(text: string | undefined, key: Key): void {
+  private onKeypress(text: string | undefined, key: Key): void {
     const types = text !== undefined && text >= ' ' && key.ctrl !== true && key.meta !== true;
-    if (!this.visible && !this.closed && types) this.show(this.parts.aside);
+    if (!this.isPromptVisible && !this.isClosed && types) this.showPrompt(this.deps.sidePrompt);
   }
 
-  private typed(line: string): void {
-    this.visible = false;
-    this.release();
-    this.give({ line });
+  private onLine(line: string): void {
+    this.isPromptVisible = false;
+    this.flushPendingRow();
+    this.deliver({ line });
   }
 
-  private interrupted(): void {
-    const asked = this.reading !== undefined;
-    const typing = asked && this.line.line !== '';
-    this.forget();
+  private onInterrupt(): void {
+    const asked = this.resolveRead !== undefined;
+    const typing = asked && this.readline.line !== '';
+    this.clearTyped();
     if (typing) return;
     if (asked) {
-      this.visible = false;
-      this.parts.output.write('\n');
+      this.isPromptVisible = false;
+      this.deps.output.write('\n');
     }
-    this.give('interrupted');
+    this.deliver('interrupted');
   }
 
   /** Takes back what was typed and not sent. */
-  private forget(): void {
-    if (!this.visible) return;
-    this.line.write(null, { ctrl: true, name: 'e' });
-    this.line.write(null, { ctrl: true, name: 'u' });
-    if (this.reading === undefined) this.hide();
+  private clearTyped(): void {
+    if (!this.isPromptVisible) return;
+    this.readline.write(null, { ctrl: true, name: 'e' });
+    this.readline.write(null, { ctrl: true, name: 'u' });
+    if (this.resolveRead === undefined) this.hidePrompt();
   }
 
-  private ended(): void {
-    if (this.closed) return;
-    this.closed = true;
-    this.parts.output.write('\n');
-    this.visible = false;
-    this.give('ended');
+  private onClose(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.deps.output.write('\n');
+    this.isPromptVisible = false;
+    this.deliver('ended');
   }
 }

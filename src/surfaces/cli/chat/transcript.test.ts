@@ -3,8 +3,8 @@ import { attacks, bare, HARMFUL } from '../../../../spec/cli/attacks.js';
 import { verifies } from '../../../../spec/verifies.js';
 import type { EventContents, EventEnvelope, EventType } from '../../../protocol/events.js';
 import type { LiveDelta } from '../../../protocol/live.js';
-import { paint, widthOf } from '../paint.js';
-import { Transcript, type TranscriptLook } from './transcript.js';
+import { createColors, widthOf } from '../terminal-text.js';
+import { Transcript, type TranscriptOptions } from './transcript.js';
 
 /** Makes envelopes one after another; those of one reply share the number before the point. */
 class Teller {
@@ -12,14 +12,14 @@ class Teller {
   private seq = 0;
   private nth = 0;
 
-  constructor(look: Partial<TranscriptLook> = {}) {
+  constructor(look: Partial<TranscriptOptions> = {}) {
     this.transcript = new Transcript({ color: false, width: () => 60, ...look });
   }
 
   tell<T extends EventType>(generationId: string, type: T, content: EventContents[T], id?: string): string {
     if (id === undefined) this.nth = 0;
     const place = id ?? `${++this.seq}.0`;
-    return this.transcript.envelope(envelopeOf(place, generationId, type, content));
+    return this.transcript.renderEnvelope(envelopeOf(place, generationId, type, content));
   }
 
   /** Another envelope of the entry before. */
@@ -28,11 +28,11 @@ class Teller {
   }
 
   again(text: string): string {
-    return this.transcript.delta({ kind: 'text', text, generationId: 't', again: true });
+    return this.transcript.renderDelta({ kind: 'text', text, generationId: 't', isRestart: true });
   }
 
   piece(kind: LiveDelta['kind'], text: string, generationId = 't', toolCallId?: string): string {
-    return this.transcript.delta({ kind, text, generationId, ...(toolCallId !== undefined && { toolCallId }) });
+    return this.transcript.renderDelta({ kind, text, generationId, ...(toolCallId !== undefined && { toolCallId }) });
   }
 }
 
@@ -114,7 +114,7 @@ verifies('cli.chat', 'a change of a file is not seen as one', () => {
   const teller = new Teller({ color: true });
   const diff = '--- a\n+++ a\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n';
   const told = teller.tell('t', 'tool-result', { ...call('c1', 'edit_file'), result: { path: 'a', diff } });
-  const { green, red } = paint(true);
+  const { green, red } = createColors(true);
   expect(told).toContain(green('+new'));
   expect(told).toContain(red('-old'));
   expect(told.split('\n')[0]).toContain('{"path":"a"}');
@@ -202,7 +202,7 @@ function tellAll(text: string, color: boolean): string {
     teller.tell('t', 'tool-error', { ...call('d', text), error: text, isUserRejection: true }),
     teller.tell('t', 'generation-failure', { error: text }),
     teller.tell('t', 'trigger', { triggerName: text, payload: text }),
-    teller.transcript.rest(),
+    teller.transcript.endRow(),
   ].join('');
 }
 

@@ -1,20 +1,21 @@
 /** What the process of a driver and the one that watches it say to each other. */
-import type { JudgeOptions } from '../../../conformance/judge.js';
+
 import type { CheckResult, ConformanceReport } from '../../../conformance/report.js';
+import type { ConformanceOptions } from '../../../conformance/run-suite.js';
 
 /** Set for the process that a driver runs in. */
-export const DRIVER_PROCESS = 'RONDO_DRIVER_PROCESS';
+export const DRIVER_PROCESS_ENV = 'RONDO_DRIVER_PROCESS';
 
 /** Sent to the process once. */
-export interface Assignment {
+export interface DriverAssignment {
   readonly file: string;
-  readonly options: JudgeOptions;
+  readonly options: ConformanceOptions;
   /** What earlier processes found out. */
   readonly decided: readonly CheckResult[];
 }
 
 /** Sent by the process, each time with one member. */
-export interface Progress {
+export interface DriverProgress {
   readonly ready?: true;
   /** The name of the driver, once it is loaded. */
   readonly loaded?: string;

@@ -1,21 +1,21 @@
 /** `check`: validates definitions without running them, and names the turns in flight that a change would break. */
 import { resolve } from 'node:path';
-import type { InFlight } from '../../../host/host.js';
+import type { InFlightTurn } from '../../../host/host.js';
 import {
   type BadFile,
   type Definitions,
+  findUnknownBackends,
   loadLoops,
+  loadSettings,
   type ProjectSettings,
-  settingsOf,
-  unknownBackends,
 } from '../../compose.js';
-import { describeBad } from '../definitions.js';
-import { openHost } from '../host.js';
-import { type Paint, paint, plain } from '../paint.js';
+import { describeBadFile } from '../definitions.js';
+import { openHost } from '../open-host.js';
 import type { Terminal } from '../terminal.js';
-import { type Act, exit } from '../verb.js';
+import { type Colors, createColors, sanitizeText } from '../terminal-text.js';
+import { exitCodes, type VerbHandler } from '../verb.js';
 
-interface Checked {
+interface CheckedFile {
   readonly file: string;
   readonly ok: boolean;
   readonly errors: readonly Omit<BadFile, 'file'>[];
@@ -23,64 +23,67 @@ interface Checked {
 }
 
 /** The whole of what is told. */
-interface Findings {
+interface CheckReport {
   readonly ok: boolean;
-  readonly files: readonly Checked[];
+  readonly files: readonly CheckedFile[];
   readonly dangling: readonly { readonly loop: string; readonly stepIndex: number; readonly missing: string }[];
-  readonly inFlight: readonly Flying[];
+  readonly inFlight: readonly AffectedTurn[];
 }
 
-interface Flying {
+interface AffectedTurn {
   readonly turnId: string;
   readonly loop: string;
-  readonly changed: InFlight['changed'];
+  readonly changed: InFlightTurn['changed'];
   readonly breaks: boolean;
 }
 
-export const check: Act = async ({ args, asked, terminal, json }) => {
-  const settings = await settingsOf(asked);
+export const check: VerbHandler = async ({ args, settingsInput, terminal, json }) => {
+  const settings = await loadSettings(settingsInput);
   const named = ((args[0] ?? []) as readonly string[]).map((file) => resolve(settings.cwd, file));
   const definitions = await loadLoops(settings, named);
-  const lost = await unknownBackends(settings, definitions);
-  const files = filesOf({ ...definitions, bad: [...definitions.bad, ...lost] }, named);
+  const lost = await findUnknownBackends(settings, definitions);
+  const files = checkedFilesOf({ ...definitions, badFiles: [...definitions.badFiles, ...lost] }, named);
   const own = new Set(files.map(({ file }) => file));
-  const dangling = danglingIn(definitions, own);
-  const inFlight = await inFlightOf(settings, definitions, terminal);
+  const dangling = danglingStepsIn(definitions, own);
+  const inFlight = await findInFlightTurns(settings, definitions, terminal);
   const ok = files.every((file) => file.ok) && dangling.length === 0 && !inFlight.some(({ breaks }) => breaks);
   const findings = { ok, files, dangling, inFlight };
-  if (json) await terminal.json(findings);
-  else await terminal.print(forPeople(findings, paint(terminal.look().color)));
-  return ok ? exit.ok : exit.failed;
+  if (json) await terminal.printJson(findings);
+  else await terminal.print(renderCheckReport(findings, createColors(terminal.displayOf().color)));
+  return ok ? exitCodes.ok : exitCodes.failed;
 };
 
-function filesOf({ found, bad, warnings: odd }: Definitions, named: readonly string[]): readonly Checked[] {
-  const all = [...found, ...bad].map(({ file }) => file);
+function checkedFilesOf(
+  { loops, badFiles, warnings: odd }: Definitions,
+  named: readonly string[],
+): readonly CheckedFile[] {
+  const all = [...loops, ...badFiles].map(({ file }) => file);
   const files = named.length > 0 ? named : [...new Set(all)].sort();
   return files.map((file) => {
-    const errors = bad.filter((item) => item.file === file).map(({ file: _, ...rest }) => rest);
+    const errors = badFiles.filter((item) => item.file === file).map(({ file: _, ...rest }) => rest);
     const warnings = odd.filter((item) => item.file === file).map(({ file: _, mistake: __, ...rest }) => rest);
     return { file, ok: errors.length === 0, errors, warnings };
   });
 }
 
 /** Steps that lead nowhere, of the loops that these files hold. */
-function danglingIn({ registry, found }: Definitions, files: ReadonlySet<string>): Findings['dangling'] {
+function danglingStepsIn({ registry, loops }: Definitions, files: ReadonlySet<string>): CheckReport['dangling'] {
   const ours = new Set(
-    found
+    loops
       .filter(({ file }) => files.has(file))
       .map(({ registered: { definition } }) => `${definition.id}@${definition.version}`),
   );
-  return registry.dangling().filter(({ loop }) => ours.has(loop));
+  return registry.missingReferences().filter(({ loop }) => ours.has(loop));
 }
 
-async function inFlightOf(
+async function findInFlightTurns(
   settings: ProjectSettings,
   definitions: Definitions,
   terminal: Terminal,
-): Promise<readonly Flying[]> {
-  const { host, close } = await openHost(settings, { definitions, make: false }, terminal);
+): Promise<readonly AffectedTurn[]> {
+  const { host, close } = await openHost(settings, { definitions, createIfMissing: false }, terminal);
   try {
-    const flying = await host.inFlight();
+    const flying = await host.inFlightTurns();
     return flying.map(({ turn: { turnId, loopId, loopVersion }, changed }) => ({
       turnId,
       loop: `${loopId}@${loopVersion}`,
@@ -92,20 +95,20 @@ async function inFlightOf(
   }
 }
 
-function forPeople({ ok, files, dangling, inFlight }: Findings, colors: Paint): string {
+function renderCheckReport({ ok, files, dangling, inFlight }: CheckReport, colors: Colors): string {
   const lines = files.flatMap(({ file, ok: good, errors, warnings }) => [
-    `${good ? colors.green('ok') : colors.red('bad')}  ${plain(file)}`,
-    ...errors.map((item) => `     ${describeBad({ file, ...item })}`),
-    ...warnings.map((item) => `     ${colors.yellow('warning')} ${describeBad({ file, ...item })}`),
+    `${good ? colors.green('ok') : colors.red('bad')}  ${sanitizeText(file)}`,
+    ...errors.map((item) => `     ${describeBadFile({ file, ...item })}`),
+    ...warnings.map((item) => `     ${colors.yellow('warning')} ${describeBadFile({ file, ...item })}`),
   ]);
   const lost = dangling.map(
     ({ loop, stepIndex, missing }) =>
-      `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${plain(missing)}", which is not here`,
+      `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${sanitizeText(missing)}", which is not here`,
   );
   const broken = inFlight.flatMap(({ turnId, loop, changed }) =>
     changed.map(({ loop: part, now, breaks, why = '' }) => {
       const mark = breaks ? colors.red('bad') : colors.yellow('warning');
-      return `${mark}  turn ${turnId} of ${loop} is in flight, and ${part} is ${now}${breaks ? `: ${plain(why)}` : ''}`;
+      return `${mark}  turn ${turnId} of ${loop} is in flight, and ${part} is ${now}${breaks ? `: ${sanitizeText(why)}` : ''}`;
     }),
   );
   const none = files.length === 0 ? ['There is nothing to check.'] : [];

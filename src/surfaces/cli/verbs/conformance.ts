@@ -1,37 +1,39 @@
 /** `conformance`: holds this runtime against LSEM, or with --driver any other. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { JudgeOptions } from '../../../conformance/judge.js';
 import type { ConformanceReport } from '../../../conformance/report.js';
-import { suiteParts } from '../../compose.js';
+import type { ConformanceOptions } from '../../../conformance/run-suite.js';
+import { conformanceDeps } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { DRIVER_PROCESS } from '../driver/messages.js';
+import { DRIVER_PROCESS_ENV } from '../driver/messages.js';
 import type { Terminal } from '../terminal.js';
-import { type Act, exit, type Options, textOf } from '../verb.js';
+import { exitCodes, textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
-export const conformance: Act = async ({ options, terminal, json, asked }) => {
-  if (terminal.streams.env[DRIVER_PROCESS] === '1' && process.send !== undefined) {
-    return (await import('../driver/judging.js')).judgeAsTold();
+export const conformance: VerbHandler = async ({ options, terminal, json, settingsInput }) => {
+  if (terminal.streams.env[DRIVER_PROCESS_ENV] === '1' && process.send !== undefined) {
+    return (await import('../driver/driver-process.js')).runDriverProcess();
   }
-  const judging = optionsOf(options);
-  const driver = textOf(options.driver);
+  const judging = judgeOptionsOf(options);
+  const driver = textOption(options.driver);
   const report =
-    driver === undefined ? await ofRondo(judging) : await ofDriver(resolve(asked.cwd, driver), judging, terminal);
-  const [{ renderConformance }, { verdictOf }] = await Promise.all([
+    driver === undefined
+      ? await judgeRondo(judging)
+      : await judgeExternalDriver(resolve(settingsInput.cwd, driver), judging, terminal);
+  const [{ renderConformance }, { conformanceVerdict }] = await Promise.all([
     import('../../../conformance/render.js'),
     import('../../../conformance/report.js'),
   ]);
-  if (json) await terminal.json(report);
-  else await terminal.print(renderConformance(report, terminal.look()));
-  const good = judging.only === undefined ? verdictOf(report).good : report.summary.failed === 0;
-  return good ? exit.ok : exit.unverified;
+  if (json) await terminal.printJson(report);
+  else await terminal.print(renderConformance(report, terminal.displayOf()));
+  const good = judging.only === undefined ? conformanceVerdict(report).good : report.summary.failed === 0;
+  return good ? exitCodes.ok : exitCodes.unverified;
 };
 
-function optionsOf(options: Options): JudgeOptions {
-  const only = textOf(options.only)
+function judgeOptionsOf(options: VerbOptions): ConformanceOptions {
+  const only = textOption(options.only)
     ?.split(/[\s,]+/)
     .filter((id) => id !== '');
-  const timeout = textOf(options.timeout);
+  const timeout = textOption(options.timeout);
   const timeoutMs = Number(timeout ?? 10_000);
   if (!/^\d+$/.test(timeout ?? '1') || timeoutMs < 1 || timeoutMs > 86_400_000) {
     throw new UsageError(`--timeout is ${timeout}; give whole milliseconds, from 1 to 86400000.`);
@@ -39,32 +41,36 @@ function optionsOf(options: Options): JudgeOptions {
   return { timeoutMs, ...(only !== undefined && { only }) };
 }
 
-async function ofRondo(options: JudgeOptions): Promise<ConformanceReport> {
-  const [{ judge }, { rondoDriver }] = await Promise.all([
-    import('../../../conformance/judge.js'),
+async function judgeRondo(options: ConformanceOptions): Promise<ConformanceReport> {
+  const [{ checkConformance }, { rondoDriver }] = await Promise.all([
+    import('../../../conformance/run-suite.js'),
     import('../../../conformance/rondo.js'),
   ]);
-  return judge(rondoDriver(await suiteParts()), options).catch((thrown) => {
+  return checkConformance(rondoDriver(await conformanceDeps()), options).catch((thrown) => {
     throw thrown instanceof TypeError ? new UsageError(thrown.message) : thrown;
   });
 }
 
 /** The file runs as code: whoever names it on the command line trusts it, as a program that is started. */
-async function ofDriver(file: string, options: JudgeOptions, terminal: Terminal): Promise<ConformanceReport> {
+async function judgeExternalDriver(
+  file: string,
+  options: ConformanceOptions,
+  terminal: Terminal,
+): Promise<ConformanceReport> {
   if (!existsSync(file)) throw new UsageError(`There is no driver at ${file}; --driver names an ES module.`);
-  const { judgeDriver } = await import('../driver/watch.js');
+  const { judgeDriver } = await import('../driver/judge-driver.js');
   try {
     return await judgeDriver({
       file,
       options,
       onStart: (stop) => {
-        terminal.interrupted = () => {
+        terminal.onInterrupt = () => {
           stop();
           return 'Interrupted: nothing was reported.';
         };
       },
     });
   } finally {
-    terminal.interrupted = undefined;
+    terminal.onInterrupt = undefined;
   }
 }

@@ -3,39 +3,39 @@
 import { Fault, LoopError } from '../../../base/errors.js';
 import type { Host } from '../../../host/host.js';
 import type { TurnResult, TurnStatus } from '../../../protocol/trace.js';
-import { settingsOf } from '../../compose.js';
+import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { drive, printResult } from '../drive.js';
-import { hostToContinue } from '../host.js';
-import { exitOf, summaryOf, toldOf } from '../outcome.js';
-import { plain } from '../paint.js';
-import { priceOf } from '../price.js';
-import { exitOfCode } from '../report.js';
+import { exitCodeOfError } from '../error-report.js';
+import { findTurn } from '../find-turn.js';
+import { printResult, runWithLiveOutput } from '../live-run.js';
+import { openHostForRunning } from '../open-host.js';
+import { exitCodeOf, outcomeLines, summaryLineOf } from '../outcome.js';
+import { pricingOf } from '../pricing.js';
 import type { Terminal } from '../terminal.js';
-import { findTurn } from '../turn.js';
-import { type Act, exit, textOf } from '../verb.js';
+import { sanitizeText } from '../terminal-text.js';
+import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
 /** How many turns go on side by side. */
-const AT_ONCE = 8;
+const MAX_CONCURRENT_TURNS = 8;
 
 /** A turn that could not even be tried. */
-interface Unable {
+interface UnresumedTurn {
   readonly turnId: string;
   readonly error: { readonly code: string; readonly message: string };
 }
 
-export const resume: Act = async ({ args, options, asked, terminal, json }) => {
-  const given = textOf(args[0]);
+export const resume: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
+  const given = textOption(args[0]);
   if ((given === undefined) === (options.all !== true)) {
     throw new UsageError('Name the turn to go on with, or say --all. See: rondo runs');
   }
-  const settings = await settingsOf(asked);
-  const { host, close } = await hostToContinue(settings, terminal);
+  const settings = await loadSettings(settingsInput);
+  const { host, close } = await openHostForRunning(settings, terminal);
   try {
     if (given === undefined) return await resumeAll(host, terminal, json);
     const { turnId } = await findTurn(host, given);
-    const driving = { host, terminal, price: priceOf(settings.config), watch: options.watch === true };
-    const result = await drive(driving, (heard) => host.resume(turnId, heard));
+    const driving = { host, terminal, price: pricingOf(settings.config), watch: options.watch === true };
+    const result = await runWithLiveOutput(driving, (heard) => host.resume(turnId, heard));
     return await printResult(result, terminal, json);
   } finally {
     await close();
@@ -45,24 +45,24 @@ export const resume: Act = async ({ args, options, asked, terminal, json }) => {
 async function resumeAll(host: Host, terminal: Terminal, json: boolean): Promise<number> {
   const turns = await host.archive.turns();
   const open = turns.filter(({ status }) => status === 'interrupted' || status === 'paused');
-  terminal.interrupted = () => 'Interrupted. Go on with: rondo resume --all';
-  const ends: (TurnResult | Unable)[] = [];
+  terminal.onInterrupt = () => 'Interrupted. Go on with: rondo resume --all';
+  const ends: (TurnResult | UnresumedTurn)[] = [];
   const waiting = open.values();
   const worker = async (): Promise<void> => {
     for (const turn of waiting) {
-      const end = await attempt(host, turn);
+      const end = await tryResume(host, turn);
       ends.push(end);
-      for (const line of linesOf(end)) terminal.say(line);
+      for (const line of resumeLines(end)) terminal.printToStderr(line);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  if (json) await terminal.json({ runs: ends });
-  if (open.length === 0) terminal.say('There is nothing to go on with.');
-  return worst(ends);
+  await Promise.all(Array.from({ length: MAX_CONCURRENT_TURNS }, worker));
+  if (json) await terminal.printJson({ runs: ends });
+  if (open.length === 0) terminal.printToStderr('There is nothing to go on with.');
+  return worstExitCode(ends);
 }
 
 /** One turn that cannot go on keeps no other from it. */
-async function attempt(host: Host, { turnId }: TurnStatus): Promise<TurnResult | Unable> {
+async function tryResume(host: Host, { turnId }: TurnStatus): Promise<TurnResult | UnresumedTurn> {
   try {
     return await host.resume(turnId);
   } catch (thrown) {
@@ -71,13 +71,13 @@ async function attempt(host: Host, { turnId }: TurnStatus): Promise<TurnResult |
   }
 }
 
-function linesOf(end: TurnResult | Unable): readonly string[] {
-  if ('status' in end) return [...toldOf(end), summaryOf(end)];
-  return [`${end.error.code}: ${plain(end.error.message)}`, `not resumed, turn ${end.turnId}`];
+function resumeLines(end: TurnResult | UnresumedTurn): readonly string[] {
+  if ('status' in end) return [...outcomeLines(end), summaryLineOf(end)];
+  return [`${end.error.code}: ${sanitizeText(end.error.message)}`, `not resumed, turn ${end.turnId}`];
 }
 
-function worst(ends: readonly (TurnResult | Unable)[]): number {
-  const codes = ends.map((end) => ('status' in end ? exitOf(end) : exitOfCode(end.error.code)));
-  const order = [exit.fault, exit.failed, exit.paused];
-  return order.find((code) => codes.includes(code)) ?? exit.ok;
+function worstExitCode(ends: readonly (TurnResult | UnresumedTurn)[]): number {
+  const codes = ends.map((end) => ('status' in end ? exitCodeOf(end) : exitCodeOfError(end.error.code)));
+  const order = [exitCodes.fault, exitCodes.failed, exitCodes.paused];
+  return order.find((code) => codes.includes(code)) ?? exitCodes.ok;
 }

@@ -2,66 +2,66 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import {
-  assertOutside,
+  assertOutsideProject,
   authorityOf,
   isInside,
-  operatorFileOf,
-  permitsIn,
-  type Remembered,
+  type OperatorFileContent,
+  operatorFilePath,
+  parsePermits,
   realPathOf,
-  recordedHome,
+  systemHomeDirectory,
 } from '../../authority.js';
-import { remember, rememberedFor } from '../../compose.js';
-import { type Asked, type Authority, UsageError } from '../../settings.js';
-import { plain } from '../paint.js';
-import { type Act, exit, textOf } from '../verb.js';
+import { readOperatorFile, writeOperatorFile } from '../../compose.js';
+import { type Authority, type SettingsInput, UsageError } from '../../settings.js';
+import { sanitizeText } from '../terminal-text.js';
+import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
 /** What is to be remembered, or forgotten. */
-interface Change extends Remembered {
-  readonly remove: boolean;
+interface TrustChange extends OperatorFileContent {
+  readonly isRemoval: boolean;
 }
 
-export const trust: Act = async ({ args, options, asked, terminal, json }) => {
-  const file = operatorFileOf(asked.env);
-  const change = changeOf(textOf(args[0] as string | undefined), options.remove === true, asked);
-  let remembered = await rememberedFor(asked);
+export const trust: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
+  const file = operatorFilePath(settingsInput.env);
+  const change = parseChange(textOption(args[0] as string | undefined), options.remove === true, settingsInput);
+  let remembered = await readOperatorFile(settingsInput);
   let changed = false;
   if (change !== undefined) {
     if (file === undefined) throw new UsageError('There is no place to remember it: set HOME or XDG_CONFIG_HOME.');
     // guard: operator-file-not-written-into-project
-    assertOutside(file, asked);
-    const next = change.remove ? without(remembered, change) : merged(remembered, change);
-    changed = countOf(next) !== countOf(remembered);
-    if (changed) await remember(file, next);
+    assertOutsideProject(file, settingsInput);
+    const next = change.isRemoval ? removePermissions(remembered, change) : mergePermissions(remembered, change);
+    changed = permissionCount(next) !== permissionCount(remembered);
+    if (changed) await writeOperatorFile(file, next);
     remembered = next;
   }
-  const { send, reach, ...rest } = asked.flags;
+  const { send, reach, ...rest } = settingsInput.flags;
   const flags = change === undefined ? { ...rest, ...(send && { send }), ...(reach && { reach }) } : rest;
-  const authority = authorityOf({ ...asked, flags }, remembered);
-  if (json) await terminal.json(documentOf(authority, file, changed));
-  else await terminal.print(`${described(authority, file)}\n`);
-  if (change !== undefined) terminal.say(plain(outcomeOf(change, changed)));
-  return exit.ok;
+  const authority = authorityOf({ ...settingsInput, flags }, remembered);
+  if (json) await terminal.printJson(jsonDocumentOf(authority, file, changed));
+  else await terminal.print(`${renderAuthority(authority, file)}\n`);
+  if (change !== undefined) terminal.printToStderr(sanitizeText(describeOutcome(change, changed)));
+  return exitCodes.ok;
 };
 
-function changeOf(directory: string | undefined, remove: boolean, asked: Asked): Change | undefined {
+function parseChange(directory: string | undefined, remove: boolean, asked: SettingsInput): TrustChange | undefined {
   const { send = [], reach = [] } = asked.flags;
   if (directory === undefined && send.length + reach.length === 0) {
     if (remove) throw new UsageError('Name what is to be taken back: a directory, --send or --reach.');
     return undefined;
   }
-  const directories = directory === undefined ? [] : namedDirectories(directory, remove, asked);
-  return { remove, directories, ...permitsIn(send, reach) };
+  const directories = directory === undefined ? [] : resolveNamedDirectories(directory, remove, asked);
+  return { isRemoval: remove, directories, ...parsePermits(send, reach) };
 }
 
 /** The real path of a directory. One that is gone can still be taken back. */
-function namedDirectories(named: string, remove: boolean, { cwd, env }: Asked): readonly string[] {
+function resolveNamedDirectories(named: string, remove: boolean, { cwd, env }: SettingsInput): readonly string[] {
   const path = resolve(cwd, named);
   // guard: real-directory-remembered
   const real = realPathOf(path);
   if (remove) return [...new Set([path, real ?? path])];
   if (real === undefined || !statSync(real).isDirectory()) throw new UsageError(`There is no directory ${named}.`);
-  const homes = [env.HOME, recordedHome()].flatMap((home) => (home ? (realPathOf(home) ?? []) : []));
+  const homes = [env.HOME, systemHomeDirectory()].flatMap((home) => (home ? (realPathOf(home) ?? []) : []));
   if (
     real === resolve('/') ||
     homes.some((home) => /* guard: directory-above-home-not-trusted */ isInside(real, home))
@@ -74,9 +74,10 @@ function namedDirectories(named: string, remove: boolean, { cwd, env }: Asked): 
 }
 
 const union = (a: readonly string[], b: readonly string[]): readonly string[] => [...new Set([...a, ...b])];
-const minus = (a: readonly string[], b: readonly string[]): readonly string[] => a.filter((item) => !b.includes(item));
+const difference = (a: readonly string[], b: readonly string[]): readonly string[] =>
+  a.filter((item) => !b.includes(item));
 
-function merged(before: Remembered, change: Remembered): Remembered {
+function mergePermissions(before: OperatorFileContent, change: OperatorFileContent): OperatorFileContent {
   const variables = union([...before.send.keys()], [...change.send.keys()]);
   const hosts = (name: string): readonly string[] => union(before.send.get(name) ?? [], change.send.get(name) ?? []);
   return {
@@ -86,20 +87,20 @@ function merged(before: Remembered, change: Remembered): Remembered {
   };
 }
 
-function without(before: Remembered, change: Remembered): Remembered {
-  const left = [...before.send].map(([name, hosts]) => [name, minus(hosts, change.send.get(name) ?? [])] as const);
+function removePermissions(before: OperatorFileContent, change: OperatorFileContent): OperatorFileContent {
+  const left = [...before.send].map(([name, hosts]) => [name, difference(hosts, change.send.get(name) ?? [])] as const);
   return {
-    directories: minus(before.directories, change.directories),
-    destinations: minus(before.destinations, change.destinations),
+    directories: difference(before.directories, change.directories),
+    destinations: difference(before.destinations, change.destinations),
     send: new Map(left.filter(([, hosts]) => hosts.length > 0)),
   };
 }
 
-function countOf({ directories, destinations, send }: Remembered): number {
+function permissionCount({ directories, destinations, send }: OperatorFileContent): number {
   return directories.length + destinations.length + [...send.values()].flat().length;
 }
 
-function documentOf({ directories, send, destinations }: Authority, file: string | undefined, changed: boolean) {
+function jsonDocumentOf({ directories, send, destinations }: Authority, file: string | undefined, changed: boolean) {
   return {
     file: file ?? null,
     changed,
@@ -109,7 +110,7 @@ function documentOf({ directories, send, destinations }: Authority, file: string
   };
 }
 
-function described({ directories, send, destinations }: Authority, file: string | undefined): string {
+function renderAuthority({ directories, send, destinations }: Authority, file: string | undefined): string {
   const from = (source: string): string => (source === 'file' ? '' : `  (${source})`);
   const gone = (directory: string): string => (existsSync(directory) ? '' : '  (does not exist)');
   const linked = (directory: string, source: string): string =>
@@ -124,13 +125,15 @@ function described({ directories, send, destinations }: Authority, file: string 
     ...destinations.map((host) => `reach ${host}`),
   ];
   const none = 'Nothing is allowed beyond the defaults: no directory runs code. See: rondo help trust';
-  return plain([...(lines.length > 0 ? lines : [none]), `kept in ${file ?? 'no file'}`].join('\n'), { lines: true });
+  return sanitizeText([...(lines.length > 0 ? lines : [none]), `kept in ${file ?? 'no file'}`].join('\n'), {
+    lines: true,
+  });
 }
 
-function outcomeOf({ remove, directories, send, destinations }: Change, changed: boolean): string {
+function describeOutcome({ isRemoval, directories, send, destinations }: TrustChange, changed: boolean): string {
   if (!changed)
-    return remove ? 'It was not remembered: nothing changed.' : 'It was remembered before: nothing changed.';
-  if (remove) return 'Taken back.';
+    return isRemoval ? 'It was not remembered: nothing changed.' : 'It was remembered before: nothing changed.';
+  if (isRemoval) return 'Taken back.';
   const [directory] = directories;
   return [
     ...(directory ? [`Definitions in ${directory} and below may now run code as you, with your environment.`] : []),

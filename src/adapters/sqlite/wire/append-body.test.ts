@@ -1,0 +1,105 @@
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import { verifies } from '../../../../spec/verifies.js';
+import { isAppendBody } from './append-body.js';
+import { parseMessageWithBody } from './message-header.js';
+
+/** The same by parsing. */
+function isParsed(body: string, first: number, count: number): boolean {
+  try {
+    const entries = JSON.parse(body) as unknown;
+    if (!Array.isArray(entries) || entries.length !== count || count === 0) return false;
+    return entries.every((entry, n) => entry?.seq === first + n && typeof entry.key === 'string');
+  } catch {
+    return false;
+  }
+}
+
+const entries = fc
+  .tuple(fc.nat(), fc.array(fc.tuple(fc.string({ unit: 'binary' }), fc.jsonValue()), { minLength: 1, maxLength: 4 }))
+  .map(([first, all]) => ({
+    first,
+    body: JSON.stringify(all.map(([key, value], n) => ({ seq: first + n, at: 0, key, type: 'step.taken', value }))),
+    count: all.length,
+  }));
+
+/** Characters that mean something in JSON, a control character, and some that mean nothing. */
+const piece = fc.constantFrom(
+  ...'[]{}",:\\-+.0123456789eEtfnu/x',
+  '\u0001',
+  'é',
+  'null',
+  '\\u00e9',
+  '"seq":7',
+  '"key":1',
+);
+
+verifies('sqlite.socket', 'an append of another process that is what it says is accepted', () => {
+  fc.assert(
+    fc.property(entries, ({ body, first, count }) => {
+      expect(isAppendBody(body, first, count)).toBe(true);
+    }),
+  );
+});
+
+verifies('sqlite.socket', 'a body that is no JSON, or has other entries than it says, is refused', () => {
+  fc.assert(
+    fc.property(entries, fc.nat(), fc.nat(3), piece, ({ body, first, count }, place, removed, text) => {
+      const at = place % (body.length + 1);
+      const changed = body.slice(0, at) + text + body.slice(at + removed);
+      expect(isAppendBody(changed, first, count)).toBe(isParsed(changed, first, count));
+      expect(isAppendBody(body, first + 1, count)).toBe(false);
+      expect(isAppendBody(body, first, count + 1)).toBe(false);
+    }),
+    { numRuns: 20_000 },
+  );
+});
+
+verifies('sqlite.socket', 'a body that names a member twice is judged by the one that counts', () => {
+  const body = (rest: string): string => `[{"seq":0,"at":0,"type":"step.taken","key":"k",${rest}}]`;
+  for (const rest of ['"seq":1', '"key":1', '"\\u0073eq":1', '"value":1,"key":null'])
+    expect(isAppendBody(body(rest), 0, 1)).toBe(false);
+  expect(isAppendBody(body('"value":{"seq":1,"key":2}'), 0, 1)).toBe(true);
+});
+
+verifies('sqlite.socket', 'a body of any depth or length is judged in time linear in its length', () => {
+  const withValue = (value: string): string => `[{"seq":0,"at":0,"type":"step.taken","key":"k","value":${value}}]`;
+  const depth = 1_000_000;
+  expect(isAppendBody(withValue(`${'['.repeat(depth)}${']'.repeat(depth)}`), 0, 1)).toBe(true);
+  expect(isAppendBody(withValue('['.repeat(depth)), 0, 1)).toBe(false);
+  expect(isAppendBody(withValue(`"${'k'.repeat(10_000_000)}"`), 0, 1)).toBe(true);
+  // What fails at its end in many ways: the pattern does not try them all.
+  for (const part of ['[1,', '{"a":1,', '[[[1,2],', '1,', '"a":'])
+    expect(isAppendBody(withValue(part.repeat(500)), 0, 1)).toBe(false);
+});
+
+const header = fc.record({
+  i: fc.nat(),
+  op: fc.constantFrom('append', 'claim'),
+  session: fc.string({ unit: 'binary' }),
+  fence: fc.maxSafeNat(),
+  first: fc.oneof(fc.nat(), fc.integer(), fc.double()),
+  count: fc.nat(),
+});
+
+verifies(
+  'sqlite.socket',
+  'the document in front of a body is what parsing makes of it, whatever is changed in it',
+  () => {
+    fc.assert(
+      fc.property(header, fc.nat(), fc.option(piece), (document, place, other) => {
+        const text = JSON.stringify(document);
+        const at = place % text.length;
+        const changed = other === null ? text : text.slice(0, at) + other + text.slice(at + 1);
+        let parsed: object;
+        try {
+          parsed = JSON.parse(changed);
+        } catch {
+          return void expect(() => parseMessageWithBody(changed, '[]')).toThrow(SyntaxError);
+        }
+        expect(parseMessageWithBody(changed, '[]')).toEqual({ ...parsed, body: '[]' });
+      }),
+      { numRuns: 5000 },
+    );
+  },
+);

@@ -1,0 +1,188 @@
+/** `search_files`: lines that hold a text or match a linear-time pattern (RE2). */
+import { setImmediate } from 'node:timers/promises';
+import type { RE2JS } from 're2js';
+import { defineReadTool, type ToolboxTool, type ToolOutput } from './define-tool.js';
+import { defineInput, type InferInput } from './input-schema.js';
+import { readContents } from './read-contents.js';
+import type { OpenPath, Roots } from './roots.js';
+import { isBinary, splitLines, truncate } from './text.js';
+import { toolError } from './tool-error.js';
+import { type WalkEntry, walkDirectory } from './walk-directory.js';
+
+const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 1000;
+/** Files that are opened, bytes of one of them, and bytes of all. */
+const MAX_FILES = 20_000;
+const MAX_FILE_BYTES = 1024 * 1024;
+const MAX_TOTAL_BYTES = 32 * 1024 * 1024;
+/** What a pattern is tried on: the rest of a longer line is not code that anybody wrote. */
+const MAX_LINE_CHARS = 2000;
+/** Linear is not yet fast: a pattern takes time with the length of the text times this. */
+const MAX_PATTERN_SIZE = 500;
+/** How long it may take in all, and how long others wait meanwhile. */
+const MAX_SEARCH_MS = 15_000;
+const YIELD_INTERVAL_MS = 20;
+const MAX_DEPTH = 50;
+const MAX_MATCH_CHARS = 240;
+const MAX_OUTPUT_CHARS = 60_000;
+
+const inputSchema = defineInput({
+  query: { type: 'string', min: 1, max: 500, description: 'The text to find, within one line.' },
+  pattern: { type: 'boolean', optional: true, description: 'query is a regular expression (RE2 syntax).' },
+  ignoreCase: { type: 'boolean', optional: true, description: 'Letters match in either case.' },
+  path: { type: 'string', optional: true, description: 'A directory or a file; the first root unless told.' },
+  hidden: { type: 'boolean', optional: true, description: 'Also in files and directories that begin with a dot.' },
+  limit: {
+    type: 'integer',
+    optional: true,
+    min: 1,
+    max: MAX_LIMIT,
+    description: `How many lines; ${DEFAULT_LIMIT} unless told.`,
+  },
+});
+
+type SearchFilesInput = InferInput<typeof inputSchema>;
+
+/** Tells where in a line something is found, or -1. */
+type LineMatcher = (line: string) => number;
+
+export function searchFilesTool(roots: Roots): ToolboxTool<SearchFilesInput> {
+  return defineReadTool({
+    name: 'search_files',
+    description:
+      'Finds lines in text files; answers "path:line: text", in the order of list_files. ' +
+      'node_modules and binary or very large files are passed over; links are not followed.',
+    inputSchema,
+    execute: async (query, { abortSignal }) =>
+      new Search(roots, query, await createLineMatcher(query), abortSignal).run(),
+  });
+}
+
+class Search {
+  private readonly matches: string[] = [];
+  private readonly skipNotes: string[] = [];
+  private readonly matchLine: LineMatcher;
+  private fileCount = 0;
+  private byteCount = 0;
+  private outputChars = 0;
+  private skippedCount = 0;
+  private sliceStartedAt = performance.now();
+  private readonly deadlineAt = this.sliceStartedAt + MAX_SEARCH_MS;
+  private readonly roots: Roots;
+  private readonly query: SearchFilesInput;
+  private readonly signal: AbortSignal | undefined;
+
+  constructor(roots: Roots, query: SearchFilesInput, finds: LineMatcher, signal: AbortSignal | undefined) {
+    this.roots = roots;
+    this.query = query;
+    this.matchLine = finds;
+    this.signal = signal;
+  }
+
+  async run(): Promise<ToolOutput> {
+    const { path = '.', hidden = false } = this.query;
+    const { signal } = this;
+    const searchEntry = (found: WalkEntry): Promise<boolean> | boolean => found.kind !== 'file' || this.visit(found);
+    const recordSkip = (at: string, reason: string): void => this.skip(`${at} ${reason}`);
+    const all = { depth: MAX_DEPTH, hidden, signal, visit: searchEntry, skip: recordSkip };
+    const whole = await this.roots.open(path, 'either', (opened) =>
+      opened.stats.isDirectory() ? walkDirectory(this.roots, opened, all) : this.searchFile(opened),
+    );
+    const notes = [
+      ...(whole
+        ? []
+        : [`It stopped after ${this.matches.length} lines in ${this.fileCount} files: narrow the query or the path`]),
+      ...(this.skippedCount === 0 ? [] : [`${this.skippedCount} passed over, as ${this.skipNotes.join(', ')}`]),
+    ];
+    const answer = { matches: this.matches, files: this.fileCount };
+    return notes.length === 0 ? answer : { ...answer, note: truncate(`${notes.join('. ')}.`, 2000) };
+  }
+
+  private async visit({ parent, name, path }: WalkEntry): Promise<boolean> {
+    try {
+      return await this.roots.openWithin(parent, name, 'file', (opened) => this.searchFile(opened));
+    } catch {
+      this.signal?.throwIfAborted();
+      this.skip(`${path} cannot be read`);
+      return true;
+    }
+  }
+
+  /** Searches one file; false when that is enough. */
+  private async searchFile(opened: OpenPath): Promise<boolean> {
+    const shown = this.roots.displayPath(opened.realPath);
+    const { bytes, isTruncated } = await readContents(opened, MAX_FILE_BYTES);
+    if (isTruncated || isBinary(bytes)) {
+      this.skip(`${shown} is ${isTruncated ? 'too large' : 'not text'}`);
+      return true;
+    }
+    this.fileCount += 1;
+    this.byteCount += bytes.length;
+    for (const [index, line] of splitLines(new TextDecoder().decode(bytes)).entries()) {
+      if (performance.now() - this.sliceStartedAt > YIELD_INTERVAL_MS && (await this.yieldAndCheckDeadline()))
+        return false;
+      const at = this.matchLine(line);
+      if (at !== -1 && !this.addMatch(`${shown}:${index + 1}: ${excerptAround(line, at)}`)) return false;
+    }
+    return this.fileCount < MAX_FILES && this.byteCount < MAX_TOTAL_BYTES;
+  }
+
+  /** Lets others run; whether the time is up. */
+  private async yieldAndCheckDeadline(): Promise<boolean> {
+    await setImmediate();
+    this.signal?.throwIfAborted();
+    this.sliceStartedAt = performance.now();
+    return this.sliceStartedAt > this.deadlineAt;
+  }
+
+  private addMatch(match: string): boolean {
+    this.outputChars += match.length;
+    if (this.matches.length >= (this.query.limit ?? DEFAULT_LIMIT) || this.outputChars > MAX_OUTPUT_CHARS) return false;
+    this.matches.push(match);
+    return true;
+  }
+
+  private skip(what: string): void {
+    this.skippedCount += 1;
+    if (this.skipNotes.length < 5) this.skipNotes.push(what);
+  }
+}
+
+async function createLineMatcher({
+  query,
+  pattern = false,
+  ignoreCase = false,
+}: SearchFilesInput): Promise<LineMatcher> {
+  if (!pattern && !ignoreCase) return (line) => line.indexOf(query);
+  // Loaded with the first search that needs it.
+  const { RE2JS } = await import('re2js');
+  const program = compilePattern(RE2JS, pattern ? query : RE2JS.quote(query), ignoreCase);
+  return (line) => {
+    const text = line.length > MAX_LINE_CHARS ? line.slice(0, MAX_LINE_CHARS) : line;
+    if (!program.test(text)) return -1;
+    const matcher = program.matcher(text);
+    return text.length > MAX_MATCH_CHARS && matcher.find() ? matcher.start() : 0;
+  };
+}
+
+function compilePattern(engine: typeof RE2JS, source: string, ignoreCase: boolean): RE2JS {
+  let program: RE2JS;
+  try {
+    program = engine.compile(source, ignoreCase ? engine.CASE_INSENSITIVE : 0);
+  } catch (error) {
+    const reason = error instanceof Error ? truncate(error.message, 300) : 'it cannot be read';
+    throw toolError(`The pattern cannot be used: ${reason}. Lookaround and backreferences are not known to RE2.`);
+  }
+  if (program.programSize() <= MAX_PATTERN_SIZE) return program;
+  throw toolError(
+    'The pattern cannot be used: it would take too long. Count to less in it, or search for a plain text.',
+  );
+}
+
+/** The part of a line that holds what was found. */
+function excerptAround(line: string, at: number): string {
+  const text = line.trim();
+  if (text.length <= MAX_MATCH_CHARS) return text;
+  const from = Math.max(0, at - MAX_MATCH_CHARS / 2);
+  return `${from > 0 ? '…' : ''}${truncate(line.slice(from).replace(/^[\udc00-\udfff]/, ''), MAX_MATCH_CHARS)}`;
+}

@@ -1,0 +1,63 @@
+/**
+ * From a policy to layers, outermost first: approval, deadline, filters, cache, fallback, retry, rate limit, timeout. So a
+ * refusal costs nothing, an answer that is kept asks nobody, each backend gets its own retries, each attempt its own
+ * place under the limit and its own time, and waiting counts for no timeout.
+ */
+
+import type { Clock } from '../journal/clock.js';
+import type { Layer } from '../kernel/layer.js';
+import type { Effect } from '../protocol/body.js';
+import type { PolicySpec } from '../protocol/loop.js';
+import { type ApprovalGate, approvalLayer } from './approval.js';
+import { cacheLayer, type ResultCache } from './cache.js';
+import { fallbackLayer } from './fallback.js';
+import { filterLayer } from './filter.js';
+import { type RateLimiter, rateLimitLayer } from './rate-limit.js';
+import { retryLayer } from './retry.js';
+import { deadlineLayer, timeoutLayer } from './timeout.js';
+
+/** What the layers of a process share. */
+export interface PolicyDeps {
+  readonly clock: Clock;
+  readonly cache: ResultCache;
+  readonly rateLimiter: RateLimiter;
+}
+
+const NO_LAYERS: readonly Layer[] = Object.freeze([]);
+const EMPTY_POLICY: PolicySpec = {};
+
+/** Picks the layers for an effect at its place: of its own policy, and of whoever watches over it. With none it pays for none. */
+export function policyLayers(
+  make: () => PolicyDeps,
+  gate: ApprovalGate,
+): (effect: Effect, key: string) => readonly Layer[] {
+  let parts: PolicyDeps | undefined;
+  return (effect, key) => {
+    const { policy } = effect;
+    const rule = gate.ruleFor(effect, key);
+    if (policy === undefined && rule === undefined) return NO_LAYERS;
+    parts ??= make();
+    const { clock } = parts;
+    const layers: Layer[] = [];
+    if (rule !== undefined && rule.policy !== 'always_allow') layers.push(approvalLayer(rule, { gate, clock }));
+    if (rule?.deadlineAt !== undefined) layers.push(deadlineLayer(rule.deadlineAt, clock));
+    return [...layers, ...layersForPolicy(policy ?? EMPTY_POLICY, effect, parts)];
+  };
+}
+
+function layersForPolicy(
+  policy: PolicySpec,
+  { kind, safety }: Effect,
+  { clock, cache, rateLimiter }: PolicyDeps,
+): readonly Layer[] {
+  const { filters, fallback = [], retry, rateLimit, timeoutMs } = policy;
+  const repeatable = safety !== 'once';
+  const layers: Layer[] = [];
+  if (filters !== undefined) layers.push(filterLayer(filters, clock));
+  if (policy.cache !== undefined && repeatable) layers.push(cacheLayer(policy.cache, cache, clock, fallback));
+  if (fallback.length > 0 && kind === 'model') layers.push(fallbackLayer(fallback));
+  if (retry !== undefined && repeatable) layers.push(retryLayer(retry));
+  if (rateLimit !== undefined) layers.push(rateLimitLayer(rateLimit, rateLimiter, clock));
+  if (timeoutMs !== undefined) layers.push(timeoutLayer(timeoutMs, clock));
+  return layers;
+}

@@ -1,0 +1,110 @@
+import { expect } from 'vitest';
+import { tick, ticks, within } from '../../spec/probes/kit.js';
+import { composite, hostOf, tool, typesOf } from '../../spec/turns/stage.js';
+import { verifies } from '../../spec/verifies.js';
+import { memoryStore } from '../adapters/memory/index.js';
+import type { Scope } from '../protocol/body.js';
+import { ManualClock } from '../testing/manual-clock.js';
+import { defineLoop } from './define.js';
+
+const HOUR = 3_600_000;
+const policy = { timeoutMs: 1000 };
+const step = (loopId: string) => ({ loopId, inputMapping: '$.input' });
+
+const never = (): Promise<never> => new Promise(() => {});
+const code = (id: string, body: (input: unknown, scope: Scope) => unknown, more: object = {}) =>
+  defineLoop({ id, input: true, output: true, body: body as () => never, ...more });
+
+/** What a call may be at when its time is over. */
+const stuck: readonly [what: string, definitions: readonly unknown[]][] = [
+  ['a tool that never ends', [tool('hang', 'builtin:never'), composite('x', [step('hang')], { policy })]],
+  ['a sleep', [code('nap', (_, scope) => scope.sleep(HOUR)), composite('x', [step('nap')], { policy })]],
+  ['a wait for a signal', [code('wait', (_, scope) => scope.wait('go')), composite('x', [step('wait')], { policy })]],
+  [
+    'a wait for a person',
+    [tool('pay', 'builtin:echo', { policy: { approval: 'ask' } }), composite('x', [step('pay')], { policy })],
+  ],
+  [
+    'a composite in a composite',
+    [tool('hang', 'builtin:never'), composite('in', [step('hang')]), composite('x', [step('in')], { policy })],
+  ],
+  ['a sleep of its own code', [code('x', (_, scope) => scope.sleep(HOUR), { policy })]],
+  ['code that waits for something else', [code('x', never, { policy })]],
+];
+
+for (const [what, definitions] of stuck) {
+  verifies(
+    'policy.call',
+    `a call that is at ${what} ends with TIMEOUT when its time is over, and not before`,
+    async () => {
+      for (const jump of [0, -HOUR, HOUR]) {
+        const clock = new ManualClock(1_000_000);
+        const host = hostOf(definitions, { clock, tools: { never } });
+        let over = false;
+        const running = host.run({ loop: 'x', input: {} }).finally(() => {
+          over = true;
+        });
+        await ticks(20);
+        clock.setWallClock(clock.now() + jump);
+        await clock.advance(999);
+        await ticks(20);
+        expect(over).toBe(false);
+        await clock.advance(1);
+        const result = await within(2000, running);
+        expect(result.error).toMatchObject({ code: 'TIMEOUT', details: { timeoutMs: 1000, retryable: true } });
+        expect(typesOf(result.trace, result.callId).at(-1)).toBe('call.errored');
+        expect([result.durationMs, Date.parse(result.endedAt) >= Date.parse(result.startedAt)]).toEqual(
+          jump > 0 ? [1000 + jump, true] : [1000, true],
+        );
+      }
+    },
+  );
+}
+
+verifies('policy.call', 'a call that ends in time gives its output, and leaves no timer behind', async () => {
+  const clock = new ManualClock(1_000_000);
+  const steps = composite('x', [step('echo'), { loopId: 'echo', inputMapping: '$.steps[0].output' }], { policy });
+  const host = hostOf([tool('echo'), steps, code('y', () => ({ n: 2 }), { policy })], { clock });
+  expect(await host.run({ loop: 'x', input: { n: 1 } })).toMatchObject({ status: 'ok', output: { n: 1 } });
+  expect(await host.run({ loop: 'y', input: {} })).toMatchObject({ status: 'ok', output: { n: 2 } });
+  await tick();
+  expect(clock.nextWakeAt).toBeUndefined();
+});
+
+verifies('policy.call', 'a step that fails in a call with a timeout fails it as without one', async () => {
+  const definitions = [
+    tool('fail', 'builtin:fail'),
+    composite('x', [step('fail')], { policy }),
+    composite('z', [step('fail')]),
+  ];
+  const host = hostOf(definitions);
+  const [bounded, free] = [await host.run({ loop: 'x', input: {} }), await host.run({ loop: 'z', input: {} })];
+  expect(bounded.error?.code).toBe(free.error?.code);
+  expect(bounded.error?.message).toBe(free.error?.message);
+  const { failedStep } = (bounded.error?.details ?? {}) as { failedStep?: { callId: string } };
+  expect(bounded.trace.some(({ callId }) => callId === failedStep?.callId)).toBe(true);
+});
+
+verifies('policy.call', 'the time of a call counts on across a restart, by the wall clock', async () => {
+  for (const [jump, left] of [
+    [0, 600],
+    [-HOUR, 1000],
+    [HOUR, 0],
+  ] as const) {
+    const store = memoryStore();
+    const definitions = [tool('hang', 'builtin:never'), composite('x', [step('hang')], { policy })];
+    const first = new ManualClock(1_000_000);
+    let turnId = '';
+    const onTurn = (id: string): void => {
+      turnId = id;
+    };
+    void hostOf(definitions, { store, clock: first, tools: { never } }).run({ loop: 'x', input: {} }, { onTurn });
+    await ticks(20);
+    const clock = new ManualClock(1_000_400 + jump);
+    const resumed = hostOf(definitions, { store, clock, tools: { never }, seed: 2 }).resume(turnId);
+    await ticks(20);
+    expect(clock.nextWakeAt === undefined ? 0 : clock.nextWakeAt - clock.now()).toBe(left);
+    await clock.advance(left);
+    expect((await within(2000, resumed)).error?.code).toBe('TIMEOUT');
+  }
+});

@@ -1,0 +1,115 @@
+import { expect } from 'vitest';
+import { answering, hostOf, prompt } from '../../../spec/turns/stage.js';
+import { verifies } from '../../../spec/verifies.js';
+import { LoopError } from '../../base/errors.js';
+import { ManualClock } from '../../testing/manual-clock.js';
+import { defineAgent } from '../define-agent.js';
+import type { ModelProvider } from '../model.js';
+
+const opening = (open: () => unknown): ModelProvider => ({
+  id: 'bad',
+  defaultModel: 'b',
+  open: open as ModelProvider['open'],
+});
+const throwing = (thrown: unknown): ModelProvider =>
+  opening(() => {
+    throw thrown;
+  });
+
+const hostile = new Proxy(
+  {},
+  {
+    get: () => {
+      throw new Error('not to be looked at');
+    },
+  },
+);
+
+const thenable = Object.fromEntries([
+  [
+    'then',
+    () => {
+      throw new Error('no');
+    },
+  ],
+]);
+
+const broken: readonly [what: string, backend: ModelProvider | undefined][] = [
+  ['a backend that does not exist', undefined],
+  ['an open that throws an error', throwing(new Error('no package'))],
+  ['an open that throws an outcome of another kind', throwing(new LoopError('DEFINITION_INVALID', 'bad options'))],
+  ['an open that throws BACKEND_FAILED', throwing(new LoopError('BACKEND_FAILED', 'no key', { retryable: false }))],
+  ['an open that throws a text', throwing('no')],
+  ['an open that throws nothing', throwing(undefined)],
+  ['an open that throws what cannot be looked at', throwing(hostile)],
+  ['an open that rejects', opening(() => Promise.reject(new Error('no network')))],
+  ['an open that rejects with null', opening(() => Promise.reject(null))],
+  ['an open that gives nothing', opening(() => undefined)],
+  ['an open that gives no model', opening(async () => ({}))],
+  ['an open that gives what cannot be looked at', opening(() => hostile)],
+  ['an open whose thenable throws', opening(() => thenable)],
+];
+
+for (const [what, backend] of broken) {
+  const backends = backend === undefined ? [] : [backend];
+  for (const ref of [{ id: 'bad' }, { id: 'bad', model: 'named' }]) {
+    const named = 'model' in ref ? ', its model named' : '';
+
+    verifies('policy.backend', `${what} counts as BACKEND_FAILED and goes to the fallback${named}`, async () => {
+      const policy = { fallback: [{ id: 'told' }] };
+      const told = answering(['well', 'well']);
+      const host = hostOf(
+        [prompt('p', 'hi', { backend: ref, policy }), defineAgent({ id: 'agent', model: ref, policy })],
+        { backends: [...backends, told] },
+      );
+      expect(await host.run({ loop: 'p', input: {} })).toMatchObject({ status: 'ok', output: { text: 'well' } });
+      const agent = await host.run({ loop: 'agent', input: { prompt: 'hi' } });
+      expect(agent).toMatchObject({ status: 'ok', output: { text: 'well' } });
+    });
+
+    verifies('policy.backend', `${what} fails with BACKEND_FAILED where there is no fallback${named}`, async () => {
+      const agent = defineAgent({ id: 'agent', model: ref });
+      const host = hostOf([prompt('p', 'hi', { backend: ref }), agent], { backends });
+      expect((await host.run({ loop: 'p', input: {} })).error).toMatchObject({ code: 'BACKEND_FAILED' });
+      const asked = await host.run({ loop: 'agent', input: { prompt: 'hi' } });
+      expect(asked.error).toMatchObject({ code: 'BACKEND_FAILED' });
+    });
+
+    verifies('policy.backend', `${what} among the fallbacks is passed over${named}`, async () => {
+      const first = { ...throwing(new Error('down')), id: 'first' };
+      const policy = { fallback: [ref, { id: 'told' }] };
+      const host = hostOf([prompt('p', 'hi', { backend: { id: 'first' }, policy })], {
+        backends: [...backends, first, answering(['well'])],
+      });
+      expect(await host.run({ loop: 'p', input: {} })).toMatchObject({ status: 'ok', output: { text: 'well' } });
+    });
+  }
+}
+
+verifies('policy.backend', 'a fallback that does not exist harms nothing while the first backend answers', async () => {
+  const policy = { fallback: [{ id: 'nobody' }] };
+  const host = hostOf([prompt('p', 'hi', { backend: { id: 'told' }, policy })], { backends: [answering(['well'])] });
+  expect(await host.run({ loop: 'p', input: {} })).toMatchObject({ status: 'ok', output: { text: 'well' } });
+});
+
+verifies('policy.backend', 'an open that never ends is bounded by the timeout, and then passed over', async () => {
+  const clock = new ManualClock(0);
+  const hangs = opening(() => new Promise(() => {}));
+  const policy = { timeoutMs: 500, fallback: [{ id: 'told' }] };
+  const host = hostOf([prompt('p', 'hi', { backend: { id: 'bad' }, policy })], {
+    backends: [hangs, answering(['well'])],
+    clock,
+  });
+  const running = host.run({ loop: 'p', input: {} });
+  while (clock.nextWakeAt === undefined) await new Promise((resolve) => setImmediate(resolve));
+  await clock.advance(500);
+  expect(await running).toMatchObject({ status: 'ok', output: { text: 'well' } });
+});
+
+verifies('policy.backend', 'what a backend throws when it is opened is told without secrets', async () => {
+  const backends = [throwing(new Error('cannot log in with api_key=sk-abcdefghijklmnop'))];
+  const host = hostOf([prompt('p', 'hi', { backend: { id: 'bad' } })], { backends });
+  const { error } = await host.run({ loop: 'p', input: {} });
+  expect(error?.message).toContain('cannot log in');
+  expect(error?.message).not.toContain('abcdefgh');
+});

@@ -1,0 +1,169 @@
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import { verifies } from '../../spec/verifies.js';
+import type { TraceEvent } from '../protocol/trace.js';
+import { chain, crowd, price, rag, Story, stepsOf } from './fixtures/story.mjs';
+import { type CallNode, TraceTree, totalsOf, treeOf } from './trace-tree.js';
+
+function treeFrom(events: Iterable<TraceEvent>): CallNode {
+  const root = treeOf(events, { price });
+  if (root === undefined) throw new Error('There is no call.');
+  return root;
+}
+
+verifies('cli.tree', 'a tree forgets who called whom, what it used, or how long it took', () => {
+  const root = treeFrom(rag().events);
+  expect(root).toMatchObject({
+    callId: 't1',
+    loopId: 'rag',
+    kind: 'composite',
+    status: 'ok',
+    durationMs: 1240,
+    depth: 0,
+  });
+  expect(root.children.map(({ loopId, kind, stepIndex, depth }) => ({ loopId, kind, stepIndex, depth }))).toEqual([
+    { loopId: 'retrieve', kind: 'tool', stepIndex: 0, depth: 1 },
+    { loopId: 'rerank', kind: 'prompt', stepIndex: 1, depth: 1 },
+    { loopId: 'answer', kind: 'prompt', stepIndex: 2, depth: 1 },
+  ]);
+  expect(root.children[0]?.toolName).toBe('vector-search');
+  expect(root.children[1]?.backend).toMatchObject({
+    model: 'gpt-4o-mini',
+    inputTokens: 812,
+    outputTokens: 96,
+    attempts: 1,
+  });
+  expect(totalsOf(root)).toMatchObject({ calls: 4, inputTokens: 2016, outputTokens: 406, unpricedTokens: 0 });
+  expect(totalsOf(root).costMicros).toBeCloseTo(179.4 + 6110);
+});
+
+verifies('cli.tree', 'a call that asked two models is charged by the price of the last one', () => {
+  const story = new Story()
+    .begin('t', 'ask')
+    .model('t', 5, { input: 100, output: 0 })
+    .model('t', 5, { backendId: 'x', model: 'y' });
+  const { backend } = treeFrom(story.done('t').events);
+  expect(backend).toMatchObject({ backendId: 'x', attempts: 2, inputTokens: 112, costMicros: 15, unpricedTokens: 20 });
+});
+
+verifies('cli.tree', 'the totals while it runs are other than those of the finished tree', () => {
+  const tree = new TraceTree({ price });
+  for (const event of rag().events) {
+    tree.apply(event);
+    if (tree.root !== undefined) expect(tree.totals).toEqual(totalsOf(tree.root));
+  }
+  expect(tree.totals.calls).toBe(4);
+});
+
+verifies('cli.tree', 'what layers decided is lost among the events', () => {
+  const story = new Story().begin('t', 'ask');
+  story.say('t', 'rondo.retry', { attempt: 1, code: 'TIMEOUT', delayMs: 200 });
+  story.say('t', 'rondo.backend.fallback', { from: 'a', to: 'b', code: 'TIMEOUT' });
+  story.say('t', 'rondo.cache.read', { key: 'k', hit: false }).say('t', 'rondo.cache.read', { hit: true, value: {} });
+  story.say('t', 'rondo.rate.waited', { name: 'a', delayMs: 0 }).say('t', 'rondo.rate.waited', { delayMs: 30 });
+  story.begin('t/0', 'inner').done('t/0').log('t', 'info', 'after').say('t', 'org.x', { a: 1, deep: {}, b: 'two' });
+  expect(treeFrom(story.events).notes).toEqual([
+    { before: 0, kind: 'retry', attempt: 1, code: 'TIMEOUT', delayMs: 200 },
+    { before: 0, kind: 'fallback', to: 'b' },
+    { before: 0, kind: 'cached' },
+    { before: 0, kind: 'held', delayMs: 30 },
+    { before: 1, kind: 'log', level: 'info', message: 'after' },
+    { before: 1, kind: 'event', type: 'org.x', facts: 'a=1 b=two' },
+  ]);
+});
+
+verifies('cli.tree', 'a body that logs without end fills the memory, or its last words are lost', () => {
+  const story = new Story().begin('t', 'chatty');
+  for (let i = 0; i < 10_050; i++) story.log('t', 'info', `line ${i}`);
+  const { notes, droppedNotes } = treeFrom(story.events);
+  expect(notes.length + droppedNotes).toBe(10_050);
+  expect(notes.length).toBeLessThan(200);
+  expect(notes.at(-1)).toMatchObject({ message: 'line 10049' });
+});
+
+verifies('cli.tree', 'a trace that is cut anywhere has no tree, or calls end that did not', () => {
+  const { events } = rag();
+  for (let cut = 1; cut < events.length; cut++) {
+    expect(treeFrom(events.slice(0, cut)).status).toBe('running');
+    const late = treeFrom(events.slice(cut));
+    expect(totalsOf(late).calls).toBeGreaterThan(0);
+  }
+  const story = new Story()
+    .begin('t', 'outer')
+    .say('t', 'child.started', { childCallId: 't/0', loopId: 'inner', stepIndex: 0 });
+  expect(treeFrom(story.events).children[0]).toMatchObject({
+    loopId: 'inner',
+    loopVersion: undefined,
+    status: 'running',
+  });
+  story.after(7).say('t', 'child.completed', { childCallId: 't/0', status: 'error' });
+  expect(treeFrom(story.events).children[0]).toMatchObject({ status: 'error', durationMs: 7 });
+});
+
+verifies('cli.tree', 'a call that has ended is changed by what comes after', () => {
+  const story = rag().log('t1/0', 'info', 'late').fail('t1', 'CANCELLED', 'late').begin('t1', 'another');
+  const root = treeFrom(story.events);
+  expect(root).toMatchObject({ loopId: 'rag', status: 'ok', error: undefined });
+  expect(root.children[0]?.notes).toEqual([]);
+});
+
+verifies('cli.tree', 'a hostile trace makes a call its own parent, or its texts members of a prototype', () => {
+  const at = '2026-01-01T00:00:00.000Z';
+  const started = (callId: string, parentCallId: string): TraceEvent => ({
+    callId,
+    ts: at,
+    type: 'call.started',
+    payload: { loopId: '__proto__', loopVersion: '1', parentCallId },
+  });
+  const root = treeFrom([started('a', 'a'), started('b', 'c'), started('c', 'b'), started('constructor', 'toString')]);
+  expect(root.callId).toBe('a');
+  expect(totalsOf(root).calls).toBe(4);
+  expect(treeOf([])).toBeUndefined();
+});
+
+verifies('cli.tree', 'an event that is no event stops the fold', () => {
+  const type = fc.oneof(fc.constantFrom(...new Set(rag().events.map((event) => event.type))), fc.string());
+  const id = fc.constantFrom('t', 't/0', 't/1', 't/0/0', '');
+  const payload = fc.oneof(
+    fc.anything(),
+    fc.record({
+      childCallId: id,
+      parentCallId: id,
+      inputTokens: fc.double(),
+      totalDurationMs: fc.double(),
+      status: fc.string(),
+    }),
+  );
+  const event = fc.oneof(fc.anything(), fc.record({ callId: id, ts: fc.string(), type, payload }));
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 30 }), (events) => {
+      const root = treeOf(events as TraceEvent[]);
+      if (root === undefined) return;
+      const { inputTokens, outputTokens } = totalsOf(root);
+      expect(inputTokens + outputTokens).toBeGreaterThanOrEqual(0);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+verifies('cli.tree', 'a tree of many calls, or of one inside the other, takes ever more for each event', () => {
+  for (const make of [chain, crowd]) {
+    const [small, large] = [make(100), make(1000)];
+    const few = stepsOf(() => totalsOf(treeFrom(small)));
+    const many = stepsOf(() => totalsOf(treeFrom(large)));
+    expect(few).toBeGreaterThan(small.length);
+    expect(many / few).toBeCloseTo(large.length / small.length, 0);
+  }
+  const summing = (calls: number) =>
+    stepsOf(() => {
+      const tree = new TraceTree();
+      for (const event of crowd(calls)) {
+        tree.apply(event);
+        if (tree.root !== undefined) totalsOf(tree.root);
+      }
+    });
+  expect(summing(200) / summing(20)).toBeGreaterThan(50);
+  const events = crowd(20_000);
+  expect(events.length).toBeGreaterThan(100_000);
+  expect(treeFrom(events).children).toHaveLength(20_000);
+});

@@ -8,10 +8,10 @@ import type { LibraryParts } from './library.js';
 
 export const conformanceParts: LibraryParts = [
   'views/trace.js',
-  'conformance/judge.js',
+  'conformance/run-suite.js',
   'conformance/report.js',
   'conformance/events.js',
-  'conformance/recording.js',
+  'conformance/recorded-run.js',
 ];
 
 export type ConformanceLibrary = typeof import('../../src/views/trace.js') &

@@ -9,9 +9,9 @@ import type { Library, LibraryParts } from './library.js';
 
 export const displayParts: LibraryParts = [
   'surfaces/cli/terminal.js',
-  'surfaces/cli/card.js',
-  'surfaces/cli/paint.js',
-  'base/excerpt.js',
+  'surfaces/cli/render-approval.js',
+  'surfaces/cli/terminal-text.js',
+  'base/escape-text.js',
 ];
 
 export type DisplayLibrary = typeof import('../../src/surfaces/cli/terminal.js') &

@@ -9,7 +9,7 @@ import { expect, onTestFinished, vi } from 'vitest';
 import type { ConformanceReport } from '../../src/conformance/report.js';
 import type { LibraryParts } from './library.js';
 
-export const driverParts: LibraryParts = ['surfaces/cli/driver/watch.js'];
+export const driverParts: LibraryParts = ['surfaces/cli/driver/judge-driver.js'];
 
 export type DriverLibrary = typeof import('../../src/surfaces/cli/driver/judge-driver.js') & {
   readonly folder: string;
@@ -193,7 +193,7 @@ const givenUp: Check = async (library) => {
 
 const stdout: Check = async ({ folder }) => {
   const driver = new Driver(`writeSync(1, 'written by the driver'); await say({ report: { decided } });`);
-  const watch = pathToFileURL(join(folder, 'surfaces/cli/driver/watch.js')).href;
+  const watch = pathToFileURL(join(folder, 'surfaces/cli/driver/judge-driver.js')).href;
   const main = join(driver.place, 'main.mjs');
   writeFileSync(
     main,

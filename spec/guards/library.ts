@@ -8,7 +8,7 @@ export const kernelParts: LibraryParts = [
   'base/errors.js',
   'adapters/memory/index.js',
   'adapters/sqlite/index.js',
-  'testing/crashing-journal.js',
+  'testing/crashing-store.js',
   'testing/journal-cases.js',
   'testing/manual-clock.js',
   'adapters/system/seeded-ids.js',

@@ -23,8 +23,8 @@ import type { LibraryParts } from './library.js';
 /** The toolbox and what it needs. */
 export const sandboxParts: LibraryParts = [
   'adapters/toolbox/index.js',
-  'adapters/toolbox/sources.js',
-  'adapters/toolbox/stores-in.js',
+  'adapters/toolbox/mount-sources.js',
+  'adapters/toolbox/find-stores.js',
   'journal/store-files.js',
   'base/redact.js',
 ];

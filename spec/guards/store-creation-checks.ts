@@ -14,12 +14,12 @@ import type { LibraryParts } from './library.js';
 /** The toolbox, the store and what they need. */
 export const storeCreationParts: LibraryParts = [
   'adapters/toolbox/index.js',
-  'adapters/toolbox/planted.js',
-  'adapters/toolbox/store-files.js',
+  'adapters/toolbox/command-markers.js',
+  'adapters/toolbox/store-protection.js',
   'adapters/toolbox/mounts.js',
-  'adapters/toolbox/stores-in.js',
+  'adapters/toolbox/find-stores.js',
   'adapters/sqlite/index.js',
-  'adapters/sqlite/admission.js',
+  'adapters/sqlite/sandbox-exposure.js',
   'base/announcement.js',
 ];
 

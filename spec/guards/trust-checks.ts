@@ -23,7 +23,7 @@ import type { LibraryParts } from './library.js';
 export const trustParts: LibraryParts = [
   'surfaces/cli/verbs/trust.js',
   'surfaces/authority.js',
-  'adapters/files/operator.js',
+  'adapters/files/operator-file.js',
 ];
 
 export type TrustLibrary = typeof import('../../src/surfaces/cli/verbs/trust.js') &

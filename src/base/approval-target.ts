@@ -21,19 +21,6 @@ export function targetDifference(
   return undefined;
 }
 
-/** True if a grant that was given with a call on one target covers a call on another. */
-export function coversTarget(granted: ApprovalTarget | undefined, found: ApprovalTarget | undefined): boolean {
-  if (targetDifference(granted, found) === undefined) return true;
-  // Files of one grant differ by its predicate. A symbolic link or `..` would lead away from the path that the predicate reads.
-  return (
-    granted !== undefined &&
-    granted.kind !== 'program' &&
-    granted.kind === found?.kind &&
-    granted.confinement === found.confinement &&
-    found.isLinked !== true
-  );
-}
-
 /** A target as it is journaled, or undefined for a value that is none. */
 export function parseTarget(value: unknown): ApprovalTarget | undefined {
   const { kind, path, sha256, confinement, isNew, isLinked } = (value ?? {}) as Partial<Record<string, unknown>>;

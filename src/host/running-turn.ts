@@ -4,9 +4,9 @@
  */
 import type { Clock } from '../journal/clock.js';
 import type { Session } from '../kernel/session.js';
-import { type RestrictionFlag, RestrictionTable } from '../loops/agent/restrictions.js';
 import { Watchdog } from '../loops/agent/watchdog.js';
 import type { ModelRef, TurnContext } from '../loops/services.js';
+import { type RestrictionFlag, RestrictionTable } from '../policy/restrictions.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { LiveDelta } from '../protocol/live.js';
@@ -37,15 +37,19 @@ export function principalsOf({ principal, approvers }: TurnPrincipals): { readon
 /** A turn whose starter is not told. */
 const ANONYMOUS: TurnPrincipals = {};
 
+/** Finds the feed of a session that has subscribers. */
+export interface FeedLookup {
+  get(sessionId: string): SessionFeed | undefined;
+}
+
 interface RunningTurnDeps {
   readonly sessionId: string;
   readonly turnId: string;
   /** All entries of the session so far, where they matter. */
   readonly earlierEntries: readonly Entry[];
-  /** What is seen of sessions that somebody watches. */
-  readonly feeds: ReadonlyMap<string, SessionFeed>;
+  readonly feeds: FeedLookup;
   readonly clock: Clock;
-  readonly alert: RestrictionFlag;
+  readonly restrictionFlag: RestrictionFlag;
   readonly onEvent?: ((event: TraceEvent) => void) | undefined;
 }
 
@@ -158,7 +162,7 @@ export class AgentTurnState {
     this.deps = attended;
     this.hasEarlierEntries = attended.earlierEntries.length > 0;
     this.entries = entries;
-    this.restrictions = new RestrictionTable(attended.alert);
+    this.restrictions = new RestrictionTable(attended.restrictionFlag);
     this.watchdog = new Watchdog(attended.clock);
     this.publishDelta = (delta) => this.feed?.publishDelta(delta);
     for (const entry of entries) {
@@ -195,7 +199,7 @@ export class AgentTurnState {
 
   private get feed(): SessionFeed | undefined {
     const { feeds, sessionId } = this.deps;
-    return feeds.size === 0 ? undefined : feeds.get(sessionId);
+    return feeds.get(sessionId);
   }
 
   private updateState(entry: Entry): void {

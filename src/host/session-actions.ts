@@ -7,16 +7,11 @@
 import { LoopError } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
 import type { Session } from '../kernel/session.js';
+import { turnIdOfApproval, validatedAnswer } from '../policy/approval-answer.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import {
-  answerApproval,
-  findIdenticalAnswer,
-  REFUSALS_SESSION,
-  turnIdOfApproval,
-  validatedAnswer,
-} from './approval-answers.js';
+import { answerApproval, findIdenticalAnswer, REFUSALS_SESSION } from './approval-answers.js';
 import type { Archive, StoredTurn } from './archive.js';
 import type { PeerHosts, RoutedReply } from './peers.js';
 import type { RunningTurn } from './running-turn.js';

@@ -4,36 +4,29 @@
  * before anything runs.
  */
 
-import { coversTarget, targetDifference } from '../base/approval-target.js';
+import { targetDifference } from '../base/approval-target.js';
 import { LoopError } from '../base/errors.js';
 import { escapeForDisplay } from '../base/escape-text.js';
 import type { Clock } from '../journal/clock.js';
-import { digestOfText } from '../journal/record.js';
-import { canonicalJson } from '../json/canonical.js';
 import { cloneJson } from '../json/value.js';
 import type { Layer } from '../kernel/layer.js';
+import {
+  APPROVAL_REQUESTED,
+  type ApprovalAnswerPayload,
+  type ApprovalAuthority,
+  type ApprovalRequest,
+  approvalRequestOf,
+  assertApproved,
+  blockedError,
+  definitionDigestOf,
+  notAdmittedError,
+  withTarget,
+} from '../policy/approval-request.js';
+import type { ApprovalRule } from '../policy/approval-rule.js';
+import { coversTarget } from '../policy/standing-grant.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
-import type { ApprovalPolicy } from '../protocol/loop.js';
-
-/** What holds for an effect at its place, of its own definition and of all who watch over it. */
-export interface ApprovalRule {
-  readonly policy: ApprovalPolicy;
-  /** The mode of each rule that asks: of every agent whose rule it is, and of the tool itself. @default without one */
-  readonly modes?: readonly (string | undefined)[] | undefined;
-  /** When it must be done, whatever its own policy allows: by the monotonic clock of the process. */
-  readonly deadlineAt?: number | undefined;
-  /** How long a tool may take, and to find words for the person who is asked, in milliseconds. */
-  readonly toolTimeoutMs?: number | undefined;
-}
-
-/** Who answers for a turn: part of what an approval is bound to. */
-export interface ApprovalAuthority {
-  readonly principal?: string;
-  readonly approvers?: readonly string[];
-  readonly expiresAt: number;
-}
 
 /** What the layer asks of those who hold approvals. */
 export interface ApprovalGate {
@@ -47,26 +40,6 @@ export interface ApprovalGate {
 export interface StandingGrantRef {
   readonly approvalId: string;
   readonly target?: ApprovalTarget | undefined;
-}
-
-/** What was asked, as it is journaled. */
-interface ApprovalRequest extends ApprovalAuthority {
-  readonly id: string;
-  readonly tool: string;
-  readonly argumentsDigest: string;
-  readonly definition: string;
-  readonly target?: ApprovalTarget;
-  readonly description: string;
-}
-
-/** What was answered, as the host lets it in. */
-interface ApprovalAnswerPayload {
-  readonly approved: boolean;
-  readonly by: string;
-  readonly at: number;
-  readonly reason?: string;
-  /** Nobody answered in time. */
-  readonly expired?: boolean;
 }
 
 type ApprovalVerdict =
@@ -106,7 +79,6 @@ async function awaitToolReply(words: unknown, { clock, name, limitMs }: ToolRepl
   }
 }
 
-export const APPROVAL_REQUESTED = 'rondo.approval.requested';
 const MAX_DESCRIPTION_CHARS = 8000;
 
 /** Refuses an effect, or asks before it is performed. */
@@ -121,7 +93,7 @@ export function approvalLayer(rule: ApprovalRule, asking: ApprovalDeps): Layer {
     if (judged.verdict === 'granted') return next(bindToTarget(effect, judged.target));
     const request = (await scope.record(
       APPROVAL_REQUESTED,
-      () => approvalRequestOf(effect, scope.key, judged, gate) as never,
+      () => approvalRequestOf(effect, scope.key, judged, gate.authorityFor(scope.key)) as never,
     )) as ApprovalRequest;
     const answer = (await scope.wait(`approval ${request.id}`)) as unknown;
     assertApproved(effect, request, answer as ApprovalAnswerPayload);
@@ -195,76 +167,4 @@ async function describeForModes(
 async function resolveTarget(effect: Effect, words: ToolReplyDeadline): Promise<ApprovalTarget | undefined> {
   const found = effect.binding?.()?.resolve(cloneJson(effect.input as Json) as Json);
   return found === undefined ? undefined : ((await awaitToolReply(found, words)) as ApprovalTarget | undefined);
-}
-
-function withTarget(target: ApprovalTarget | undefined): { readonly target?: ApprovalTarget } {
-  return target === undefined ? {} : { target };
-}
-
-/** The id is made of everything that the approval is bound to: with any of it changed it is another approval. */
-function approvalRequestOf(
-  effect: Effect,
-  key: string,
-  { description, target }: { readonly description: string; readonly target?: ApprovalTarget },
-  gate: ApprovalGate,
-): ApprovalRequest {
-  const authority = gate.authorityFor(key);
-  const bound = {
-    tool: effect.name,
-    argumentsDigest: argumentsDigestOf(effect),
-    definition: definitionDigestOf(effect),
-    ...withTarget(target),
-    ...authority,
-  };
-  const [turn = ''] = key.split('/', 1);
-  // Letters and digits only: a person has to type it.
-  const name = digestOfText(canonicalJson({ key, ...bound } as unknown as Json)).replace(/[^A-Za-z0-9]/g, '');
-  const id = `${turn}:${name.slice(0, 16)}`;
-  return { id, ...bound, description };
-}
-
-function argumentsDigestOf({ input }: Effect): string {
-  return digestOfText(canonicalJson(input as Json));
-}
-
-function definitionDigestOf({ definition = '' }: Effect): string {
-  return digestOfText(definition);
-}
-
-/** The last look before the tool runs: that it was approved, in time, and that it is still what was approved. */
-function assertApproved(effect: Effect, request: ApprovalRequest, answer: ApprovalAnswerPayload): void {
-  const { name } = effect;
-  const { approved, by, reason, at, expired } = answer ?? {};
-  // guard: denied-call-refused
-  if (approved !== true) {
-    // Bounded: the journal drops the data of an error that is too large, and with it that a person said no.
-    const [who, why] = [
-      escapeForDisplay(String(by), 200),
-      reason === undefined ? undefined : escapeForDisplay(String(reason), 1000),
-    ];
-    const data = { name, rejected: expired !== true, by: who, ...(why !== undefined && { reason: why }) };
-    throw new LoopError(
-      'APPROVAL_DENIED',
-      `${who} did not approve "${name}"${why === undefined ? '' : `: ${why}`}.`,
-      data,
-    );
-  }
-  const changed =
-    // guard: approval-bound-to-arguments
-    request.argumentsDigest !== argumentsDigestOf(effect)
-      ? 'its arguments'
-      : /* guard: approval-bound-to-definition */ request.definition !== definitionDigestOf(effect)
-        ? 'its definition'
-        : undefined;
-  if (changed !== undefined) throw notAdmittedError(name, `${changed} changed after it was approved`);
-  // guard: late-approval-refused
-  if (!(at <= request.expiresAt)) throw notAdmittedError(name, 'the approval came too late');
-}
-
-function blockedError(name: string): LoopError {
-  return new LoopError('TOOL_NOT_ADMITTED', `The policy of "${name}" blocks it.`, { name });
-}
-
-function notAdmittedError(name: string, why: string): LoopError {
-  return new LoopError('TOOL_NOT_ADMITTED', `"${name}" did not run: ${why}. Ask again.`, { name });
 }

@@ -2,12 +2,12 @@
 
 import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
+import { RestrictionFlag, RestrictionTable } from '../policy/restrictions.js';
 import type { Scope } from '../protocol/body.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { BackendRef } from '../protocol/loop.js';
 import type { ModelMessage } from '../protocol/model.js';
 import type { CallTimes } from '../views/call-results.js';
-import { RestrictionFlag, RestrictionTable } from './agent/restrictions.js';
 import type { Watchdog } from './agent/watchdog.js';
 import type { ModelProvider } from './model.js';
 import type { ToolImplementation } from './tool-implementation.js';

@@ -6,13 +6,13 @@
 import { parseTarget, targetDifference } from '../base/approval-target.js';
 import { LoopError, toLoopError } from '../base/errors.js';
 import { withLazyProperty } from '../base/lazy-property.js';
+import type { ActiveToolCall } from '../policy/restrictions.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
 import type { Effect, EffectContext, Scope, TargetBinding } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec, ToolSpec } from '../protocol/loop.js';
 import { isVendorType, LOG_WRITTEN, type ToolNote } from '../views/trace.js';
-import type { ActiveToolCall } from './agent/restrictions.js';
 import type { DefinitionOrigin } from './origin.js';
 import { LoopServices, servicesOf, type TurnContext, turnIdOf } from './services.js';
 import {

@@ -60,3 +60,39 @@ export interface ApprovalAnswer {
   /** Approves, in this session, further calls of the same tool whose arguments fit this JSON Schema. */
   readonly standing?: Json;
 }
+
+/** How an approval was answered; `at` is the clock's milliseconds. */
+export interface RecordedAnswer {
+  readonly approved: boolean;
+  readonly by: string;
+  readonly reason?: string;
+  readonly at: number;
+}
+
+/** What is known of an approval: it waits unless it was answered or is over. */
+export interface ApprovalState {
+  /** Absent once its turn has ended. */
+  readonly approval?: Approval;
+  readonly answer?: RecordedAnswer;
+  /** Nobody waits for an answer any more, and none was given. */
+  readonly isAbandoned: boolean;
+}
+
+/** A person's word that calls of one tool need no further answer, where their arguments fit a schema. */
+export interface StandingGrant {
+  readonly tool: string;
+  /** The digest of the definition that it holds for. */
+  readonly definitionDigest: string;
+  /** A JSON Schema document for the arguments. */
+  readonly schema: Json;
+  /** The arguments that the schema limits, as JSON arrays of member names; absent in grants of earlier versions. */
+  readonly limits?: readonly string[] | undefined;
+  /** What the call acted on that it was given with. */
+  readonly target?: ApprovalTarget | undefined;
+  readonly by: string;
+  /** On whose behalf the turn ran that it was given in. */
+  readonly principal?: string | undefined;
+  /** The approval that it was given with. */
+  readonly approvalId: string;
+  readonly givenAt: number;
+}

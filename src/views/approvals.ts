@@ -5,41 +5,10 @@
 
 import { parseTarget } from '../base/approval-target.js';
 import { ownProperty, ownText } from '../base/own-property.js';
-import type { Approval, ApprovalTarget } from '../protocol/approval.js';
+import type { Approval, ApprovalState, StandingGrant } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
-import type { Json } from '../protocol/json.js';
-import { ApprovalTracker, type RecordedAnswer } from './conversation/approval-tracker.js';
+import { ApprovalTracker } from './conversation/approval-tracker.js';
 import { type OpenCall, OpenCalls } from './conversation/open-calls.js';
-
-export type { RecordedAnswer } from './conversation/approval-tracker.js';
-
-/** What is known of an approval: it waits unless it was answered or is over. */
-export interface ApprovalState {
-  /** Absent once its turn has ended. */
-  readonly approval?: Approval;
-  readonly answer?: RecordedAnswer;
-  /** Nobody waits for an answer any more, and none was given. */
-  readonly isAbandoned: boolean;
-}
-
-/** A person's word that calls of one tool need no further answer, where their arguments fit a schema. */
-export interface StandingGrant {
-  readonly tool: string;
-  /** The digest of the definition that it holds for. */
-  readonly definitionDigest: string;
-  /** A JSON Schema document for the arguments. */
-  readonly schema: Json;
-  /** The arguments that the schema limits, as JSON arrays of member names; absent in grants of earlier versions. */
-  readonly limits?: readonly string[] | undefined;
-  /** What the call acted on that it was given with. */
-  readonly target?: ApprovalTarget | undefined;
-  readonly by: string;
-  /** On whose behalf the turn ran that it was given in. */
-  readonly principal?: string | undefined;
-  /** The approval that it was given with. */
-  readonly approvalId: string;
-  readonly givenAt: number;
-}
 
 /** How many approvals of ended turns are remembered. */
 const MAX_ENDED_APPROVALS = 10_000;

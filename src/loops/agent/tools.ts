@@ -4,6 +4,7 @@
  */
 
 import { toLoopError } from '../../base/errors.js';
+import type { RestrictionTable } from '../../policy/restrictions.js';
 import type { Loop, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { LoopDef } from '../../protocol/loop.js';
@@ -12,7 +13,6 @@ import { TOOL_REFUSED } from '../../views/history.js';
 import { parseArguments, type RecordedToolCall, type ToolCallOutcome } from '../../views/messages.js';
 import { toolNameOf } from '../../views/tool-name.js';
 import type { ModelReply } from '../model.js';
-import type { RestrictionTable } from './restrictions.js';
 
 /** A loop that the model may call. */
 export interface LinkedTool {

@@ -6,19 +6,11 @@
 
 import { parseTarget } from '../../base/approval-target.js';
 import { ownProperty, ownText } from '../../base/own-property.js';
-import type { Approval } from '../../protocol/approval.js';
+import type { Approval, RecordedAnswer } from '../../protocol/approval.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { Json } from '../../protocol/json.js';
 import { isoTime } from '../iso-time.js';
 import { compareByStep, isDescendantKey, type OpenCall, type OpenCalls, parentKeyOf } from './open-calls.js';
-
-/** How an approval was answered; `at` is the clock's milliseconds. */
-export interface RecordedAnswer {
-  readonly approved: boolean;
-  readonly by: string;
-  readonly reason?: string;
-  readonly at: number;
-}
 
 /** Hears what becomes of approvals, each at the entry that makes it so. */
 export interface ApprovalListener {

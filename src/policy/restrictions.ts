@@ -3,7 +3,7 @@
  * own name and by that of every call on the way. Kept beside the run and not in it: bodies that run again set it up
  * again, before anything below them starts.
  */
-import type { ApprovalPolicy } from '../../protocol/loop.js';
+import type { ApprovalPolicy } from '../protocol/loop.js';
 
 /** What one agent asks of what runs below it. */
 export interface AgentRestrictions {

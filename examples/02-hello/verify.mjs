@@ -1,6 +1,6 @@
 // The smallest loop, run twice: with an input that fits, and with one that does not.
 
-import { tell } from '../stage.mjs';
+import { tell } from '../run-example.mjs';
 
 await tell('Hello: one prompt, checked on both ends', import.meta.url, async ({ rondo, loops, holds }) => {
   const hello = ['run', 'hello', '--loops', loops];

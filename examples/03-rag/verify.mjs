@@ -1,6 +1,6 @@
 // A question goes through three loops: a model picks keywords, a tool finds notes, a model answers from them.
 
-import { tell } from '../stage.mjs';
+import { tell } from '../run-example.mjs';
 
 const question = 'How often do I water tomatoes?';
 const tree = [

@@ -2,7 +2,7 @@
 
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { tell } from '../stage.mjs';
+import { tell } from '../run-example.mjs';
 import { openWarehouse } from './warehouse.mjs';
 
 await tell('Tools: builtin, module, http, exec', import.meta.url, async ({ rondo, loops: given, folder, holds }) => {

@@ -1,6 +1,6 @@
 // A prompt whose first backend is out of order, and what its policy makes of that.
 
-import { tell } from '../stage.mjs';
+import { tell } from '../run-example.mjs';
 
 await tell('Policy: a bad day for a backend', import.meta.url, async ({ rondo, loops, holds }) => {
   const reply = ['run', 'reply-twice', '--loops', loops, '--session', 'outage', '--input'];

@@ -1,7 +1,7 @@
 // Loops in code, run by a host in this process, and then by the command line from the same file.
 
 import { Host, memoryStore, Registry, scriptedBackend, systemClock, systemIds } from 'rondo';
-import { tell } from '../stage.mjs';
+import { tell } from '../run-example.mjs';
 import { triage } from './loops/triage.mjs';
 
 const input = { message: 'Where is my parcel? I leave tomorrow.', from: 'Ada' };

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { toolbox } from 'rondo/toolbox';
-import { tell } from '../stage.mjs';
+import { tell } from '../run-example.mjs';
 
 await tell('A coding agent that fixes a failing test', import.meta.url, async ({ rondo, loops, folder, holds }) => {
   const desk = join(folder, 'desk');

@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { tell } from '../stage.mjs';
+import { tell } from '../run-example.mjs';
 
 await tell('A support agent that asks before it pays', import.meta.url, async ({ rondo, loops, folder, holds }) => {
   process.env.LEDGER = join(folder, 'ledger.ndjson');

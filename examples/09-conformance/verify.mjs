@@ -2,7 +2,7 @@
 
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { tell } from '../stage.mjs';
+import { tell } from '../run-example.mjs';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -23,7 +23,7 @@ await tell('Conformance: any runtime, held against LSEM', import.meta.url, async
   const one = await rondo(...few, 'DEF-08');
   holds('one check is judged by itself, and its failure ends with exit code 3', one.code === 3);
 
-  const none = await rondo('conformance', '--driver', relative(root, `${here}../stage.mjs`));
+  const none = await rondo('conformance', '--driver', relative(root, `${here}../run-example.mjs`));
   holds('what exports no driver is refused, with exit code 64', none.code === 64);
   holds('and the message says what to export', none.stderr.includes('export default driver'));
 });

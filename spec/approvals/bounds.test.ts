@@ -8,11 +8,11 @@ import type { Json } from '../../src/protocol/json.js';
 import type { Model, ModelStreamPart } from '../../src/protocol/model.js';
 import { loopsTool } from '../../src/protocol/tool.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { codeOf } from '../code-of.js';
-import { agentDef, modelOf, told as telling, wholeOf } from '../turns/agents.js';
-import { hostOf, tool } from '../turns/stage.js';
+import { Deeds, ticks, within } from '../support/approval-fixture.js';
+import { codeOf } from '../support/code-of.js';
+import { hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, modelOf, told as telling, wholeOf } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
-import { Deeds, ticks, within } from './stage.js';
 
 const REQUEST: ModelRequest = { backendId: 'x', model: 'x', promptLength: 1, prompt: 'x' };
 const FINISH = { type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage: {} };

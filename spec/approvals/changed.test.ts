@@ -9,11 +9,11 @@ import type { ToolCallContext } from '../../src/loops/tool-implementation.js';
 import { loopFromTool } from '../../src/loops/tool-loop.js';
 import type { Json } from '../../src/protocol/json.js';
 import { loopsTool } from '../../src/protocol/tool.js';
-import { agentDef, modelOf, told as telling } from '../turns/agents.js';
-import { composite, hostOf, tool } from '../turns/stage.js';
+import { ASK, onlyPending, told } from '../support/approval-fixture.js';
+import { composite, hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, modelOf, told as telling } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 import { asks, CHANGES, changed, PAY } from './changes.js';
-import { ASK, onlyPending, told } from './stage.js';
 
 const INPUT = { amount: 5, to: 'ada' };
 

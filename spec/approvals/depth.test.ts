@@ -14,10 +14,10 @@ import type { ModelProvider } from '../../src/loops/model.js';
 import type { Scope } from '../../src/protocol/body.js';
 import type { EventEnvelope } from '../../src/protocol/events.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { agentDef, told as telling } from '../turns/agents.js';
-import { composite, hostOf, tool } from '../turns/stage.js';
+import { ASK, Deeds, gate, ofType, onlyPending, shownIds, ticks, told } from '../support/approval-fixture.js';
+import { composite, hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, told as telling } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
-import { ASK, Deeds, gate, ofType, onlyPending, shownIds, ticks, told } from './stage.js';
 
 const ARGUMENTS = { prompt: 'go', amount: 5, to: ['ada', { name: 'bob\u202e' }], none: null, text: 'x'.repeat(6000) };
 

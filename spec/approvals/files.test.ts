@@ -9,7 +9,7 @@ import { probeSandbox } from '../../src/adapters/toolbox/sandbox.js';
 import type { Host } from '../../src/host/host.js';
 import { loopFromTool } from '../../src/loops/tool-loop.js';
 import { loopsTool } from '../../src/protocol/tool.js';
-import { hostOf } from '../turns/stage.js';
+import { hostOf } from '../support/host-fixture.js';
 import { verifies } from '../verifies.js';
 import { approved, asking, projectOf, waiting } from './projects.js';
 

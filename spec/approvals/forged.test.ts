@@ -1,11 +1,11 @@
 import { expect } from 'vitest';
 import type { Entry } from '../../src/protocol/entry.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { agentDef, told as telling } from '../turns/agents.js';
-import { hostOf, tool } from '../turns/stage.js';
+import { ASK, Deeds, diceOf, onlyPending, REFUSALS, refusedIn, SEED, told } from '../support/approval-fixture.js';
+import { hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, told as telling } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 import { forge, malformed, type World, worldOf } from './forgery.js';
-import { ASK, Deeds, diceOf, onlyPending, REFUSALS, refusedIn, SEED, told } from './stage.js';
 
 const ANSWERS = 10_000;
 const WORLDS = 25;

@@ -5,9 +5,9 @@ import type { Approval, ApprovalAnswer } from '../../src/protocol/approval.js';
 import type { EventEnvelope } from '../../src/protocol/events.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { agentDef, told as telling } from '../turns/agents.js';
-import { composite, hostOf, tool } from '../turns/stage.js';
-import { ASK, Deeds, type Dice, gate, onlyPending, shownIds, ticks } from './stage.js';
+import { ASK, Deeds, type Dice, gate, onlyPending, shownIds, ticks } from '../support/approval-fixture.js';
+import { composite, hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, told as telling } from '../support/scripted-agents.js';
 
 /** Approvals in every state that one can be in, and nothing done yet. */
 export interface World {

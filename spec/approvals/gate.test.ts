@@ -8,10 +8,10 @@ import type { EventEnvelope } from '../../src/protocol/events.js';
 import type { Json } from '../../src/protocol/json.js';
 import { loopsTool } from '../../src/protocol/tool.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
-import { agentDef, told as telling } from '../turns/agents.js';
-import { hostOf, tool } from '../turns/stage.js';
+import { Deeds, gate, onlyPending, shownIds, ticks, told } from '../support/approval-fixture.js';
+import { hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, told as telling } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
-import { Deeds, gate, onlyPending, shownIds, ticks, told } from './stage.js';
 import { type Guard, guardOf, hostFor, WAYS, type Way } from './ways.js';
 
 /** Answers all that waits with yes until the turn has ended; how often somebody was asked. */

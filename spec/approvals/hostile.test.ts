@@ -3,11 +3,11 @@ import { errorCodes } from '../../src/base/errors.js';
 import type { Host } from '../../src/host/host.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
-import { agentDef } from '../turns/agents.js';
-import { hostOf, tool } from '../turns/stage.js';
+import { type Dice, diceOf, SEED, told, within } from '../support/approval-fixture.js';
+import { hostOf, tool } from '../support/host-fixture.js';
+import { agentDef } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 import { type Hostile, hostile, hostileModel } from './hostility.js';
-import { type Dice, diceOf, SEED, told, within } from './stage.js';
 
 const REPLIES = 10_000;
 const ROUNDS = 8;

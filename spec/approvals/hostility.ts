@@ -1,7 +1,7 @@
 // Replies of a model that means harm: calls that it must not make, streams and answers that are none.
 
 import type { Model } from '../../src/protocol/model.js';
-import type { Dice } from './stage.js';
+import type { Dice } from '../support/approval-fixture.js';
 
 /** What a hostile model streams: parts of any shape, and how the stream ends. */
 export interface Hostile {

@@ -8,10 +8,10 @@ import type { Json } from '../../src/protocol/json.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
 import { type CrashPoint, crashingStore } from '../../src/testing/crashing-store.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { agentDef, type Scripted, told as telling } from '../turns/agents.js';
-import { composite, hostOf, tool } from '../turns/stage.js';
+import { ASK, ofType, ticks, told } from '../support/approval-fixture.js';
+import { composite, hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, type Scripted, told as telling } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
-import { ASK, ofType, ticks, told } from './stage.js';
 
 /** What was done, under which idempotency key, whichever process did it. */
 class Outside {

@@ -4,9 +4,9 @@ import { seededIds } from '../../src/adapters/system/seeded-ids.js';
 import { Session } from '../../src/kernel/session.js';
 import type { Json } from '../../src/protocol/json.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { hostOf, tool } from '../turns/stage.js';
+import { ASK, Deeds, ofType, onlyPending, told } from '../support/approval-fixture.js';
+import { hostOf, tool } from '../support/host-fixture.js';
 import { verifies } from '../verifies.js';
-import { ASK, Deeds, ofType, onlyPending, told } from './stage.js';
 
 const PAY = tool('pay', 'builtin:act', ASK);
 const GIVEN = {

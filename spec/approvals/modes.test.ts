@@ -7,10 +7,10 @@ import { loopFromTool } from '../../src/loops/tool-loop.js';
 import type { Scope } from '../../src/protocol/body.js';
 import type { AgentSpec, ApprovalPolicy } from '../../src/protocol/loop.js';
 import { type LoopsTool, loopsTool } from '../../src/protocol/tool.js';
-import { agentDef, told as telling } from '../turns/agents.js';
-import { composite, hostOf } from '../turns/stage.js';
+import { Deeds, onlyPending } from '../support/approval-fixture.js';
+import { composite, hostOf } from '../support/host-fixture.js';
+import { agentDef, told as telling } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
-import { Deeds, onlyPending } from './stage.js';
 
 const GO = { prompt: 'go' };
 const calling = (name: string) => [{ calls: [[name, GO] as const] }, { text: 'done' }];

@@ -4,10 +4,10 @@ import { defineLoop } from '../../src/loops/define.js';
 import { defineAgent } from '../../src/loops/define-agent.js';
 import type { ApprovalPolicy } from '../../src/protocol/loop.js';
 import { loopsTool } from '../../src/protocol/tool.js';
-import { agentDef, told as telling } from '../turns/agents.js';
-import { hostOf, tool } from '../turns/stage.js';
+import { Deeds, onlyPending, told } from '../support/approval-fixture.js';
+import { hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, told as telling } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
-import { Deeds, onlyPending, told } from './stage.js';
 
 const POLICIES: readonly (ApprovalPolicy | undefined)[] = [undefined, 'always_allow', 'ask', 'blocked'];
 const STRICTNESS = ['always_allow', 'ask', 'blocked'];

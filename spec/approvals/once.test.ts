@@ -2,10 +2,22 @@ import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import type { Host } from '../../src/host/host.js';
 import type { EventEnvelope } from '../../src/protocol/events.js';
-import { agentDef, told as telling } from '../turns/agents.js';
-import { hostOf, tool } from '../turns/stage.js';
+import {
+  ASK,
+  Deeds,
+  type Dice,
+  diceOf,
+  gate,
+  ofType,
+  onlyPending,
+  SEED,
+  shownIds,
+  ticks,
+  told,
+} from '../support/approval-fixture.js';
+import { hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, told as telling } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
-import { ASK, Deeds, type Dice, diceOf, gate, ofType, onlyPending, SEED, shownIds, ticks, told } from './stage.js';
 
 const ROUNDS = 500;
 

@@ -7,10 +7,10 @@ import type { EventEnvelope } from '../../src/protocol/events.js';
 import type { ModelCallOptions, ModelMessage } from '../../src/protocol/model.js';
 import { loopsTool } from '../../src/protocol/tool.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
-import { agentDef, type Reply, told as telling } from '../turns/agents.js';
-import { hostOf, tool } from '../turns/stage.js';
+import { Deeds, type Dice, diceOf, gate, permutations, SEED, shownIds, ticks } from '../support/approval-fixture.js';
+import { hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, type Reply, told as telling } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
-import { Deeds, type Dice, diceOf, gate, permutations, SEED, shownIds, ticks } from './stage.js';
 
 const RANDOM = 500;
 

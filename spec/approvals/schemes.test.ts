@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { composeHost, loadLoops, loadSettings } from '../../src/surfaces/compose.js';
+import { onlyPending } from '../support/approval-fixture.js';
 import { verifies } from '../verifies.js';
-import { onlyPending } from './stage.js';
 
 /** A project on the disk that is trusted, with a file for each of these definitions. */
 function project(files: { readonly [name: string]: string | object }) {

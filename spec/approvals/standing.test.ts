@@ -3,10 +3,10 @@ import { memoryStore } from '../../src/adapters/memory/index.js';
 import type { Host } from '../../src/host/host.js';
 import { defineLoop } from '../../src/loops/define.js';
 import type { Json } from '../../src/protocol/json.js';
-import { agentDef, told as telling } from '../turns/agents.js';
-import { composite, hostOf, tool } from '../turns/stage.js';
+import { ASK, Deeds, diceOf, ofType, onlyPending, SEED, told } from '../support/approval-fixture.js';
+import { composite, hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, told as telling } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
-import { ASK, Deeds, diceOf, ofType, onlyPending, SEED, told } from './stage.js';
 
 const PAY = tool('pay', 'builtin:act', ASK);
 const GIVE = tool('give', 'builtin:act', ASK);

@@ -12,9 +12,9 @@ import { loopFromTool } from '../../src/loops/tool-loop.js';
 import type { Scope } from '../../src/protocol/body.js';
 import type { ApprovalPolicy, LoopDef } from '../../src/protocol/loop.js';
 import { loopsTool } from '../../src/protocol/tool.js';
-import { agentDef, type Scripted, told } from '../turns/agents.js';
-import { composite, hostOf, prompt, tool } from '../turns/stage.js';
-import type { Deeds } from './stage.js';
+import type { Deeds } from '../support/approval-fixture.js';
+import { composite, hostOf, prompt, tool } from '../support/host-fixture.js';
+import { agentDef, type Scripted, told } from '../support/scripted-agents.js';
 
 /** What holds before the tool: a policy of its own, or of the agent above it, by its name or for all. */
 export type Gating = 'own' | 'named' | 'all';

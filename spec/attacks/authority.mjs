@@ -1,8 +1,8 @@
 // Attacks on approvals, trust and identities. See README.md.
 
+import { Broken, show } from '../support/store-attack.mjs';
 import { World } from './authority/world.mjs';
 import { runAttacks } from './runner.mjs';
-import { Broken, show } from './stage.mjs';
 
 const approvals = ['programs', 'arguments', 'races', 'answers', 'gates', 'kills', 'grants', 'files'];
 const display = ['display', 'terminal'];

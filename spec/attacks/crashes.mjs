@@ -1,7 +1,7 @@
 // A process that is killed, stopped, held up or refused by the system at each step of opening, committing and closing.
 
+import { Broken, expect, expectFault, sleep } from '../support/store-attack.mjs';
 import { assertAll } from './records.mjs';
-import { Broken, expect, expectFault, sleep } from './stage.mjs';
 
 /** A takeover takes this long at most; the start of a process is not counted. */
 const TAKEOVER_MS = 2000;
@@ -18,12 +18,12 @@ const ANY = [
   'STALE_WRITER',
 ];
 
-/** @param {import('./stage.mjs').Actor} actor @param {number} step */
+/** @param {import('../support/store-attack.mjs').Actor} actor @param {number} step */
 function assertReached(actor, step) {
   if (actor.at === undefined) throw new Broken(`skipped: there is no step ${step}`);
 }
 
-/** A store of before, left by a process that was killed or closed it. @param {import('./stage.mjs').Stage} stage @param {string} before */
+/** A store of before, left by a process that was killed or closed it. @param {import('../support/store-attack.mjs').Stage} stage @param {string} before */
 async function prepared(stage, before) {
   const acked = new Map();
   if (before === 'fresh') return acked;

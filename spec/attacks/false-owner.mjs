@@ -2,7 +2,7 @@
 // time that it does not answer; it neither tells the secret nor crashes nor waits for ever.
 
 import { readFileSync } from 'node:fs';
-import { Broken, expect, expectFault, LONGEST_MS, sleep } from './stage.mjs';
+import { Broken, expect, expectFault, LONGEST_MS, sleep } from '../support/store-attack.mjs';
 import { falseOwner, proofOf, proveAsOwner, startOf } from './wire.mjs';
 
 const N = '00112233445566778899aabbccddeeff';

@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { expect, expectFault, sleep } from './stage.mjs';
+import { expect, expectFault, sleep } from '../support/store-attack.mjs';
 
 const GONE = [
   'STORE_MISSING',
@@ -108,7 +108,7 @@ const toDirectory = {
 /** Who writes afterwards, and how: alone, many at once, or through the socket. */
 const WAYS = ['alone', 'group', 'client'];
 
-/** @param {import('./stage.mjs').Stage} stage @param {(stage: any) => unknown} change @param {string} way @param {number} settle */
+/** @param {import('../support/store-attack.mjs').Stage} stage @param {(stage: any) => unknown} change @param {string} way @param {number} settle */
 async function lost(stage, change, way, settle) {
   const { path } = stage;
   const owner = await stage.actor();
@@ -136,7 +136,7 @@ async function lost(stage, change, way, settle) {
   if (acked > 0) await assertFound(stage, first + acked);
 }
 
-/** All that was acknowledged is at the path. @param {import('./stage.mjs').Stage} stage @param {number} count */
+/** All that was acknowledged is at the path. @param {import('../support/store-attack.mjs').Stage} stage @param {number} count */
 async function assertFound(stage, count) {
   const { path } = stage;
   // A link in place of the anchor is refused; the person is told to remove it.

@@ -1,7 +1,7 @@
 // Peers that know the secret and send what no client of ours would: they are refused or cut off, and nobody else notices.
 
 import { createHash } from 'node:crypto';
-import { expect, sleep, within } from './stage.mjs';
+import { expect, sleep, within } from '../support/store-attack.mjs';
 import { greeted, insider, nonce, SharedOwner, startOf } from './wire.mjs';
 
 const shared = new SharedOwner();
@@ -360,7 +360,16 @@ async function blobOfAppend() {
   const [session, text] = [`honest-${nonce()}`, 'a large value'];
   wire.send({ op: 'claim', i: 1, session });
   const { fence } = (await wire.answer(1)).ok;
-  wire.send({ op: 'append', i: 2, session, fence, firstSeq: 0, count: 1, body: bodyOf(0), blobs: [[digest(text), text]] });
+  wire.send({
+    op: 'append',
+    i: 2,
+    session,
+    fence,
+    firstSeq: 0,
+    count: 1,
+    body: bodyOf(0),
+    blobs: [[digest(text), text]],
+  });
   expect((await wire.answer(2)).ok === null, 'an acknowledgement', 'something else');
   wire.send({ op: 'get', i: 3, session, digest: digest(text) });
   expect((await wire.answer(3)).ok === text, 'the value', 'something else');

@@ -1,12 +1,12 @@
 // Owners that are killed, stopped or closed at random moments, while others write, join and take over.
 
 import { rmSync } from 'node:fs';
+import { expect, expectFault, sleep } from '../support/store-attack.mjs';
 import { assertAll } from './records.mjs';
-import { expect, expectFault, sleep } from './stage.mjs';
 
 const TAKEOVER_MS = 2000;
 
-/** Opens the store in so many processes, which write all the time. @param {import('./stage.mjs').Stage} stage @param {number} count */
+/** Opens the store in so many processes, which write all the time. @param {import('../support/store-attack.mjs').Stage} stage @param {number} count */
 async function crew(stage, count) {
   const actors = await Promise.all(Array.from({ length: count }, () => stage.actor()));
   for (const actor of actors) await actor.must('open', { path: stage.path });
@@ -18,7 +18,7 @@ async function crew(stage, count) {
   return actors;
 }
 
-/** @param {readonly import('./stage.mjs').Actor[]} actors */
+/** @param {readonly import('../support/store-attack.mjs').Actor[]} actors */
 async function ownerAmong(actors) {
   for (const actor of actors) {
     if (actor.ended) continue;

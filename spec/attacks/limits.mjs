@@ -4,8 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
+import { Broken, expect, expectFault, sleep } from '../support/store-attack.mjs';
 import { assertAll } from './records.mjs';
-import { Broken, expect, expectFault, sleep } from './stage.mjs';
 
 const sh = (command, ...args) => execFileSync(command, args, { stdio: 'ignore' });
 const ANY = [
@@ -59,7 +59,7 @@ function pathOf(folder, length) {
   return left < 1 ? undefined : join(path, 'y'.repeat(left), 'j.db');
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {number} length */
+/** @param {import('../support/store-attack.mjs').Stage} stage @param {number} length */
 async function long(stage, length) {
   const path = pathOf(stage.folder, length);
   if (path === undefined) throw new Broken('skipped: the temporary directory has a long path itself');
@@ -107,7 +107,7 @@ const odd = {
   long: 'n'.repeat(230),
 };
 
-/** A small file system of its own. @param {import('./stage.mjs').Stage} stage @param {string} options */
+/** A small file system of its own. @param {import('../support/store-attack.mjs').Stage} stage @param {string} options */
 function small(stage, options) {
   const directory = dirname(stage.path);
   mkdirSync(directory, { mode: 0o700 });
@@ -131,7 +131,7 @@ async function fillUp(actor, fence, acked, count, size) {
   return undefined;
 }
 
-/** The disk is full after a while; then there is room again. @param {import('./stage.mjs').Stage} stage @param {number} kib */
+/** The disk is full after a while; then there is room again. @param {import('../support/store-attack.mjs').Stage} stage @param {number} kib */
 async function full(stage, kib) {
   small(stage, `size=${kib}k`);
   const { path } = stage;
@@ -218,7 +218,7 @@ async function readOnly(stage, when) {
   await assertAll(stage, path, acked);
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {number} bytes */
+/** @param {import('../support/store-attack.mjs').Stage} stage @param {number} bytes */
 async function fileSize(stage, bytes) {
   const { path } = stage;
   const actor = await stage.actor({ as: ['prlimit', `--fsize=${bytes}`] });
@@ -238,7 +238,7 @@ async function fileSize(stage, bytes) {
   await assertAll(stage, path, acked);
 }
 
-/** Few descriptors, and strangers that take them. @param {import('./stage.mjs').Stage} stage @param {number} count @param {number} strangers */
+/** Few descriptors, and strangers that take them. @param {import('../support/store-attack.mjs').Stage} stage @param {number} count @param {number} strangers */
 async function descriptors(stage, count, strangers) {
   const { path } = stage;
   const actor = await stage.actor({ as: ['prlimit', `--nofile=${count}`] });

@@ -1,8 +1,8 @@
 // What a process does over its life while owners come and go: many appends under way, long readings, large values, leases, and its end.
 
 import { createHash } from 'node:crypto';
+import { expect, sleep, within } from '../support/store-attack.mjs';
 import { assertAll } from './records.mjs';
-import { expect, sleep, within } from './stage.mjs';
 
 /** Many appends under way when the owner goes: all are written, in their order, each once. */
 async function burst(stage, { width, kills, closes }) {

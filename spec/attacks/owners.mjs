@@ -4,8 +4,8 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, linkSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
+import { expect, expectFault, within } from '../support/store-attack.mjs';
 import { assertAll, twoWriters } from './records.mjs';
-import { expect, expectFault, within } from './stage.mjs';
 
 const sh = (command, ...args) => execFileSync(command, args, { stdio: 'ignore' });
 
@@ -28,7 +28,7 @@ const aliases = {
   },
 };
 
-/** @param {import('./stage.mjs').Stage} stage @param {(stage: any) => string} alias @param {boolean} drops */
+/** @param {import('../support/store-attack.mjs').Stage} stage @param {(stage: any) => string} alias @param {boolean} drops */
 async function aliased(stage, alias, drops) {
   const first = await stage.actor();
   const { fence, next } = await first.fill(stage.path);
@@ -64,7 +64,7 @@ async function linked(stage, make) {
   await assertAll(stage, path, acked);
 }
 
-/** Many open it at the same moment. @param {import('./stage.mjs').Stage} stage @param {number} count @param {string} before */
+/** Many open it at the same moment. @param {import('../support/store-attack.mjs').Stage} stage @param {number} count @param {string} before */
 async function race(stage, count, before) {
   const { path } = stage;
   if (before !== 'fresh') {
@@ -99,7 +99,7 @@ const spaces = {
   ipc: ['unshare', '-i', '-u'],
 };
 
-/** @param {import('./stage.mjs').Stage} stage @param {readonly string[]} as @param {boolean} drops */
+/** @param {import('../support/store-attack.mjs').Stage} stage @param {readonly string[]} as @param {boolean} drops */
 async function apart(stage, as, drops) {
   const first = await stage.actor();
   const { fence, next } = await first.fill(stage.path);

@@ -1,7 +1,7 @@
 // Attacks on how several processes share one store. See README.md.
 
+import { Stage } from '../support/store-attack.mjs';
 import { runAttacks } from './runner.mjs';
-import { Stage } from './stage.mjs';
 
 /** Cases that mostly wait are run beside the others. */
 const WAITING_LANES = 8;

@@ -16,8 +16,8 @@ import {
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { openDriver } from 'rondo/sqlite';
+import { expect, expectFault, expectStored } from '../support/store-attack.mjs';
 import { hotJournal } from './hot-journal.mjs';
-import { expect, expectFault, expectStored } from './stage.mjs';
 
 /** All names beside a database that the store or SQLite may open. */
 const NAMES = [
@@ -52,7 +52,7 @@ function outside(folder) {
   return hash.digest('hex');
 }
 
-/** @param {import('./stage.mjs').Stage} stage */
+/** @param {import('../support/store-attack.mjs').Stage} stage */
 function precious({ folder, path }) {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   mkdirSync(join(folder, 'out', 'dir'), { recursive: true });
@@ -81,7 +81,7 @@ async function opened(stage, { accepts = true } = {}) {
   return answer;
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {string} name @param {string} target */
+/** @param {import('../support/store-attack.mjs').Stage} stage @param {string} name @param {string} target */
 async function symlink(stage, name, target) {
   precious(stage);
   symlinkSync(join(stage.folder, 'out', target), stage.path + name);
@@ -101,7 +101,7 @@ const kinds = {
   },
 };
 
-/** @param {import('./stage.mjs').Stage} stage @param {string} name @param {(path: string, stage: any) => unknown} make */
+/** @param {import('../support/store-attack.mjs').Stage} stage @param {string} name @param {(path: string, stage: any) => unknown} make */
 async function kind(stage, name, make) {
   precious(stage);
   await make(stage.path + name, stage);
@@ -121,7 +121,7 @@ const contents = {
   'sqlite-header': Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(4080, 1)]),
 };
 
-/** @param {import('./stage.mjs').Stage} stage @param {string} name @param {any} content */
+/** @param {import('../support/store-attack.mjs').Stage} stage @param {string} name @param {any} content */
 async function content(stage, name, content_) {
   precious(stage);
   writeFileSync(stage.path + name, typeof content_ === 'function' ? content_(stage) : content_);

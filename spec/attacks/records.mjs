@@ -12,7 +12,7 @@ import {
   readFileSync,
   writeSync,
 } from 'node:fs';
-import { expect, expectFault, sleep } from './stage.mjs';
+import { expect, expectFault, sleep } from '../support/store-attack.mjs';
 import { plantRecord, recordFor } from './wire.mjs';
 
 const SECRET = 'ab'.repeat(32);
@@ -74,7 +74,7 @@ const unbelievable = {
 /** Changes that are also made to the record of a living owner, in its place. */
 const IN_PLACE = /^(no-pid|start-other|empty|no-json|directory-other|secret-short|pid-huge|start-other-container)$/;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(record: any) => unknown} change */
+/** @param {import('../support/store-attack.mjs').Stage} stage @param {(record: any) => unknown} change */
 async function ignored(stage, change) {
   const { path } = stage;
   plantRecord(path, '');
@@ -82,7 +82,7 @@ async function ignored(stage, change) {
   await assertOwned(stage);
 }
 
-/** @param {import('./stage.mjs').Stage} stage */
+/** @param {import('../support/store-attack.mjs').Stage} stage */
 async function assertOwned(stage) {
   const actor = await stage.actor();
   const { owner } = await actor.fill(stage.path);
@@ -100,7 +100,7 @@ async function ofOthers(stage, change) {
   await assertOwned(stage);
 }
 
-/** A process that is no owner at all. @param {import('./stage.mjs').Stage} stage @param {string} script */
+/** A process that is no owner at all. @param {import('../support/store-attack.mjs').Stage} stage @param {string} script */
 async function bystander(stage, script) {
   const child = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'ignore'] });
   stage.atEnd(() => child.kill('SIGKILL'));
@@ -191,7 +191,7 @@ export async function twoWriters(stage, { first, fence, next, path = stage.path,
   return { opened, owners, acked };
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {string} path @param {Map<string, number>} acked */
+/** @param {import('../support/store-attack.mjs').Stage} stage @param {string} path @param {Map<string, number>} acked */
 export async function assertAll(stage, path, acked) {
   const reader = await stage.actor();
   const { damage } = await reader.must('open', { path });

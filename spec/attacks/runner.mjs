@@ -2,7 +2,7 @@
 
 import { rmSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { root, show, within } from './stage.mjs';
+import { root, show, within } from '../support/store-attack.mjs';
 
 /** @typedef {{ id: string, run: (subject: any) => unknown, waits?: boolean, ms?: number }} Case */
 

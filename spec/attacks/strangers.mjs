@@ -1,7 +1,7 @@
 // Strangers at the socket: whoever does not know the secret gets a random number, and nothing else.
 
 import { connect } from 'node:net';
-import { expect, sleep, within } from './stage.mjs';
+import { expect, sleep, within } from '../support/store-attack.mjs';
 import { nonce, proofOf, SharedOwner, Wire } from './wire.mjs';
 
 const shared = new SharedOwner();

@@ -5,8 +5,8 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { linkSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { Broken, expect, show } from '../support/store-attack.mjs';
 import { assertAll } from './records.mjs';
-import { Broken, expect, show } from './stage.mjs';
 
 const FILES = ['', '-wal', '-shm', '.anchor', '.lock', '.owner'];
 const MARK = 'marked-value-of-the-journal';
@@ -48,7 +48,7 @@ const ways = {
   },
 };
 
-/** An owner whose store lies in the root of its tools. @param {import('./stage.mjs').Stage} stage @param {string} directory */
+/** An owner whose store lies in the root of its tools. @param {import('../support/store-attack.mjs').Stage} stage @param {string} directory */
 async function staged(stage, directory) {
   const root = join(stage.folder, 'w');
   mkdirSync(join(root, 'x'), { recursive: true });

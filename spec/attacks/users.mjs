@@ -4,21 +4,21 @@ import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { Broken, expect, expectFault, root } from '../support/store-attack.mjs';
 import { assertAll } from './records.mjs';
-import { Broken, expect, expectFault, root } from './stage.mjs';
 
 const NOBODY = 65_534;
 const AS_NOBODY = ['setpriv', '--reuid', String(NOBODY), '--regid', String(NOBODY), '--clear-groups'];
 const REFUSED = ['STORE_READ_ONLY', 'STORE_FAILED', 'STORE_OWNED'];
 
-/** Lets another user reach the directory of the case. @param {import('./stage.mjs').Stage} stage */
+/** Lets another user reach the directory of the case. @param {import('../support/store-attack.mjs').Stage} stage */
 function opened(stage) {
   if (process.getuid?.() !== 0) throw new Broken('skipped: only root can act as another user');
   chmodSync(root, 0o711);
   chmodSync(stage.folder, 0o755);
 }
 
-/** A directory that the other user may write. @param {import('./stage.mjs').Stage} stage */
+/** A directory that the other user may write. @param {import('../support/store-attack.mjs').Stage} stage */
 function givenAway(stage) {
   opened(stage);
   mkdirSync(dirname(stage.path), { mode: 0o700 });
@@ -31,7 +31,7 @@ function wide(path) {
   return all.filter(([, mode]) => mode !== 0o600).map(([name, mode]) => `${name} ${mode.toString(8)}`);
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {string} umask */
+/** @param {import('../support/store-attack.mjs').Stage} stage @param {string} umask */
 async function umasked(stage, umask) {
   const { path } = stage;
   const actor = await stage.actor({ as: ['sh', '-c', `umask ${umask}; exec "$0" "$@"`] });

@@ -4,7 +4,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, root, show, sleep } from './stage.mjs';
+import { expect, root, show, sleep } from '../support/store-attack.mjs';
 import { falseOwner, recordOf } from './wire.mjs';
 
 const bin = fileURLToPath(new URL('../../lib/surfaces/cli/main.js', import.meta.url));
@@ -74,7 +74,7 @@ async function make() {
   return JSON.parse(ran.stdout).turnId;
 }
 
-/** @param {import('./stage.mjs').Stage} stage */
+/** @param {import('../support/store-attack.mjs').Stage} stage */
 async function project(stage) {
   made.making ??= make();
   const turn = await made.making;
@@ -124,7 +124,7 @@ function assertTold(ended) {
   expect(!/Something is wrong inside|undefined|\[object/.test(text), 'words for people', text);
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {readonly string[]} args @param {(stage: any) => Promise<number>} state */
+/** @param {import('../support/store-attack.mjs').Stage} stage @param {readonly string[]} args @param {(stage: any) => Promise<number>} state */
 async function unanswered(stage, args, state) {
   const turn = await project(stage);
   const pid = await state(stage);

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
-import { Actor, expect, root, sleep, within } from './stage.mjs';
+import { Actor, expect, root, sleep, within } from '../support/store-attack.mjs';
 
 /** @param {string} secret @param {'owner' | 'client'} role @param {string} owner @param {string} client */
 export function proofOf(secret, role, owner, client) {

@@ -3,7 +3,7 @@
 
 import { chmodSync } from 'node:fs';
 import type { Approval } from '../../src/protocol/index.js';
-import { ends, Project } from './stage.js';
+import { ends, Project } from '../support/cli-project.js';
 
 const prompt = { type: 'object', properties: { prompt: { type: 'string' } }, required: ['prompt'] };
 const text = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] };

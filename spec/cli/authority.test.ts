@@ -18,9 +18,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { verbs } from '../../src/surfaces/cli/verbs.js';
+import { ends, hello, Project, tool } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
 import { Clone } from './clone.js';
-import { ends, hello, Project, tool } from './stage.js';
 
 interface Trusted {
   readonly file: string;

@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { ends, Project } from './stage.js';
+import { ends, Project } from '../support/cli-project.js';
 
 const definition = (id: string, more: object): object => ({
   id,

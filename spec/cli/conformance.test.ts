@@ -5,8 +5,8 @@ import { expect } from 'vitest';
 import { findDriverProblem } from '../../src/conformance/driver-shape.js';
 import type { CheckResult, ConformanceReport } from '../../src/conformance/report.js';
 import { mini } from '../conformance/mini.js';
+import { type Ended, Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { type Ended, Project } from './stage.js';
 
 const example = pathToFileURL(fileURLToPath(new URL('../../examples/09-conformance/driver.mjs', import.meta.url))).href;
 

@@ -3,9 +3,9 @@
 import { rmSync } from 'node:fs';
 import { expect } from 'vitest';
 import { openDriver } from '../../src/adapters/sqlite/index.js';
+import { Project, tool } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
 import { hasScript, keys, Pty } from './pty.js';
-import { Project, tool } from './stage.js';
 
 interface Doctor {
   readonly ok: boolean;

@@ -2,10 +2,10 @@
 
 import { expect } from 'vitest';
 import type { Approval, EventEnvelope, TurnResult, TurnStatus } from '../../src/protocol/index.js';
+import { tool, until } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
 import { Agents, call } from './agents.js';
 import { attacks, HARMFUL } from './attacks.js';
-import { tool, until } from './stage.js';
 
 const run = ['run', 'payer', '--input', '{"prompt": "pay"}', '--session', 's'];
 

@@ -2,10 +2,10 @@
 
 import { expect } from 'vitest';
 import type { TurnResult } from '../../src/protocol/index.js';
+import { Project, tool } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
 import { attacks, bare, HARMFUL } from './attacks.js';
 import { hasScript, Pty } from './pty.js';
-import { Project, tool } from './stage.js';
 
 /** All hostile characters in one text, but for halves of characters, which no JSON file can hold. */
 const hostile = attacks

@@ -2,8 +2,8 @@
 
 import { expect } from 'vitest';
 import { verbs } from '../../src/surfaces/cli/verbs.js';
+import { Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { Project } from './stage.js';
 
 const contract =
   'run chat list show check runs status trace events resume cancel approvals approve deny resolve replay diff trust conformance doctor remove demo';

@@ -2,8 +2,8 @@
 
 import { expect } from 'vitest';
 import type { TurnResult } from '../../src/protocol/index.js';
+import { hello, Project, tool } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { hello, Project, tool } from './stage.js';
 
 const ids = ['summarize/v1', '_x', '@scope/name', 'notes.json', 'a@b', 'say hello', 'größe'];
 

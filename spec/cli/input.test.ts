@@ -3,8 +3,8 @@
 import { statSync } from 'node:fs';
 import { expect } from 'vitest';
 import type { TurnResult } from '../../src/protocol/index.js';
+import { Project, tool } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { Project, tool } from './stage.js';
 
 interface Case {
   readonly what: string;

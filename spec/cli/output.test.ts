@@ -5,8 +5,8 @@ import { existsSync } from 'node:fs';
 import { expect } from 'vitest';
 import type { TurnResult } from '../../src/protocol/index.js';
 import { verbs } from '../../src/surfaces/cli/verbs.js';
+import { bin, Project, tool } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { bin, Project, tool } from './stage.js';
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 const hasFull = existsSync('/dev/full');

@@ -7,8 +7,8 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
 import type { TurnResult, TurnStatus } from '../../src/protocol/index.js';
+import { Project, tool, until } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { Project, tool, until } from './stage.js';
 
 const DATABASE = '.rondo/journal.db';
 const RECORD = `${DATABASE}.owner`;

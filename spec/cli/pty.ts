@@ -3,8 +3,8 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
+import { bin, type Project, until } from '../support/cli-project.js';
 import { bare } from './attacks.js';
-import { bin, type Project, until } from './stage.js';
 
 /** Whether there is what makes a terminal. */
 export const hasScript = existsSync('/usr/bin/script');

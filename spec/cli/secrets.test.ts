@@ -5,8 +5,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
+import { ends, Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { ends, Project } from './stage.js';
 
 const TOKEN = 'sk-l1ve/8a7f+3c5e9b';
 

@@ -3,8 +3,8 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
+import { Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { Project } from './stage.js';
 
 /** As the compiler made it: there a file is a module. */
 const unbundled = fileURLToPath(new URL('../../dist/surfaces/cli/main.js', import.meta.url));

@@ -5,8 +5,8 @@ import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import type { TurnResult } from '../../src/protocol/index.js';
+import { bin, Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { bin, Project } from './stage.js';
 
 const execute = promisify(execFile);
 const ESCAPE = '\u001b[';

@@ -2,11 +2,11 @@
 
 import { expect } from 'vitest';
 import type { EventEnvelope, TurnStatus } from '../../src/protocol/index.js';
+import { tool, until } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
 import { Agents, call } from './agents.js';
 import { attacks } from './attacks.js';
 import { hasScript, keys, Pty } from './pty.js';
-import { tool, until } from './stage.js';
 
 const PROMPT = '› ';
 /** What readline sends to draw its line. */

@@ -3,8 +3,8 @@
 import { rmSync } from 'node:fs';
 import { expect } from 'vitest';
 import type { TraceEvent, TurnResult, TurnStatus } from '../../src/protocol/index.js';
+import { hello, Project, tool, until } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { hello, Project, tool, until } from './stage.js';
 
 interface Failed {
   readonly error: { readonly code: string; readonly message: string };

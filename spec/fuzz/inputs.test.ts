@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { errorCodes } from '../../src/base/errors.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
-import { composite, hostOf, prompt, tool } from '../turns/stage.js';
+import { composite, hostOf, prompt, tool } from '../support/host-fixture.js';
 import { verifies } from '../verifies.js';
 
 const seed = Number(process.env.RONDO_SEED ?? 7);

@@ -6,9 +6,9 @@ import type { Effect, Scope } from '../../src/index.js';
 import type { DefinedLoop } from '../../src/loops/defined-loop.js';
 import type { ApprovalAnswer } from '../../src/protocol/approval.js';
 import type { Json, PolicySpec } from '../../src/protocol/index.js';
-import { agentDef, type Scripted, told } from '../turns/agents.js';
+import { agentDef, type Scripted, told } from '../support/scripted-agents.js';
+import { run } from '../support/session-fixture.js';
 import type { HostLibrary } from './library.js';
-import { run } from './session-fixture.js';
 
 export type GateCheck = (library: HostLibrary) => Promise<void>;
 

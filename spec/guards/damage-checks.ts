@@ -3,8 +3,8 @@
 import { rmSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { expect } from 'vitest';
-import { freshFile } from '../../src/adapters/sqlite/fixtures/store-support.mjs';
 import type { Approval } from '../../src/protocol/approval.js';
+import { freshFile } from '../support/sqlite-fixture.mjs';
 import type { Library, LibraryParts } from './library.js';
 
 export const displayParts: LibraryParts = [

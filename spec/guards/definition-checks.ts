@@ -3,7 +3,7 @@
 import { strictEqual, throws } from 'node:assert';
 import type { Json } from '../../src/protocol/index.js';
 import type { ApprovalPolicy } from '../../src/protocol/loop.js';
-import { agentDef, told } from '../turns/agents.js';
+import { agentDef, told } from '../support/scripted-agents.js';
 import type { HostLibrary } from './library.js';
 
 export type DefinitionCheck = (library: HostLibrary) => Promise<void>;

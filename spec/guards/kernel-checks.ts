@@ -2,8 +2,8 @@
 
 import { deepStrictEqual, notStrictEqual, ok, strictEqual } from 'node:assert';
 import type { Batch, Scope } from '../../src/index.js';
+import { codeOf, crash, run, sessionFixture, tick } from '../support/session-fixture.js';
 import type { Library } from './library.js';
-import { codeOf, crash, run, sessionFixture, tick } from './session-fixture.js';
 
 export type GuardCheck = (library: Library) => Promise<void>;
 

@@ -2,8 +2,8 @@
 
 import { deepStrictEqual, ok, strictEqual } from 'node:assert';
 import type { Scope } from '../../src/index.js';
+import { crash, run, sessionFixture, tick } from '../support/session-fixture.js';
 import type { GuardCheck } from './kernel-checks.js';
-import { crash, run, sessionFixture, tick } from './session-fixture.js';
 
 export const lifecycleChecks = {
   'a cancelled run starts no further effect': async (library) => {

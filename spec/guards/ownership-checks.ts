@@ -9,9 +9,9 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import type { SqliteStore } from '../../src/adapters/sqlite/index.js';
+import { codeOf } from '../support/session-fixture.js';
 import type { GuardCheck } from './kernel-checks.js';
 import type { Library } from './library.js';
-import { codeOf } from './session-fixture.js';
 import { entry, inFolder, meddled } from './store-checks.js';
 
 const append = (store: SqliteStore, fence: number, first: number): Promise<void> =>

@@ -16,8 +16,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import type { CommandOptions } from '../../src/adapters/toolbox/options.js';
+import { use } from '../support/toolbox-fixture.mjs';
 import type { LibraryParts } from './library.js';
 
 /** The toolbox and what it needs. */

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Driver, SqliteStore } from '../../src/adapters/sqlite/index.js';
 import type { Entry } from '../../src/protocol/index.js';
+import { codeOf } from '../support/session-fixture.js';
 import type { GuardCheck } from './kernel-checks.js';
 import type { Library } from './library.js';
-import { codeOf } from './session-fixture.js';
 
 export const entry = (seq: number): Entry => ({
   seq,

@@ -6,9 +6,9 @@ import { once } from 'node:events';
 import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { DATABASE, use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import { exposedCommand, freshRoot, inodeAt } from '../support/exposed-command.js';
 import { isLocked, lockedStore } from '../support/locked-store.js';
+import { DATABASE, use } from '../support/toolbox-fixture.mjs';
 import type { LibraryParts } from './library.js';
 
 /** The toolbox, the store and what they need. */

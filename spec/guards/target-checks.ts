@@ -22,7 +22,7 @@ import type { Host } from '../../src/host/host.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { AgentSpec } from '../../src/protocol/loop.js';
 import type { LoopsTool } from '../../src/protocol/tool.js';
-import { agentDef, told } from '../turns/agents.js';
+import { agentDef, told } from '../support/scripted-agents.js';
 import type { LibraryParts } from './library.js';
 
 /** Everything that an approved call passes through, with all kinds of tools. */

@@ -10,7 +10,11 @@ import { expect, onTestFinished } from 'vitest';
 import { attacks, bare, HARMFUL } from '../cli/attacks.js';
 import type { LibraryParts } from './library.js';
 
-export const terminalParts: LibraryParts = ['surfaces/cli/terminal.js', 'surfaces/cli/output.js', 'base/escape-text.js'];
+export const terminalParts: LibraryParts = [
+  'surfaces/cli/terminal.js',
+  'surfaces/cli/output.js',
+  'base/escape-text.js',
+];
 
 export type TerminalLibrary = typeof import('../../src/surfaces/cli/terminal.js') &
   typeof import('../../src/surfaces/cli/output.js') &

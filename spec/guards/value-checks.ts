@@ -2,8 +2,8 @@
 
 import { deepStrictEqual, ok, strictEqual } from 'node:assert';
 import type { RunOutcome, Scope, Store } from '../../src/index.js';
+import { codeOf, loop, run, sessionFixture } from '../support/session-fixture.js';
 import type { GuardCheck } from './kernel-checks.js';
-import { codeOf, loop, run, sessionFixture } from './session-fixture.js';
 
 export const valueChecks = {
   'a later change to a value does not change the journal': async (library) => {

@@ -2,8 +2,8 @@
 
 import { expect } from 'vitest';
 import type { Scope } from '../../src/protocol/body.js';
+import { codeOf, deferred, kit, run, tick, ticks, within } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, deferred, kit, run, tick, ticks, within } from './kit.js';
 
 verifies('kernel.race', 'X1 a race that is decided still starts the branches of the next lots', async () => {
   const k = kit();

@@ -1,7 +1,7 @@
 /** Sessions that are closed while something is under way. */
 import { expect } from 'vitest';
+import { codeOf, deferred, gatedStore, kit, run, ticks, unhandled, within } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, deferred, gatedStore, kit, run, ticks, unhandled, within } from './kit.js';
 
 verifies('kernel.close', 'Z1 close() while an effect waits for its barrier: it is performed after close', async () => {
   const gate = gatedStore();

@@ -2,8 +2,20 @@ import { expect } from 'vitest';
 import type { Layer } from '../../src/kernel/layer.js';
 import type { Scope } from '../../src/protocol/body.js';
 import { crashingStore } from '../../src/testing/crashing-store.js';
+import {
+  codeOf,
+  deferred,
+  duplicates,
+  gatedStore,
+  kit,
+  micro,
+  run,
+  tick,
+  ticks,
+  unhandled,
+  within,
+} from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, deferred, duplicates, gatedStore, kit, micro, run, tick, ticks, unhandled, within } from './kit.js';
 
 verifies('kernel.doubt', 'D1 an effect that waits for its barrier is listed in doubt and can be decided', async () => {
   const gate = gatedStore();

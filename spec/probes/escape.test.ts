@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Scope } from '../../src/protocol/body.js';
+import { codeOf, deferred, duplicates, kit, run, tick, ticks, unhandled, within } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, deferred, duplicates, kit, run, tick, ticks, unhandled, within } from './kit.js';
 
 verifies(
   'kernel.scope',

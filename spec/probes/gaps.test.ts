@@ -4,8 +4,19 @@ import { expect } from 'vitest';
 import type { Layer } from '../../src/kernel/layer.js';
 import type { Scope } from '../../src/protocol/body.js';
 import { crashingStore } from '../../src/testing/crashing-store.js';
+import {
+  codeOf,
+  gatedStore,
+  kit,
+  micro,
+  run,
+  textStore,
+  tick,
+  ticks,
+  unhandled,
+  within,
+} from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, gatedStore, kit, micro, run, textStore, tick, ticks, unhandled, within } from './kit.js';
 
 const SPAN = 60;
 

@@ -2,8 +2,8 @@
 
 import { expect } from 'vitest';
 import type { Scope } from '../../src/protocol/body.js';
+import { duplicates, kit, run } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { duplicates, kit, run } from './kit.js';
 
 verifies('kernel.value', 'F3 copies add up: 40 MiB of small parts in one value', async () => {
   const k = kit();

@@ -2,8 +2,8 @@ import { expect } from 'vitest';
 import type { Layer } from '../../src/kernel/layer.js';
 import type { Effect, Scope } from '../../src/protocol/body.js';
 import { crashingStore } from '../../src/testing/crashing-store.js';
+import { codeOf, deferred, duplicates, kit, run, tick, ticks, unhandled, within } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, deferred, duplicates, kit, run, tick, ticks, unhandled, within } from './kit.js';
 
 const budget: Layer = async (_e, scope, next) => {
   await scope.record('budget.reserved', () => 1);

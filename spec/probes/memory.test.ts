@@ -7,8 +7,8 @@ import { singleProcessLeases } from '../../src/journal/leases.js';
 import type { Store } from '../../src/journal/store.js';
 import type { Session } from '../../src/kernel/session.js';
 import type { Scope } from '../../src/protocol/body.js';
+import { deferred, kit, run, tick, ticks } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { deferred, kit, run, tick, ticks } from './kit.js';
 
 setFlagsFromString('--expose-gc');
 const gc = runInNewContext('gc') as () => void;

@@ -3,7 +3,6 @@
 import { expect } from 'vitest';
 import type { Session, SessionOptions } from '../../src/kernel/session.js';
 import type { Scope } from '../../src/protocol/body.js';
-import { verifies } from '../verifies.js';
 import {
   codeOf,
   deferred,
@@ -18,7 +17,8 @@ import {
   tick,
   ticks,
   unhandled,
-} from './kit.js';
+} from '../support/kernel-probe.js';
+import { verifies } from '../verifies.js';
 
 type Body = (scope: Scope) => Promise<unknown>;
 

@@ -13,8 +13,8 @@ import type { Entry, Safety } from '../../src/protocol/entry.js';
 import type { Json } from '../../src/protocol/json.js';
 import { crashingStore } from '../../src/testing/crashing-store.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
+import { duplicates, lateWrites, textStore, tick, ticks, unhandled } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { duplicates, lateWrites, textStore, tick, ticks, unhandled } from './kit.js';
 
 type Step =
   | { op: 'call'; steps: Step[] }

@@ -3,8 +3,8 @@
 import { expect } from 'vitest';
 import type { Scope } from '../../src/protocol/body.js';
 import { crashingStore } from '../../src/testing/crashing-store.js';
+import { codeOf, kit, run, tick, ticks, within } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, kit, run, tick, ticks, within } from './kit.js';
 
 verifies('kernel.fault', 'X5 the clock fails', async () => {
   const k = kit();

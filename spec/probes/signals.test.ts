@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Scope } from '../../src/protocol/body.js';
+import { codeOf, deferred, kit, run, slowBlobs, textStore, tick, ticks, within } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, deferred, kit, run, slowBlobs, textStore, tick, ticks, within } from './kit.js';
 
 verifies('kernel.signal', 'S1 two signals kept before a race of two waits: the loser swallows its signal', async () => {
   const k = kit();

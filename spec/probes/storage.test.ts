@@ -5,8 +5,19 @@ import type { Batch, Store } from '../../src/journal/store.js';
 import type { View } from '../../src/journal/view.js';
 import type { Scope } from '../../src/protocol/body.js';
 import type { Entry } from '../../src/protocol/entry.js';
+import {
+  codeOf,
+  deferred,
+  duplicates,
+  kit,
+  run,
+  textStore,
+  tick,
+  ticks,
+  unhandled,
+  within,
+} from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, deferred, duplicates, kit, run, textStore, tick, ticks, unhandled, within } from './kit.js';
 
 verifies(
   'kernel.fault',

@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import { toolbox } from '../../src/adapters/toolbox/index.js';
-import { call, failure } from '../../src/adapters/tools/fixtures/stage.mjs';
 import { httpsTools, httpTools } from '../../src/adapters/tools/index.js';
+import { use } from '../support/toolbox-fixture.mjs';
+import { call, failure } from '../support/tools-fixture.mjs';
 import { verifies } from '../verifies.js';
 
 const directory = realpathSync(mkdtempSync(join(tmpdir(), 'rondo-socket-')));

@@ -3,8 +3,8 @@ import { memoryStore } from '../../src/adapters/memory/index.js';
 import { LoopError } from '../../src/base/errors.js';
 import type { Scope } from '../../src/protocol/body.js';
 import { crashingStore } from '../../src/testing/crashing-store.js';
+import { codeOf, deferred, kit, run, tick, ticks, unhandled } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, deferred, kit, run, tick, ticks, unhandled } from './kit.js';
 
 /** What a body sees of `get`, live and on replay. */
 async function liveAndReplay(

@@ -8,8 +8,8 @@ import { retryLayer } from '../../src/layers/retry.js';
 import { timeoutLayer } from '../../src/layers/timeout.js';
 import type { Scope } from '../../src/protocol/body.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
+import { type Kit, kit, run, ticks, within } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { type Kit, kit, run, ticks, within } from './kit.js';
 
 const HOUR = 3_600_000;
 const YEAR = 365 * 24 * HOUR;

@@ -1,7 +1,7 @@
 /** Writers that lost their session: to another writer, to a removal, to a broken opening. */
 import { expect } from 'vitest';
+import { codeOf, type Kit, kit, run } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, type Kit, kit, run } from './kit.js';
 
 /** Counts how often the journal is read, and stops whoever reads it for ever. */
 function counted(k: Kit): { count: number } {

@@ -11,7 +11,7 @@ import { openSqlite, type SqliteStore } from '../../src/adapters/sqlite/index.js
 import { toolbox } from '../../src/adapters/toolbox/index.js';
 import { probeSandbox } from '../../src/adapters/toolbox/sandbox.js';
 import { Announcement, listAnnouncements } from '../../src/base/announcement.js';
-import { Project } from '../cli/stage.js';
+import { Project } from '../support/cli-project.js';
 import { exposedCommand, freshRoot, inodeAt } from '../support/exposed-command.js';
 import { verifies } from '../verifies.js';
 

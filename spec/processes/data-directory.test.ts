@@ -2,10 +2,10 @@
 import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { failure, use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import { toolbox } from '../../src/adapters/toolbox/index.js';
 import { probeSandbox } from '../../src/adapters/toolbox/sandbox.js';
-import { Project } from '../cli/stage.js';
+import { Project } from '../support/cli-project.js';
+import { failure, use } from '../support/toolbox-fixture.mjs';
 import { verifies } from '../verifies.js';
 
 const found = 'bubblewrap' in (await probeSandbox());

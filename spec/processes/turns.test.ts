@@ -11,8 +11,8 @@ import { Fault } from '../../src/base/errors.js';
 import type { Host } from '../../src/host/host.js';
 import type { ToolFunction } from '../../src/loops/tool-implementation.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
-import { ASK, Deeds, gate, onlyPending } from '../approvals/stage.js';
-import { composite, hostOf, tool } from '../turns/stage.js';
+import { ASK, Deeds, gate, onlyPending } from '../support/approval-fixture.js';
+import { composite, hostOf, tool } from '../support/host-fixture.js';
 import { verifies } from '../verifies.js';
 
 interface Pair {

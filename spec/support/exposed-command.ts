@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import type { toolbox } from '../../src/adapters/toolbox/index.js';
+import { use } from './toolbox-fixture.mjs';
 
 export interface ExposedCommand {
   /** Lets the command go on; what it answered. */

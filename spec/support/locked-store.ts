@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { openDriver } from '../../src/adapters/sqlite/driver.js';
-import { SECRET } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import { protectStore } from '../../src/journal/store-files.js';
+import { SECRET } from './toolbox-fixture.mjs';
 
 /** Makes and locks a store at this real path, and protects it. */
 export function lockedStore(path: string): { close(): void } {

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { composite, hostOf, prompt, tool } from '../../spec/turns/stage.js';
+import { composite, hostOf, prompt, tool } from '../../spec/support/host-fixture.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { LoopError } from '../base/errors.js';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { hostOf, tool } from '../../spec/turns/stage.js';
+import { hostOf, tool } from '../../spec/support/host-fixture.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds } from '../adapters/system/seeded-ids.js';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { agentDef, modelOf, partsOf, told } from '../../spec/turns/agents.js';
-import { hostOf, tool } from '../../spec/turns/stage.js';
+import { hostOf, tool } from '../../spec/support/host-fixture.js';
+import { agentDef, modelOf, partsOf, told } from '../../spec/support/scripted-agents.js';
 import { verifies } from '../../spec/verifies.js';
 import type { ModelProvider } from '../loops/model.js';
 import type { ToolFunction } from '../loops/tool-implementation.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { codeOf } from '../../spec/code-of.js';
+import { codeOf } from '../../spec/support/code-of.js';
 import { verifies } from '../../spec/verifies.js';
 import { jsonPathPattern, linearPattern } from './linear-pattern.js';
 

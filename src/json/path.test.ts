@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { JSONPathEnvironment } from 'json-p3';
 import { expect } from 'vitest';
-import { codeOf } from '../../spec/code-of.js';
+import { codeOf } from '../../spec/support/code-of.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
 import type { Json } from '../protocol/json.js';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { tick, ticks, within } from '../../spec/probes/kit.js';
-import { composite, hostOf, tool, typesOf } from '../../spec/turns/stage.js';
+import { composite, hostOf, tool, typesOf } from '../../spec/support/host-fixture.js';
+import { tick, ticks, within } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import type { Scope } from '../protocol/body.js';

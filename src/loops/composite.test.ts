@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { composite, hostOf, prompt, tool, typesOf } from '../../spec/turns/stage.js';
+import { composite, hostOf, prompt, tool, typesOf } from '../../spec/support/host-fixture.js';
 import { verifies } from '../../spec/verifies.js';
 
 const echo = tool('echo');

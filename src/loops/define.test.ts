@@ -1,6 +1,6 @@
 import { expect, expectTypeOf } from 'vitest';
 import { z } from 'zod';
-import { hostOf, prompt, typesOf } from '../../spec/turns/stage.js';
+import { hostOf, prompt, typesOf } from '../../spec/support/host-fixture.js';
 import { verifies } from '../../spec/verifies.js';
 import { defineLoop } from './define.js';
 

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { answering, hostOf, prompt, typesOf } from '../../spec/turns/stage.js';
+import { answering, hostOf, prompt, typesOf } from '../../spec/support/host-fixture.js';
 import { verifies } from '../../spec/verifies.js';
 
 const object = (name: string): object => ({

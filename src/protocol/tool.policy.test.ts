@@ -1,6 +1,6 @@
 import { expect, expectTypeOf } from 'vitest';
 import { z } from 'zod';
-import { ended, options, streamed, ways, writer } from '../../spec/protocol/stage.js';
+import { ended, options, streamed, ways, writer } from '../../spec/support/ai-sdk-tools.js';
 import { verifies } from '../../spec/verifies.js';
 import { type ApprovalPolicy, ApprovalRequiredError, type LoopsTool, loopsTool } from './tool.js';
 

@@ -10,7 +10,7 @@ import {
 } from 'ai';
 import { expect, expectTypeOf } from 'vitest';
 import { z } from 'zod';
-import { caller, ended, options, settings, streamed, ways, writer } from '../../spec/protocol/stage.js';
+import { caller, ended, options, settings, streamed, ways, writer } from '../../spec/support/ai-sdk-tools.js';
 import { verifies } from '../../spec/verifies.js';
 import type { Safety } from './entry.js';
 import {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import { codeOf } from '../../spec/code-of.js';
+import { codeOf } from '../../spec/support/code-of.js';
 import { verifies } from '../../spec/verifies.js';
 import { trustPredicateOf } from './authority.js';
 import { composeHost, loadLoops, loadSettings } from './compose.js';

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { SESSION, Stage } from '../../spec/support/conversation-fixture.mjs';
+import { approvalId } from '../../spec/support/recorded-agents.mjs';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { LoopError } from '../base/errors.js';
 import { Session } from '../kernel/session.js';
 import type { Entry } from '../protocol/entry.js';
 import { Approvals } from './approvals.js';
-import { approvalId } from './conversation/fixtures/agents.mjs';
-import { SESSION, Stage } from './conversation/fixtures/stage.mjs';
 import { Turns } from './turns.js';
 
 type Script = Parameters<Stage['run']>[1];

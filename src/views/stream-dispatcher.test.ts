@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { SESSION, Stage } from '../../spec/support/conversation-fixture.mjs';
+import { approvalId } from '../../spec/support/recorded-agents.mjs';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { LoopError } from '../base/errors.js';
@@ -7,8 +9,6 @@ import { Session } from '../kernel/session.js';
 import type { Entry } from '../protocol/entry.js';
 import type { EventContents, EventEnvelope, EventType } from '../protocol/events.js';
 import type { StreamHandlers } from '../protocol/streaming.js';
-import { approvalId } from './conversation/fixtures/agents.mjs';
-import { SESSION, Stage } from './conversation/fixtures/stage.mjs';
 import { Conversation, conversationOf } from './conversation.js';
 import { StreamDispatcher } from './stream-dispatcher.js';
 

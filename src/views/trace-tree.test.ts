@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { chain, crowd, price, rag, Story, stepsOf } from '../../spec/support/trace-story.mjs';
 import { verifies } from '../../spec/verifies.js';
 import type { TraceEvent } from '../protocol/trace.js';
-import { chain, crowd, price, rag, Story, stepsOf } from './fixtures/story.mjs';
 import { type CallNode, TraceTree, totalsOf, treeOf } from './trace-tree.js';
 
 function treeFrom(events: Iterable<TraceEvent>): CallNode {

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { chain, crowd, rag, Story, stepsOf } from '../../spec/support/trace-story.mjs';
 import { verifies } from '../../spec/verifies.js';
 import { canonicalJson } from '../json/canonical.js';
 import type { Json } from '../protocol/json.js';
 import type { TraceEvent } from '../protocol/trace.js';
-import { chain, crowd, rag, Story, stepsOf } from './fixtures/story.mjs';
 import { diffTurns, type OutputDiff } from './turn-diff.js';
 
 const ok = (output: Json) => ({ status: 'ok', output });

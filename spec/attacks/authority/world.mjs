@@ -3,10 +3,10 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { environmentOf, listen, startRondo } from '../../support/operator.mjs';
-import { expect, randomOf, root } from '../stage.mjs';
+import { expect, randomOf, root } from '../../support/store-attack.mjs';
 
 export { bin, leakIn, SECRETS } from '../../support/operator.mjs';
-export { Broken, expect, show, sleep, within } from '../stage.mjs';
+export { Broken, expect, show, sleep, within } from '../../support/store-attack.mjs';
 
 const library = (/** @type {string} */ path) => import(new URL(`../../../lib/${path}`, import.meta.url).href);
 export const rondoLibrary = () => library('index.js');

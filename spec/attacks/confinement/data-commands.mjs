@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, sleep } from '../stage.mjs';
+import { expect, sleep } from '../../support/store-attack.mjs';
 import { assertNotCopied, assertUntold, fingerprint, layouts, MARK, secretOf } from './layouts.mjs';
 
 /** Command lines with $S for the database, $D for its directory, $R for the root and $P for the process of the host. */

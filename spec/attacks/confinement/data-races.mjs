@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 import { assertUntold, fingerprint, layouts, secretOf } from './layouts.mjs';
 
 const swapper = fileURLToPath(new URL('swapper.py', import.meta.url));

@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 import { assertUntold, fingerprint, KEPT, layouts, MARK, secretOf } from './layouts.mjs';
 
 /** Paths to a file of the store. Each may put something into the root first. */

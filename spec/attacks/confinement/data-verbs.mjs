@@ -2,7 +2,7 @@
 
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 
 /** What is said where the data is, and where the database is then. */
 const settings = {

@@ -1,6 +1,6 @@
 // Forms in which a server or a program can repeat a secret, and a search for a secret in all of them.
 
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 
 const percent = (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
 const unit = (code) => `\\u${code.toString(16).padStart(4, '0')}`;

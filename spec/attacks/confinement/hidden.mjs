@@ -1,6 +1,6 @@
 // Approvals that are too long to show: what is shown, together with what is said to be hidden, must be all of it.
 
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 
 const points = (text) => [...text].length;
 

@@ -2,7 +2,7 @@
 
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 import { ran } from './scene.mjs';
 
 /** The system calls by their numbers, as no library is needed. */

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 
 /** What only the files of the store hold. */
 export const MARK = 'Mk7-only-in-the-journal';

@@ -3,7 +3,7 @@
 
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 
 const MB = 1024 * 1024;
 const python = (code) => `python3 -c "${code}"`;

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { createServer as createHttp } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { expect, sleep } from '../stage.mjs';
+import { expect, sleep } from '../../support/store-attack.mjs';
 
 const OUTSIDE = 'Xv3-outside-of-all-roots';
 

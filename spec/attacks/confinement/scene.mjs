@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { expect, randomOf, root, within } from '../stage.mjs';
+import { expect, randomOf, root, within } from '../../support/store-attack.mjs';
 
 export const bin = fileURLToPath(new URL('../../../lib/surfaces/cli/main.js', import.meta.url));
 const program = fileURLToPath(new URL('host.mjs', import.meta.url));

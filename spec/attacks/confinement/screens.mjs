@@ -2,7 +2,7 @@
 
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 import { bin, ran } from './scene.mjs';
 
 /** What a live display uses, and what no text may bring to a terminal: made of codes, as no source holds the characters. */

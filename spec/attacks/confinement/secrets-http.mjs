@@ -3,7 +3,7 @@
 
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 import { assertAbsent, forms, rarer, secretOf } from './echoes.mjs';
 import { bytesBelow } from './scene.mjs';
 

@@ -1,7 +1,7 @@
 // Model providers and programs repeat their secrets: providers the key that they got, programs a variable that they were given.
 
 import { chmodSync } from 'node:fs';
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 import { assertAbsent, forms, rarer, secretOf } from './echoes.mjs';
 import { seen } from './secrets-http.mjs';
 

@@ -1,7 +1,7 @@
 // Output that cannot be written: full disks, closed descriptors and readers that go away. A verb that did not succeed keeps its
 // exit code; one that succeeded and lost its output on a full disk does not end with 0.
 
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 
 const FIRST = '{PIPESTATUS[0]}';
 

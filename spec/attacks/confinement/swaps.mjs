@@ -3,7 +3,7 @@
 
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, sleep } from '../stage.mjs';
+import { expect, sleep } from '../../support/store-attack.mjs';
 
 const OUTSIDE = 'Xv3-outside-of-all-roots';
 

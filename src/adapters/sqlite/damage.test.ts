@@ -18,7 +18,7 @@ const seed = Number(process.env.RONDO_DAMAGE_SEED ?? 20_261_115);
 const count = Number(process.env.RONDO_DAMAGE_COUNT ?? 5000);
 
 const built = new URL('../../../dist/adapters/sqlite/index.js', import.meta.url).href;
-const beside = fileURLToPath(new URL('./fixtures/damage-process.mjs', import.meta.url));
+const beside = fileURLToPath(new URL('../../../spec/support/damage-process.mjs', import.meta.url));
 // In memory where there is such a place: the damage is the matter here, not the disk.
 const root = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'rondo-damage-'));
 const base = join(root, 'base.db');

@@ -21,8 +21,6 @@ import {
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, expect, onTestFinished } from 'vitest';
-import { verifies } from '../../../spec/verifies.js';
-import { isStoreFile } from '../../journal/store-files.js';
 import {
   appendEntry,
   builtStoreUrl,
@@ -32,7 +30,9 @@ import {
   openInOtherProcess,
   ownerScriptPath,
   root,
-} from './fixtures/store-support.mjs';
+} from '../../../spec/support/sqlite-fixture.mjs';
+import { verifies } from '../../../spec/verifies.js';
+import { isStoreFile } from '../../journal/store-files.js';
 import { openSqlite } from './index.js';
 import { readOwnerFile, writeOwnerFile } from './owner/owner-file.js';
 import { isRuntimeSocketAddress, socketAddressFor } from './owner/socket-address.js';

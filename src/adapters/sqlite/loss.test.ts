@@ -1,7 +1,6 @@
 /** Stores that lost something: the report must tell, and nobody may go on as if nothing had happened. */
 import { copyFileSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { afterAll, expect } from 'vitest';
-import { verifies } from '../../../spec/verifies.js';
 import {
   appendEntry,
   cleanUp,
@@ -10,7 +9,8 @@ import {
   freshFile,
   readValues,
   startOwnerProcess,
-} from './fixtures/store-support.mjs';
+} from '../../../spec/support/sqlite-fixture.mjs';
+import { verifies } from '../../../spec/verifies.js';
 import { openDriver, openSqlite, type SqliteOptions } from './index.js';
 
 afterAll(cleanUp);

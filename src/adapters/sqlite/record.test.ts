@@ -1,8 +1,6 @@
 /** Damage on record: it stays until it is accepted by name, whatever happens to the files beside the database. */
 import { copyFileSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { afterAll, expect } from 'vitest';
-import { verifies } from '../../../spec/verifies.js';
-import { digestOfText } from '../../journal/record.js';
 import {
   appendEntry,
   cleanUp,
@@ -11,7 +9,9 @@ import {
   freshFile,
   readValues,
   startOwnerProcess,
-} from './fixtures/store-support.mjs';
+} from '../../../spec/support/sqlite-fixture.mjs';
+import { verifies } from '../../../spec/verifies.js';
+import { digestOfText } from '../../journal/record.js';
 import { type Damage, openDriver, openSqlite, type SqliteStore, type VerifyCursor, type VerifyStep } from './index.js';
 import { migrate, migrations } from './schema.js';
 

@@ -5,9 +5,9 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, expect, onTestFinished } from 'vitest';
 import { inodeAt } from '../../../spec/support/exposed-command.js';
+import { cleanUp, expectFault, freshFile } from '../../../spec/support/sqlite-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { Announcement, type AnnouncementKind, listAnnouncements } from '../../base/announcement.js';
-import { cleanUp, expectFault, freshFile } from './fixtures/store-support.mjs';
 import { openDriver, openSqlite } from './index.js';
 import { waitUntilUnexposed } from './sandbox-exposure.js';
 

@@ -5,10 +5,6 @@ import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { afterAll, expect, onTestFinished } from 'vitest';
-import { verifies } from '../../../spec/verifies.js';
-import { digestOfText } from '../../journal/record.js';
-import type { Store } from '../../journal/store.js';
-import { journalCases } from '../../testing/index.js';
 import {
   appendEntry,
   builtStoreUrl,
@@ -18,7 +14,11 @@ import {
   openInOtherProcess,
   readValues,
   startOwnerProcess,
-} from './fixtures/store-support.mjs';
+} from '../../../spec/support/sqlite-fixture.mjs';
+import { verifies } from '../../../spec/verifies.js';
+import { digestOfText } from '../../journal/record.js';
+import type { Store } from '../../journal/store.js';
+import { journalCases } from '../../testing/index.js';
 import { openDriver, openSqlite, type SqliteStore } from './index.js';
 import { writeOwnerFile } from './owner/owner-file.js';
 import { type ProcessId, processIdOf, thisProcess } from './owner/process.js';

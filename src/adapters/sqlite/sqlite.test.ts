@@ -3,9 +3,6 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
-import { verifies } from '../../../spec/verifies.js';
-import { digestOfText } from '../../journal/record.js';
-import { journalCases } from '../../testing/index.js';
 import {
   appendEntry,
   builtStoreUrl,
@@ -16,7 +13,10 @@ import {
   ownerScriptPath,
   readValues,
   root,
-} from './fixtures/store-support.mjs';
+} from '../../../spec/support/sqlite-fixture.mjs';
+import { verifies } from '../../../spec/verifies.js';
+import { digestOfText } from '../../journal/record.js';
+import { journalCases } from '../../testing/index.js';
 import { openDriver, openSqlite, type SqliteOptions } from './index.js';
 import { migrations } from './schema.js';
 

@@ -3,11 +3,11 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { exposedCommand, inodeAt } from '../../../spec/support/exposed-command.js';
+import { cleanUp, DATABASE, failure, stage } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { Announcement, listAnnouncements } from '../../base/announcement.js';
 import { DATA_MARKER } from '../../journal/store-files.js';
 import { waitForStoreCreations } from './announced-command.js';
-import { cleanUp, DATABASE, failure, stage } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
 import { probeSandbox } from './sandbox.js';
 

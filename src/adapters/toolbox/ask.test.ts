@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { generateText, stepCountIs, type ToolSet } from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
 import { afterAll, expect } from 'vitest';
+import { cleanUp, failure, stage, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import type { ToolCallContext, ToolImplementation } from '../../loops/tool-implementation.js';
 import { ApprovalRequiredError, type LoopsToolSet } from '../../protocol/tool.js';
-import { cleanUp, failure, stage, use } from './fixtures/stage.mjs';
 import { toolbox, toolboxTools } from './index.js';
 import { probeSandbox } from './sandbox.js';
 

@@ -5,9 +5,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, symlink
 import { open, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
+import { cleanUp, failure, SECRET, snapshot, stage, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { editFileTool } from './edit-file.js';
-import { cleanUp, failure, SECRET, snapshot, stage, use } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
 import { listFilesTool } from './list-files.js';
 import { locateByComparison, Roots } from './roots.js';
@@ -244,7 +244,11 @@ async function race(rootsOf: (root: string) => Roots, rounds: number): Promise<R
     editFileTool(roots),
   ] as const;
   const [view, search, list, write, edit] = tools;
-  const swapper = fork(new URL('fixtures/swapper.mjs', import.meta.url), [place.root, place.outside], { execArgv: [] });
+  const swapper = fork(
+    new URL('../../../spec/support/swap-process.mjs', import.meta.url),
+    [place.root, place.outside],
+    { execArgv: [] },
+  );
   try {
     await once(swapper, 'message');
     const said: string[] = [];
@@ -306,7 +310,11 @@ verifies(
 
 verifies('toolbox.confined', 'the swapping of links proves nothing, as it would catch nobody', async () => {
   const place = stage({ 'dir/secret.txt': 'harmless\n', 'file.txt': 'harmless\n' });
-  const swapper = fork(new URL('fixtures/swapper.mjs', import.meta.url), [place.root, place.outside], { execArgv: [] });
+  const swapper = fork(
+    new URL('../../../spec/support/swap-process.mjs', import.meta.url),
+    [place.root, place.outside],
+    { execArgv: [] },
+  );
   let leaked = false;
   try {
     await once(swapper, 'message');

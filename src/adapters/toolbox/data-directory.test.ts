@@ -4,10 +4,10 @@ import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, symlinkSync,
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
+import { cleanUp, DATABASE, failure, SECRET, snapshot, stage, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { DATA_MARKER, protectDirectory } from '../../journal/store-files.js';
 import { findStores } from './find-stores.js';
-import { cleanUp, DATABASE, failure, SECRET, snapshot, stage, use } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
 import { probeSandbox } from './sandbox.js';
 import { isDataDirectory } from './store-protection.js';

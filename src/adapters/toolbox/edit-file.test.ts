@@ -2,8 +2,8 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
+import { cleanUp, failure, stage, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { cleanUp, failure, stage, use } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
 
 afterAll(cleanUp);

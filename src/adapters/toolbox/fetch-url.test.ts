@@ -12,9 +12,9 @@ import {
 } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
+import { cleanUp, failure, SECRET, stage, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { isPublicAddress } from '../../base/ip-address.js';
-import { cleanUp, failure, SECRET, stage, use } from './fixtures/stage.mjs';
 import { htmlToText } from './html-to-text.js';
 import { type FetchOptions, toolbox } from './index.js';
 

@@ -5,8 +5,8 @@ import { closeSync, existsSync, mkdirSync, openSync, renameSync, symlinkSync, wr
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect } from 'vitest';
+import { cleanUp, stage, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { cleanUp, stage, use } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
 import { limitsOf } from './limits.js';
 import { mountSourcesOf } from './mount-sources.js';

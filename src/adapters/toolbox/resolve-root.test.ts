@@ -2,8 +2,8 @@
 import { mkdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { afterAll, expect } from 'vitest';
+import { cleanUp, SECRET, stage } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { cleanUp, SECRET, stage } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
 import { resolveRoot } from './resolve-root.js';
 

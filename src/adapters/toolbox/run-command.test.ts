@@ -7,8 +7,8 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, expect } from 'vitest';
+import { begun, cleanUp, failure, gone, running, SECRET, stage, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { begun, cleanUp, failure, gone, running, SECRET, stage, use } from './fixtures/stage.mjs';
 import { type CommandOptions, toolbox } from './index.js';
 import { nodeBindArgs, probeSandbox } from './sandbox.js';
 

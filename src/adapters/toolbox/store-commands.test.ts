@@ -12,9 +12,9 @@ import {
 import { join } from 'node:path';
 import { afterAll, afterEach, expect } from 'vitest';
 import { digests, isLocked, lockedStore } from '../../../spec/support/locked-store.js';
+import { cleanUp, failure, SECRET, stage, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { protectStore } from '../../journal/store-files.js';
-import { cleanUp, failure, SECRET, stage, use } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
 import { mountsFor } from './mounts.js';
 import { probeSandbox } from './sandbox.js';

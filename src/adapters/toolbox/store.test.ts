@@ -5,10 +5,10 @@ import { existsSync, linkSync, mkdirSync, renameSync, symlinkSync, writeFileSync
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, vi } from 'vitest';
 import { digests, isLocked, lockedStore } from '../../../spec/support/locked-store.js';
+import { cleanUp, failure, SECRET, stage, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { LoopError } from '../../base/errors.js';
 import { editFileTool } from './edit-file.js';
-import { cleanUp, failure, SECRET, stage, use } from './fixtures/stage.mjs';
 import { listFilesTool } from './list-files.js';
 import { resolveRoot } from './resolve-root.js';
 import { locateByComparison, Roots } from './roots.js';
@@ -194,9 +194,13 @@ verifies('toolbox.store', 'links that another process swaps all the time open no
   for (const way of ways) {
     const place = staged('data', way, 'secret.txt');
     await expectUntouched(place, async () => {
-      const swapper = fork(new URL('fixtures/swapper.mjs', import.meta.url), [place.root, place.store], {
-        execArgv: [],
-      });
+      const swapper = fork(
+        new URL('../../../spec/support/swap-process.mjs', import.meta.url),
+        [place.root, place.store],
+        {
+          execArgv: [],
+        },
+      );
       const said: string[] = [];
       // Both ends of the race have to be seen; on a busy machine that takes longer.
       const returned = (): number => said.filter((text) => text.startsWith('It returned')).length;

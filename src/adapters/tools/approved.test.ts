@@ -5,9 +5,9 @@ import { existsSync, linkSync, readFileSync, renameSync, rmSync, statSync, write
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, expect } from 'vitest';
+import { built, cleanUp, failure, pidIn, runs, sh, trusted } from '../../../spec/support/tools-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { runApprovedProgram } from './approved-program.js';
-import { built, cleanUp, failure, pidIn, runs, sh, trusted } from './fixtures/stage.mjs';
 import { fingerprintProgram, programTargetOf } from './program.js';
 import type { ProcessResult } from './run-process.js';
 

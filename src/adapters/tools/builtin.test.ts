@@ -1,6 +1,6 @@
 import { afterAll, expect } from 'vitest';
+import { call, cleanUp, failure, takes, thrown } from '../../../spec/support/tools-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { call, cleanUp, failure, takes, thrown } from './fixtures/stage.mjs';
 import { builtinTools } from './index.js';
 
 afterAll(cleanUp);

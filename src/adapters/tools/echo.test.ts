@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect } from 'vitest';
+import { call, cleanUp, failure, node, sh, trusted } from '../../../spec/support/tools-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { call, cleanUp, failure, node, sh, trusted } from './fixtures/stage.mjs';
 import { execTools, httpTools } from './index.js';
 
 const TOKEN = 'sk-l1ve/8a"7f&+ü=3c5e9b';

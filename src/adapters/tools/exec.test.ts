@@ -2,9 +2,9 @@
 import { chmodSync, closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
+import { call, cleanUp, failure, node, sh, takes, trusted } from '../../../spec/support/tools-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import type { Json } from '../../protocol/json.js';
-import { call, cleanUp, failure, node, sh, takes, trusted } from './fixtures/stage.mjs';
 import { execTools } from './index.js';
 
 afterAll(cleanUp);

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect } from 'vitest';
+import { call, cleanUp, trusted } from '../../../spec/support/tools-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import type { LoopDef } from '../../protocol/loop.js';
-import { call, cleanUp, trusted } from './fixtures/stage.mjs';
 import { builtinTools, execTools, httpTools, moduleTools } from './index.js';
 
 afterAll(cleanUp);

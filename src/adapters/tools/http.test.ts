@@ -4,10 +4,10 @@ import { type AddressInfo, createServer as createPlainServer, type Socket } from
 import { setTimeout } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect } from 'vitest';
+import { call, cleanUp, failure, takes, thrown } from '../../../spec/support/tools-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { permitsOf } from '../../base/permits.js';
 import type { Json } from '../../protocol/json.js';
-import { call, cleanUp, failure, takes, thrown } from './fixtures/stage.mjs';
 import { httpsTools, httpTools } from './index.js';
 
 type Config = Parameters<ReturnType<typeof httpTools>['unavailableReason']>[2];

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
+import { call, cleanUp, failure, thrown, trusted } from '../../../spec/support/tools-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { call, cleanUp, failure, thrown, trusted } from './fixtures/stage.mjs';
 import { moduleTools } from './index.js';
 
 afterAll(cleanUp);

@@ -5,7 +5,6 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, expect } from 'vitest';
-import { verifies } from '../../../spec/verifies.js';
 import {
   built,
   call,
@@ -19,7 +18,8 @@ import {
   takes,
   thrown,
   trusted,
-} from './fixtures/stage.mjs';
+} from '../../../spec/support/tools-fixture.mjs';
+import { verifies } from '../../../spec/verifies.js';
 import { execTools } from './index.js';
 
 afterAll(cleanUp);

@@ -2,8 +2,8 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
+import { call, cleanUp, failure, root, sh, trusted } from '../../../spec/support/tools-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { call, cleanUp, failure, root, sh, trusted } from './fixtures/stage.mjs';
 import { execTools, moduleTools } from './index.js';
 
 afterAll(cleanUp);

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { agentDef, told } from '../../../spec/turns/agents.js';
-import { composite, hostOf, tool } from '../../../spec/turns/stage.js';
+import { composite, hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { agentDef, told } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import type { ToolFunction } from '../tool-implementation.js';

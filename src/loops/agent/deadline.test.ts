@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import { ticks, within } from '../../../spec/probes/kit.js';
-import { agentDef, told } from '../../../spec/turns/agents.js';
-import { hostOf, tool } from '../../../spec/turns/stage.js';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { ticks, within } from '../../../spec/support/kernel-probe.js';
+import { agentDef, told } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import { ManualClock } from '../../testing/manual-clock.js';

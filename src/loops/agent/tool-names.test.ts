@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { z } from 'zod';
-import { agentDef, told } from '../../../spec/turns/agents.js';
-import { hostOf, tool } from '../../../spec/turns/stage.js';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { agentDef, told } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import type { LoopError } from '../../base/errors.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { z } from 'zod';
-import { hostOf, tool } from '../../../spec/turns/stage.js';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { verifies } from '../../../spec/verifies.js';
 import { loopsTool } from '../../protocol/tool.js';
 import { isLoopId } from './loop-identity.js';

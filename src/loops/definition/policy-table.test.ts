@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { hostOf } from '../../../spec/turns/stage.js';
+import { hostOf } from '../../../spec/support/host-fixture.js';
 import { verifies } from '../../../spec/verifies.js';
 import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';

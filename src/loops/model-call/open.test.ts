@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { answering, hostOf, prompt } from '../../../spec/turns/stage.js';
+import { answering, hostOf, prompt } from '../../../spec/support/host-fixture.js';
 import { verifies } from '../../../spec/verifies.js';
 import { LoopError } from '../../base/errors.js';
 import { ManualClock } from '../../testing/manual-clock.js';

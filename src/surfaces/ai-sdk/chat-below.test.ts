@@ -1,11 +1,5 @@
 import { readUIMessageStream, type UIMessage } from 'ai';
 import { expect } from 'vitest';
-import { agentDef, told } from '../../../spec/turns/agents.js';
-import { composite, hostOf, tool } from '../../../spec/turns/stage.js';
-import { verifies } from '../../../spec/verifies.js';
-import { memoryStore } from '../../adapters/memory/index.js';
-import { chatHandler, toolKinds } from './chat.js';
-import type { UiChunk } from './chunk.js';
 import {
   chatFixtures,
   chunksIn,
@@ -14,8 +8,14 @@ import {
   textIn,
   userMessage,
   withAnswers,
-} from './fixtures/chat-fixture.mjs';
-import { readWithAiSdk } from './fixtures/envelopes.mjs';
+} from '../../../spec/support/chat-fixture.mjs';
+import { readWithAiSdk } from '../../../spec/support/envelopes.mjs';
+import { composite, hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { agentDef, told } from '../../../spec/support/scripted-agents.js';
+import { verifies } from '../../../spec/verifies.js';
+import { memoryStore } from '../../adapters/memory/index.js';
+import { chatHandler, toolKinds } from './chat.js';
+import type { UiChunk } from './chunk.js';
 import { uiMessages } from './message.js';
 
 const stage = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });

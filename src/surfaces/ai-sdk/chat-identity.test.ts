@@ -1,10 +1,4 @@
 import { expect } from 'vitest';
-import { agentDef, told } from '../../../spec/turns/agents.js';
-import { hostOf, tool } from '../../../spec/turns/stage.js';
-import { verifies } from '../../../spec/verifies.js';
-import { memoryStore } from '../../adapters/memory/index.js';
-import { chatHandler } from './chat.js';
-import { chatSession } from './chat-session.js';
 import {
   blockingTool,
   chatFixtures,
@@ -14,7 +8,13 @@ import {
   REFUND,
   textIn,
   userMessage,
-} from './fixtures/chat-fixture.mjs';
+} from '../../../spec/support/chat-fixture.mjs';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { agentDef, told } from '../../../spec/support/scripted-agents.js';
+import { verifies } from '../../../spec/verifies.js';
+import { memoryStore } from '../../adapters/memory/index.js';
+import { chatHandler } from './chat.js';
+import { chatSession } from './chat-session.js';
 
 const stage = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
 const principal = (request: Request): string | undefined => request.headers.get('x-user') ?? undefined;

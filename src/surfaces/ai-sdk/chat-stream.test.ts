@@ -1,13 +1,5 @@
 import { readUIMessageStream } from 'ai';
 import { expect } from 'vitest';
-import { agentDef, partsOf, told, wholeOf } from '../../../spec/turns/agents.js';
-import { hostOf, tool } from '../../../spec/turns/stage.js';
-import { verifies } from '../../../spec/verifies.js';
-import type { ModelProvider } from '../../loops/model.js';
-import type { ModelStreamPart } from '../../protocol/model.js';
-import { ManualClock } from '../../testing/manual-clock.js';
-import { type ChatOptions, chatHandler } from './chat.js';
-import { ChunkLog } from './chunk-log.js';
 import {
   blockingTool,
   chatFixtures,
@@ -16,8 +8,16 @@ import {
   postRequest,
   textIn,
   userMessage,
-} from './fixtures/chat-fixture.mjs';
-import { readWithAiSdk } from './fixtures/envelopes.mjs';
+} from '../../../spec/support/chat-fixture.mjs';
+import { readWithAiSdk } from '../../../spec/support/envelopes.mjs';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { agentDef, partsOf, told, wholeOf } from '../../../spec/support/scripted-agents.js';
+import { verifies } from '../../../spec/verifies.js';
+import type { ModelProvider } from '../../loops/model.js';
+import type { ModelStreamPart } from '../../protocol/model.js';
+import { ManualClock } from '../../testing/manual-clock.js';
+import { type ChatOptions, chatHandler } from './chat.js';
+import { ChunkLog } from './chunk-log.js';
 
 const stage = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
 const SLOW = { text: 'I look it up. ', calls: [['slow', {}, 'c1'] as const] };

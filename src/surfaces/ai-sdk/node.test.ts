@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect } from 'vitest';
-import { agentDef, told } from '../../../spec/turns/agents.js';
-import { hostOf, tool } from '../../../spec/turns/stage.js';
+import { blockingTool, chatFixtures, chunksIn, userMessage } from '../../../spec/support/chat-fixture.mjs';
+import { withServer } from '../../../spec/support/chat-page.mjs';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { agentDef, told } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { chatHandler } from './chat.js';
-import { blockingTool, chatFixtures, chunksIn, userMessage } from './fixtures/chat-fixture.mjs';
-import { withServer } from './fixtures/page.mjs';
 import { nodeListener } from './node.js';
 
 const stage = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });

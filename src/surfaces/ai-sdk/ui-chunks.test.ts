@@ -1,12 +1,12 @@
 import { readUIMessageStream, type UIMessage, type UIMessageChunk, uiMessageChunkSchema } from 'ai';
 import { expect } from 'vitest';
+import { firstChunkOf } from '../../../spec/support/chat-fixture.mjs';
+import { EnvelopeFactory, readWithAiSdk, TURN_ID, turnResultOf } from '../../../spec/support/envelopes.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { errorCodes } from '../../base/errors.js';
 import type { EventEnvelope } from '../../protocol/events.js';
 import type { LiveDelta } from '../../protocol/live.js';
 import type { UiChunk } from './chunk.js';
-import { firstChunkOf } from './fixtures/chat-fixture.mjs';
-import { EnvelopeFactory, readWithAiSdk, TURN_ID, turnResultOf } from './fixtures/envelopes.mjs';
 import { uiMessages } from './message.js';
 import { UiChunks, type UiChunksOptions } from './ui-chunks.js';
 

@@ -4,16 +4,16 @@ import { Window } from 'happy-dom';
 import { act, createElement } from 'react';
 import { createRoot } from 'react-dom/client';
 import { expect } from 'vitest';
-import { agentDef, told } from '../../../spec/turns/agents.js';
-import { hostOf, tool } from '../../../spec/turns/stage.js';
+import { blockingTool, chatFixtures } from '../../../spec/support/chat-fixture.mjs';
+import { Pages, withServer } from '../../../spec/support/chat-page.mjs';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { agentDef, told } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { chatHandler } from './chat.js';
-import { blockingTool, chatFixtures } from './fixtures/chat-fixture.mjs';
-import { Pages, withServer } from './fixtures/page.mjs';
 import { uiMessages } from './message.js';
 import { nodeListener } from './node.js';
 
-type Page = import('./fixtures/page.mjs').Page;
+type Page = import('../../../spec/support/chat-page.mjs').Page;
 
 const stage = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
 const sendAutomaticallyWhen = lastAssistantMessageIsCompleteWithApprovalResponses;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
+import { crowd, price, rag, Story } from '../../../spec/support/trace-story.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import type { TraceEvent } from '../../protocol/trace.js';
-import { crowd, price, rag, Story } from '../../views/fixtures/story.mjs';
 import { type LiveOutput, LiveTree } from './live-tree.js';
 import { renderTree } from './render-tree.js';
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
+import { chain, rag, Story } from '../../../spec/support/trace-story.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { chain, rag, Story } from '../../views/fixtures/story.mjs';
 import { diffTurns } from '../../views/turn-diff.js';
 import { renderDiff } from './render-diff.js';
 import { widthOf } from './terminal-text.js';

@@ -5,8 +5,8 @@ import { chmodSync, chownSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
 import { afterAll, expect, onTestFinished } from 'vitest';
+import { builtStoreUrl, cleanUp, freshFile, ownerScriptPath, root } from '../../../../spec/support/sqlite-fixture.mjs';
 import { verifies } from '../../../../spec/verifies.js';
-import { builtStoreUrl, cleanUp, freshFile, ownerScriptPath, root } from '../fixtures/store-support.mjs';
 import { tryToAcquireOwnership } from './acquire.js';
 import { socketAddressFor } from './socket-address.js';
 

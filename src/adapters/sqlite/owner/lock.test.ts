@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, expect, onTestFinished } from 'vitest';
+import { cleanUp, freshFile } from '../../../../spec/support/sqlite-fixture.mjs';
 import { verifies } from '../../../../spec/verifies.js';
-import { cleanUp, freshFile } from '../fixtures/store-support.mjs';
 import { abstractNameOf, tryToHoldName } from './abstract-name.js';
 import { lockHolderOf, tryToLock } from './lock.js';
 import { thisProcess } from './process.js';

@@ -9,7 +9,7 @@ import type { Effect, Scope } from '../../src/protocol/body.js';
 import type { Entry, Safety } from '../../src/protocol/entry.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 
-export { codeOf } from '../code-of.js';
+export { codeOf } from './code-of.js';
 
 export const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 export const ticks = async (n = 5): Promise<void> => {

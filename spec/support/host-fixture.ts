@@ -13,7 +13,7 @@ import type { LoopDef } from '../../src/protocol/loop.js';
 import type { ModelCallOptions } from '../../src/protocol/model.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { partsOf, wholeOf } from './agents.js';
+import { partsOf, wholeOf } from './scripted-agents.js';
 
 export interface Staging {
   readonly store?: Store;

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 export { sleep };
 
-const program = fileURLToPath(new URL('actor.mjs', import.meta.url));
+const program = fileURLToPath(new URL('../attacks/actor.mjs', import.meta.url));
 export const root = realpathSync(mkdtempSync(join(tmpdir(), 'ra-')));
 
 /** Longer than any verb may take, with some room for starting a process on a busy machine. */

@@ -3,9 +3,9 @@
 import type { Effect, Loop, RunOutcome, Scope, Session, SessionOptions, Store } from '../../src/index.js';
 import type { Entry, Json, Safety } from '../../src/protocol/index.js';
 import type { CrashPoint, ManualClock } from '../../src/testing/index.js';
-import type { Library } from './library.js';
+import type { Library } from '../guards/library.js';
 
-export { codeOf } from '../code-of.js';
+export { codeOf } from './code-of.js';
 
 export interface SessionFixture {
   readonly library: Library;

@@ -105,9 +105,9 @@ function refusalOfAdapter(file: string, target: string): string | undefined {
     return /^(?:memory|system)$/.test(adapterOf(target))
       ? undefined
       : `${ringOf(file)} may import only the memory and system adapters`;
-  if (file === 'src/surfaces/compose.ts') return undefined;
+  if (/^src\/surfaces\/compose(?:\.ts$|\/)/.test(file)) return undefined;
   return ringOf(file) === 'surfaces'
-    ? 'only surfaces/compose.ts picks adapters'
+    ? 'only surfaces/compose.ts and the files in surfaces/compose/ pick adapters'
     : `${ringOf(file)} may not import adapters`;
 }
 

@@ -1,12 +1,12 @@
 export { memoryStore } from './adapters/memory/index.js';
 export {
-  anthropicBackend,
-  mockBackend,
-  openaiBackend,
-  openaiCompatibleBackend,
+  anthropicProvider,
+  mockProvider,
+  openaiCompatibleProvider,
+  openaiProvider,
   type ProviderSettings,
-  type ScriptedBackend,
-  scriptedBackend,
+  type ScriptedProvider,
+  scriptedProvider,
 } from './adapters/models/index.js';
 export { systemClock, systemIds } from './adapters/system/index.js';
 export { builtinTools, execTools, httpsTools, httpTools, moduleTools } from './adapters/tools/index.js';

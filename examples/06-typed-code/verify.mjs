@@ -1,19 +1,19 @@
 // Loops in code, run by a host in this process, and then by the command line from the same file.
 
-import { Host, memoryStore, Registry, scriptedBackend, systemClock, systemIds } from 'rondo';
+import { Host, memoryStore, Registry, scriptedProvider, systemClock, systemIds } from 'rondo';
 import { tell } from '../run-example.mjs';
 import { triage } from './loops/triage.mjs';
 
 const input = { message: 'Where is my parcel? I leave tomorrow.', from: 'Ada' };
 
 await tell('Typed code: defineLoop with zod', import.meta.url, async ({ rondo, loops, holds }) => {
-  const scripted = scriptedBackend();
+  const scripted = scriptedProvider();
   const host = new Host({
     store: memoryStore(),
     clock: systemClock,
     ids: systemIds,
     registry: new Registry(),
-    backends: new Map([[scripted.id, scripted]]),
+    providers: new Map([[scripted.id, scripted]]),
   });
   const result = await host.run({ loop: triage, input });
   console.log(`\n  host.run({ loop: triage, … })\n    ${result.status} ${JSON.stringify(result.output)}`);

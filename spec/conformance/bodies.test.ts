@@ -3,7 +3,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
-import { mockBackend } from '../../src/adapters/models/index.js';
+import { mockProvider } from '../../src/adapters/models/index.js';
 import { systemClock, systemIds } from '../../src/adapters/system/index.js';
 import { Host } from '../../src/host/host.js';
 import { defineLoop } from '../../src/loops/define.js';
@@ -13,9 +13,9 @@ import { treeOf } from '../../src/views/trace-tree.js';
 import { verifies } from '../verifies.js';
 
 function hostOf(): Host {
-  const mock = mockBackend();
+  const mock = mockProvider();
   const parts = { store: memoryStore(), clock: systemClock, ids: systemIds, registry: new Registry() };
-  return new Host({ ...parts, backends: new Map([[mock.id, mock]]) });
+  return new Host({ ...parts, providers: new Map([[mock.id, mock]]) });
 }
 
 const any = { input: true, output: true } as const;

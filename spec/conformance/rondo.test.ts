@@ -1,7 +1,7 @@
 // Rondo, judged by the suite: every MUST and every payload of LSEM v0.1, by requirement.
 
 import { beforeAll, expect } from 'vitest';
-import { mockBackend } from '../../src/adapters/models/index.js';
+import { mockProvider } from '../../src/adapters/models/index.js';
 import { systemClock, systemIds } from '../../src/adapters/system/index.js';
 import { builtinTools } from '../../src/adapters/tools/index.js';
 import type { ConformanceReport } from '../../src/conformance/report.js';
@@ -12,7 +12,7 @@ import { verifies } from '../verifies.js';
 let report: ConformanceReport;
 
 beforeAll(async () => {
-  const parts = { clock: systemClock, ids: systemIds, backends: [mockBackend()], implementations: [builtinTools()] };
+  const parts = { clock: systemClock, ids: systemIds, providers: [mockProvider()], implementations: [builtinTools()] };
   report = await checkConformance(rondoDriver(parts));
 });
 

@@ -48,7 +48,14 @@ function hostFixture(library: HostLibrary, replies: readonly Scripted[] = []): H
       const registry = new library.Registry(new Map());
       for (const loop of loops) registry.add(loop);
       const backends = new Map([['told', told(replies)]]);
-      return new library.Host({ store, clock, ids: library.seededIds(hosts), registry, backends, approvalMs: HOUR });
+      return new library.Host({
+        store,
+        clock,
+        ids: library.seededIds(hosts),
+        registry,
+        providers: backends,
+        approvalMs: HOUR,
+      });
     },
     pay: (policy = { approval: 'ask' }, description = 'Pays.') =>
       library.defineLoop({ ...ANY, id: 'pay', safety: 'idempotent', policy, description, tool: act }) as DefinedLoop,

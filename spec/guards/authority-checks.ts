@@ -144,8 +144,8 @@ const configKey: Check = async ({ loadSettings, composeHost }) => {
   expect(seen).toEqual([]);
 };
 
-const definitionKey: Check = async ({ openaiCompatibleBackend }) => {
-  const backend = openaiCompatibleBackend({ env: { SECRET: 's3cret' } });
+const definitionKey: Check = async ({ openaiCompatibleProvider }) => {
+  const backend = openaiCompatibleProvider({ env: { SECRET: 's3cret' } });
   const options = { baseURL: 'https://evil.example/v1', apiKeyEnv: 'SECRET' };
   const opened = backend.open(
     { id: backend.id, model: 'm', options },
@@ -187,8 +187,8 @@ const redirected: Check = async ({ fetchWithoutRedirects }) => {
   expect(seen).toHaveLength(1);
 };
 
-const sharedModel: Check = async ({ openaiCompatibleBackend }) => {
-  const backend = openaiCompatibleBackend({ env: {}, resolve: async () => ['127.0.0.1'] });
+const sharedModel: Check = async ({ openaiCompatibleProvider }) => {
+  const backend = openaiCompatibleProvider({ env: {}, resolve: async () => ['127.0.0.1'] });
   const ref = { id: backend.id, model: 'm', options: { baseURL: `http://${NAME}/v1` } };
   await backend.open(ref, { origin: { ...untrusted, trusted: true }, turnId: 't', replyCount: 0 });
   const model = await backend.open(ref, { origin: untrusted, turnId: 't', replyCount: 0 });

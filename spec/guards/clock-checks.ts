@@ -80,7 +80,7 @@ function hostOf(library: ClockLibrary, definition: unknown, backends: readonly M
   registry.add(definition);
   const known = new Map(backends.map((backend) => [backend.id, backend]));
   const [store, clock, ids] = [library.memoryStore(), new library.ManualClock(1_000_000), library.seededIds(1)];
-  return new library.Host({ store, clock, ids, registry, backends: known });
+  return new library.Host({ store, clock, ids, registry, providers: known });
 }
 
 /** A turn whose first backend cannot be opened and whose fallback answers. */

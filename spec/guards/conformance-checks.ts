@@ -20,9 +20,9 @@ export type ConformanceLibrary = typeof import('../../src/views/trace.js') &
   typeof import('../../src/conformance/events.js') &
   typeof import('../../src/conformance/recorded-run.js');
 
-function typesOf({ traceOf }: ConformanceLibrary, form: string, kind: string): readonly string[] {
+function typesOf({ traceOf }: ConformanceLibrary, bodyKind: string, kind: string): readonly string[] {
   const drafts = [
-    { type: 'call.started', key: 't', name: 'write', version: '1.0.0', form },
+    { type: 'call.started', key: 't', name: 'write', version: '1.0.0', bodyKind },
     { type: 'effect.requested', key: 't/0', kind, name: 'write', value: {} },
     { type: 'effect.returned', key: 't/0', value: {} },
   ];

@@ -40,7 +40,13 @@ async function runsOf(
   registry.add(agentDef('agent', { tools: [...ids], approvals }));
   const backends = new Map([['told', told([{ calls: [[called, {}]] }, { text: 'Done.' }])]]);
   const clock = new library.ManualClock(1_000_000);
-  const host = new library.Host({ store: library.memoryStore(), clock, ids: library.seededIds(1), registry, backends });
+  const host = new library.Host({
+    store: library.memoryStore(),
+    clock,
+    ids: library.seededIds(1),
+    registry,
+    providers: backends,
+  });
   await host.run({ loop: 'agent', input: { prompt: 'Pay.' }, sessionId: 's' });
   return runs;
 }

@@ -89,7 +89,7 @@ function hostOf(
     clock,
     ids: seededIds(1),
     registry,
-    backends,
+    providers: backends,
     implementations,
     trusts: () => true,
   });

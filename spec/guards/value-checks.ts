@@ -89,7 +89,7 @@ export const valueChecks = {
   'a snapshot that does not match the journal is ignored': async (library) => {
     const fixture = sessionFixture(library);
     await run(await fixture.open(), async () => 'true');
-    const state = { standing: { born: 'x', roots: [], inbox: [], delivered: [] }, views: {} };
+    const state = { session: { incarnationId: 'x', roots: [], inbox: [], delivered: [] }, views: {} };
     await fixture.store.snapshots.save('s', { nextSeq: 3, tailDigest: 'of another past', state });
     deepStrictEqual(await run(await fixture.open(), async () => 'false'), {
       status: 'ok',

@@ -88,7 +88,7 @@ verifies('kernel.pressure', 'X11 results that come after their run ended are not
     slow.resolve('x'.repeat(100_000));
     await tick();
   }
-  const landed = (session as unknown as { parts: { landed?: Map<string, unknown> } }).parts.landed;
+  const landed = (session as unknown as { runDeps: { lateResults?: Map<string, unknown> } }).runDeps.lateResults;
   expect(landed?.size ?? 0).toBeLessThan(10);
 });
 

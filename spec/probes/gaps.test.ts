@@ -90,7 +90,7 @@ for (const [name, step] of Object.entries(steps))
           .slice(won + 1)
           .filter((e) => e.key.startsWith('t1/0/') && !/^effect\.(returned|failed)$/.test(e.type));
         if (after.length > 0) bad.push(`${offset}: after the race ${after.map((e) => `${e.type} ${e.key}`)}`);
-        const { parts } = session as unknown as { parts: { waiters: Map<string, unknown> | undefined } };
+        const { runDeps: parts } = session as unknown as { runDeps: { waiters: Map<string, unknown> | undefined } };
         if ((parts.waiters?.size ?? 0) > 0) bad.push(`${offset}: a waiter stays`);
         await codeOf(session.signal({ id: 'end', name: 'end' }));
       }

@@ -41,14 +41,20 @@ function forgetful(): Store {
 }
 
 interface Insides {
-  attempt:
-    | { current: { life: { listeners: Set<unknown> | undefined }; parked: Set<unknown> | undefined; strands: number } }
+  activeRun:
+    | {
+        attempt: {
+          lifetime: { listeners: Set<unknown> | undefined };
+          parkedWaits: Set<unknown> | undefined;
+          runnableCount: number;
+        };
+      }
     | undefined;
-  parts: { waiters: Map<string, unknown> | undefined };
+  runDeps: { waiters: Map<string, unknown> | undefined };
   inFlight: Map<string, unknown>;
-  standing: {
+  sessionState: {
     inbox: { all: readonly unknown[] } | undefined;
-    delivered: Map<string, unknown>;
+    deliveredSignals: Map<string, unknown>;
     intents: Map<string, unknown>;
     roots: Map<string, unknown>;
   };
@@ -73,7 +79,7 @@ async function growth(
   let mid = 0;
   let end = 0;
   let parked = -1;
-  let seen: Insides['attempt'];
+  let seen: Insides['activeRun'];
   await run(
     session,
     async (s) => {
@@ -82,24 +88,24 @@ async function growth(
         await work(s, i, session);
       }
       end = await heap();
-      seen = insides(session).attempt;
+      seen = insides(session).activeRun;
       // Ending the attempt clears it, so it is counted while the body still runs.
-      parked = seen?.current.parked?.size ?? 0;
+      parked = seen?.attempt.parkedWaits?.size ?? 0;
     },
     't1',
     'hold',
   );
-  const { parts, inFlight, standing } = insides(session);
-  const current = seen?.current;
+  const { runDeps, inFlight, sessionState } = insides(session);
+  const attempt = seen?.attempt;
   return {
     mib: end - mid,
-    listeners: current?.life.listeners?.size ?? 0,
+    listeners: attempt?.lifetime.listeners?.size ?? 0,
     parked,
-    waiters: parts.waiters?.size ?? 0,
+    waiters: runDeps.waiters?.size ?? 0,
     inFlight: inFlight.size,
-    intents: standing.intents.size,
-    inbox: standing.inbox?.all.length ?? 0,
-    strands: current?.strands ?? -1,
+    intents: sessionState.intents.size,
+    inbox: sessionState.inbox?.all.length ?? 0,
+    strands: attempt?.runnableCount ?? -1,
   };
 }
 

@@ -321,9 +321,9 @@ async function life(
           was.catch(() => {});
           // from here on nothing new may be performed, if it was written
           const known = (
-            session as unknown as { standing: { roots: Map<string, { cancelled?: string }> } }
-          ).standing.roots.get('t1');
-          if (known?.cancelled !== undefined) cancelled = true;
+            session as unknown as { sessionState: { roots: Map<string, { cancelReason?: string }> } }
+          ).sessionState.roots.get('t1');
+          if (known?.cancelReason !== undefined) cancelled = true;
           await was.catch(() => {});
         }
         if (opts.hold && clock.nextWakeAt !== undefined && random() < 0.5) await clock.advanceTo(clock.nextWakeAt);

@@ -186,9 +186,9 @@ verifies('kernel.snapshot', 'W6 a damaged snapshot falls back to the log', async
     null,
     5,
     {},
-    { standing: null, views: {} },
-    { standing: {}, views: null },
-    { standing: { born: 1, roots: 5, inbox: [], delivered: [] }, views: {} },
+    { session: null, views: {} },
+    { session: {}, views: null },
+    { session: { incarnationId: 1, roots: 5, inbox: [], delivered: [] }, views: {} },
   ]) {
     await k.store.snapshots.save('s', { ...(saved as object), state } as never);
     const r = await k

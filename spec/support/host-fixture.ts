@@ -1,7 +1,7 @@
 // A host for tests: a store in memory, the mock and a scripted model, built-in tools, time and ids that follow from a seed.
 
 import { memoryStore } from '../../src/adapters/memory/index.js';
-import { mockBackend } from '../../src/adapters/models/index.js';
+import { mockProvider } from '../../src/adapters/models/index.js';
 import { seededIds } from '../../src/adapters/system/seeded-ids.js';
 import { builtinTools } from '../../src/adapters/tools/index.js';
 import { Host } from '../../src/host/host.js';
@@ -31,9 +31,9 @@ export function hostOf(definitions: readonly unknown[], staging: Staging = {}): 
   const implementations = new Map([[builtin.scheme, builtin]]);
   const registry = new Registry(implementations);
   for (const definition of definitions) registry.add(definition);
-  const known = new Map([mockBackend(), ...backends].map((backend) => [backend.id, backend]));
+  const known = new Map([mockProvider(), ...backends].map((backend) => [backend.id, backend]));
   const depth = staging.maxDepth === undefined ? {} : { maxDepth: staging.maxDepth };
-  return new Host({ store, clock, ids: seededIds(seed), registry, backends: known, implementations, ...depth });
+  return new Host({ store, clock, ids: seededIds(seed), registry, providers: known, implementations, ...depth });
 }
 
 type Part = Partial<LoopDef> & { readonly id: string };

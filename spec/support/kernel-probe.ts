@@ -193,13 +193,13 @@ export function lateWrites(session: Session): string[] {
   const late: string[] = [];
   const inner = session as unknown as {
     writer: { push(entry: Entry, proposed?: boolean): Entry };
-    attempt: { current: { over: boolean } } | undefined;
+    activeRun: { attempt: { isOver: boolean } } | undefined;
   };
   const push = inner.writer.push.bind(inner.writer);
   inner.writer.push = (entry, proposed) => {
     const beside =
-      /^(signal\.received|effect\.decided|cancel\.requested|effect\.returned|effect\.failed|session\.opened)$/;
-    if ((inner.attempt === undefined || inner.attempt.current.over) && !beside.test(entry.type))
+      /^(signal\.received|effect\.resolved|cancel\.requested|effect\.returned|effect\.failed|session\.opened)$/;
+    if ((inner.activeRun === undefined || inner.activeRun.attempt.isOver) && !beside.test(entry.type))
       late.push(`${entry.type} ${entry.key}`);
     return push(entry, proposed);
   };

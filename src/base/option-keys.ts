@@ -11,7 +11,7 @@ export function optionKeys<T>(keys: { readonly [K in keyof T]-?: true }): Readon
 
 /** Throws a TypeError that names the first unknown key. `subject` begins the message: `A session has no option`. */
 export function assertKnownKeys(options: object, known: ReadonlySet<string>, subject: string): void {
-  for (const key in options) {
+  for (const key of Object.keys(options)) {
     // guard: unknown-option-refused
     if (!known.has(key)) throw new TypeError(`${subject} "${key}"; it has ${[...known].join(', ')}.`);
   }

@@ -48,7 +48,7 @@ export function codeCompositeLoop({ id, body }: CodeComposite, registry: Registr
 /** The id of a backend whose model calls every tool that it is shown, once, in one reply, and then answers. */
 export const CALLER_BACKEND_ID = 'caller';
 
-export const callerBackend: ModelProvider = {
+export const callerProvider: ModelProvider = {
   id: CALLER_BACKEND_ID,
   defaultModel: 'caller-1',
   open: async ({ model }) => callingModel(model),

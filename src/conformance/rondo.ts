@@ -7,22 +7,24 @@ import { Registry } from '../loops/registry.js';
 import type { ToolImplementation } from '../loops/tool-implementation.js';
 import type { Json } from '../protocol/json.js';
 import type { LsemDriver, LsemProfile, LsemRuntime, PromptPiece, ToolBody } from './driver.js';
-import { CALLER_BACKEND_ID, CodeComposite, callerBackend, codeCompositeLoop } from './rondo-bodies.js';
+import { CALLER_BACKEND_ID, CodeComposite, callerProvider, codeCompositeLoop } from './rondo-bodies.js';
 
 /** What the suite's Rondo is made of: the mock backend must be among the backends, `builtin:` among the tools. */
 export type RondoDriverOptions = Pick<HostOptions, 'clock' | 'ids'> & {
-  readonly backends: readonly ModelProvider[];
+  readonly providers: readonly ModelProvider[];
   readonly implementations: readonly ToolImplementation[];
 };
 
 export function rondoDriver(parts: RondoDriverOptions): LsemDriver {
   const bodies = new Map<string, ToolBody>();
   const implementations = new Map([...parts.implementations, suiteTools(bodies)].map((item) => [item.scheme, item]));
-  const backends = new Map([...parts.backends, failingBackend, callerBackend].map((backend) => [backend.id, backend]));
+  const providers = new Map(
+    [...parts.providers, failingProvider, callerProvider].map((backend) => [backend.id, backend]),
+  );
   const { clock, ids } = parts;
   const open = (): LsemRuntime => {
     const registry = new Registry(implementations);
-    const host = new Host({ store: memoryStore(), clock, ids, registry, backends, implementations });
+    const host = new Host({ store: memoryStore(), clock, ids, registry, providers, implementations });
     return {
       register: (given) =>
         void registry.add(given instanceof CodeComposite ? codeCompositeLoop(given, registry) : given),
@@ -87,7 +89,7 @@ function suiteTools(bodies: ReadonlyMap<string, ToolBody>): ToolImplementation {
 }
 
 /** A backend that is known and never answers. */
-const failingBackend: ModelProvider = {
+const failingProvider: ModelProvider = {
   id: 'mute',
   defaultModel: 'mute-1',
   open: async () => {

@@ -14,7 +14,7 @@ export interface HostOptions {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly registry: Registry;
-  readonly backends?: ReadonlyMap<string, ModelProvider>;
+  readonly providers?: ReadonlyMap<string, ModelProvider>;
   readonly implementations?: ReadonlyMap<string, ToolImplementation>;
   /** Whether a recorded definition that claims this directory may run code; none unless told. */
   readonly trusts?: (directory: string | undefined) => boolean;

@@ -13,9 +13,9 @@ verifies(
   async () => {
     const host = hostOf([waits]);
     const { turnId } = await host.run({ loop: 'waits', input: {} });
-    const { parts } = Reflect.get(host, 'actions') as unknown as { parts: SessionActionDeps };
+    const { deps } = Reflect.get(host, 'actions') as unknown as { deps: SessionActionDeps };
     // Another process drives the turn, and has not come to its end.
-    const actions = new SessionActions({ ...parts, resume: async () => undefined });
+    const actions = new SessionActions({ ...deps, resume: async () => undefined });
     expect(await actions.cancel(turnId, 'enough')).toBe(true);
     expect((await host.archive.status(turnId))[0]?.status).not.toBe('error');
     expect(await actions.cancel(turnId, 'enough')).toBe(true);

@@ -52,14 +52,20 @@ export class TurnRunner {
   private readonly restrictionFlag = new RestrictionFlag();
 
   constructor(options: HostOptions, subscriptions: () => Subscriptions) {
-    const { clock, backends = EMPTY_MAP, implementations = EMPTY_MAP } = options;
+    const { clock, providers = EMPTY_MAP, implementations = EMPTY_MAP } = options;
     this.options = options;
     this.subscriptions = subscriptions;
     const turnContext = (turnId: string): RunningTurn | undefined => this.running.get(turnId);
     this.layersFor = this.createLayers(turnContext);
     this.loopInspector = new LoopInspector(implementations);
     const { restrictionFlag } = this;
-    this.loopServices = new LoopServices({ providers: backends, implementations, turnContext, clock, restrictionFlag });
+    this.loopServices = new LoopServices({
+      providers: providers,
+      implementations,
+      turnContext,
+      clock,
+      restrictionFlag,
+    });
   }
 
   /** The turn that runs here under this id. */

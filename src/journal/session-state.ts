@@ -174,23 +174,23 @@ export class SessionState {
     const { incarnationId, inbox, signalSeqs } = this;
     const roots = [...this.roots].map(([key, { firstSeq, lastSeq = -1 }]) => [key, firstSeq, lastSeq] as const);
     const signals = (inbox?.all ?? []) as unknown as Json;
-    return { born: incarnationId, roots, inbox: signals, delivered: [...(signalSeqs ?? [])] };
+    return { incarnationId, roots, inbox: signals, delivered: [...(signalSeqs ?? [])] };
   }
 
   /** Reads what `save` made, or throws; nothing of it is believed halfway. */
   static parse(saved: Json, upToDate: (entry: Entry) => Entry): SessionState {
-    const { born, roots, inbox, delivered } = saved as unknown as {
-      born: string;
+    const { incarnationId, roots, inbox, delivered } = saved as unknown as {
+      incarnationId: string;
       roots: [string, number, number][];
       inbox: Entry[];
       delivered: [string, number][];
     };
-    const standing = new SessionState();
-    standing.incarnationId = born;
-    for (const [key, first, last] of roots) standing.roots.set(key, { firstSeq: first, lastSeq: last });
-    for (const entry of inbox) standing.addToInbox(upToDate(entry));
-    standing.signalSeqs = new Map(delivered);
-    return standing;
+    const state = new SessionState();
+    state.incarnationId = incarnationId;
+    for (const [key, first, last] of roots) state.roots.set(key, { firstSeq: first, lastSeq: last });
+    for (const entry of inbox) state.addToInbox(upToDate(entry));
+    state.signalSeqs = new Map(delivered);
+    return state;
   }
 
   restoreFrom(other: SessionState): void {

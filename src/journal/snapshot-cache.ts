@@ -49,8 +49,8 @@ export class SnapshotCache {
     // guard: snapshot-matches-journal
     if (tailDigestOf(await reader.entryAt(saved.nextSeq - 1)) !== saved.tailDigest) return 0;
     try {
-      const state = saved.state as { standing: Json; views: { [view: string]: Json } };
-      const kept = SessionState.parse(state.standing, (entry) => upcast(entry, upcasts));
+      const state = saved.state as { session: Json; views: { [view: string]: Json } };
+      const kept = SessionState.parse(state.session, (entry) => upcast(entry, upcasts));
       if (!viewStates.restore(state.views)) return 0;
       sessionState.restoreFrom(kept);
     } catch {
@@ -66,7 +66,7 @@ export class SnapshotCache {
     if (lastEntry === undefined || !sessionState.isQuiescent) return;
     this.lastSnapshotSeq = nextSeq;
     try {
-      const state = copyAsJson({ standing: sessionState.save(), views: viewStates.save() }, 'a snapshot') as Json;
+      const state = copyAsJson({ session: sessionState.save(), views: viewStates.save() }, 'a snapshot') as Json;
       // The heavier it is, the more entries share its price: the cost of an entry stays flat, however old the session.
       // guard: snapshot-interval-grows
       this.snapshotInterval = Math.max(MIN_SNAPSHOT_INTERVAL, lastCopyBytes() / SNAPSHOT_BYTES_PER_ENTRY);

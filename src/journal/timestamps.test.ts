@@ -82,9 +82,9 @@ verifies('time.stamps', 'a duration is what the wall clock told, unless it was s
     const since = clock.now();
     await clock.advance(passes);
     clock.setWallClock(clock.now() + jump);
-    const entry = { at: clock.now(), took: clock.now() - since };
+    const entry = { at: clock.now(), validationMs: clock.now() - since };
     timestamps.next(entry);
-    expect(entry.took, `${passes} ${jump}`).toBe(told);
+    expect(entry.validationMs, `${passes} ${jump}`).toBe(told);
   }
 });
 
@@ -96,9 +96,9 @@ verifies('time.stamps', 'the clocks are compared often, however many entries the
     await clock.advance(5);
   }
   clock.setWallClock(clock.now() + HOUR);
-  const entry = { at: clock.now(), took: HOUR };
+  const entry = { at: clock.now(), validationMs: HOUR };
   timestamps.next(entry);
-  expect(entry.took).toBeLessThanOrEqual(25);
+  expect(entry.validationMs).toBeLessThanOrEqual(25);
 });
 
 verifies(

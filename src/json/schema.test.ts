@@ -56,7 +56,7 @@ verifies('schema.registration', 'something that is no schema is taken for one', 
   }
   expect(refusal(JSON.parse('{"properties": {"__proto__": {}}}')).reason).toContain('__proto__');
   expect(refusal(JSON.parse('{"default": {"a": [{"__proto__": 1}]}}')).reason).toContain('__proto__');
-  expect(() => compileSchema({}, '', { known: {}, strict: true } as object)).toThrow('no option "strict"');
+  expect(() => compileSchema({}, '', { documents: {}, strict: true } as object)).toThrow('no option "strict"');
 });
 
 verifies('schema.registration', 'a reference leads nowhere and the schema silently says no', () => {

@@ -141,7 +141,7 @@ function comparable(entries: readonly Entry[]): string[] {
 function comparableText(rest: Omit<Entry, 'seq' | 'at' | 'value'>, value: Json | undefined): string {
   const doubted = rest.type === 'effect.failed' || rest.type === 'effect.settled';
   const shown = rest.type === 'number.drawn' || rest.type === 'session.opened' ? undefined : value;
-  return JSON.stringify({ ...rest, born: undefined, error: doubted ? undefined : rest.error, value: shown });
+  return JSON.stringify({ ...rest, incarnationId: undefined, error: doubted ? undefined : rest.error, value: shown });
 }
 
 async function crashAt(

@@ -138,7 +138,7 @@ function recordWinner(
   value: unknown,
   failure?: LoopError,
 ): Entry | LoopError {
-  const won = { seq: 0, at: 0, type: 'race.won', key: site.key, winner };
+  const won: NewEntry = { seq: 0, at: 0, type: 'race.won', key: site.key, winnerIndex: winner };
   try {
     const entry = run.push(
       site.lifetime,

@@ -141,7 +141,7 @@ verifies('kernel.layer', 'a recorded result passes the layers again, or a retry 
   expect(await run(session, body)).toEqual({ status: 'ok', output: 'at last' });
   expect(passed.length).toBe(before);
   const settled = (await entries()).find(({ type }) => type === 'effect.settled');
-  expect(settled).toMatchObject({ key: 't1/0', from: 't1/0/4' });
+  expect(settled).toMatchObject({ key: 't1/0', attemptKey: 't1/0/4' });
 });
 
 verifies('kernel.layer', 'an answer of a layer, or its refusal, is not what the body gets', async () => {

@@ -9,6 +9,7 @@ import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import type { Clock, Ids } from '../journal/clock.js';
 import { JournalReader } from '../journal/journal-reader.js';
 import { JournalWriter } from '../journal/journal-writer.js';
+import type { NewEntry } from '../journal/new-entry.js';
 import { type RecordedStep, ReplayTree } from '../journal/replay-tree.js';
 import { type RootCall, SessionState } from '../journal/session-state.js';
 import { SnapshotCache } from '../journal/snapshot-cache.js';
@@ -224,7 +225,17 @@ export class Session {
     }
     const redo = `${key}~${(this.sessionState.intents.get(key)?.retryCount ?? 0) + 1}`;
     const value = more.value as Json;
-    const entry = { seq: 0, at: 0, type: 'effect.resolved', key: redo, decision, by, reason: more.reason, value };
+    const { reason } = more;
+    const entry: NewEntry = {
+      seq: 0,
+      at: 0,
+      type: 'effect.resolved',
+      key: redo,
+      resolution: decision,
+      by,
+      reason,
+      value,
+    };
     const decided = this.writer.propose(entry);
     this.sessionState.apply(decided);
     for (const waiter of this.runDeps.waiters?.get(`decision ${redo}`) ?? []) waiter(decided);

@@ -119,7 +119,7 @@ verifies('policy.cache', 'whoever changes an answer changes what the next one ge
   value.list.push(2);
   const got = cache.get('k')?.value as { list: number[] };
   got.list.push(3);
-  expect(cache.get('k')).toEqual({ value: { list: [1] }, at: 1 });
+  expect(cache.get('k')).toEqual({ value: { list: [1] }, requestedAt: 1 });
 });
 
 /** The layer as it would be without its record. */

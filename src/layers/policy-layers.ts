@@ -33,7 +33,8 @@ export function policyLayers(
 ): (effect: Effect, key: string) => readonly Layer[] {
   let parts: PolicyDeps | undefined;
   return (effect, key) => {
-    const { policy } = effect;
+    // Own property only: a polluted prototype must not add a policy to every effect.
+    const policy = Object.hasOwn(effect, 'policy') ? effect.policy : undefined;
     const rule = gate.ruleFor(effect, key);
     if (policy === undefined && rule === undefined) return NO_LAYERS;
     parts ??= make();

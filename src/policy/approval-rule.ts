@@ -42,7 +42,8 @@ export function approvalRuleFor(
 
 /** The policy of the tool itself. One that can say what to ask is asked about, unless the agent that has it allows it. */
 function ownPolicy(effect: Effect, key: string, restrictions: RestrictionTable | undefined): ApprovalPolicy {
-  const explicit = effect.policy?.approval;
+  // Own property only: a polluted prototype must not allow every tool.
+  const explicit = Object.hasOwn(effect, 'policy') ? effect.policy?.approval : undefined;
   if (explicit !== undefined) return explicit;
   // guard: asking-tool-asked-by-default
   return effect.asksByDefault === true && restrictions?.isExplicitlyAllowed(key, effect.name) !== true

@@ -7,7 +7,7 @@ import { type TrustPredicate, trustPredicateOf } from './authority.js';
 import {
   createClock,
   createIds,
-  loadBackends,
+  loadProviders,
   loadToolImplementations,
   type OpenedStore,
   openStore,
@@ -59,7 +59,7 @@ export async function composeHost(settings: ProjectSettings, parts: ComposeOptio
   protectDataDirectory(settings.dataDirectory);
   const [{ Host }, models, implementations, clock] = await Promise.all([
     import('../host/host.js'),
-    loadBackends(settings),
+    loadProviders(settings),
     loadToolImplementations(settings),
     createClock(settings),
   ]);
@@ -69,7 +69,7 @@ export async function composeHost(settings: ProjectSettings, parts: ComposeOptio
     const { registry, badFiles } = definitions;
     const ids = await createIds(settings, store);
     const trusts = recordedTrustPredicate(settings);
-    const host = new Host({ store, clock, ids, registry, backends: models, implementations, trusts });
+    const host = new Host({ store, clock, ids, registry, providers: models, implementations, trusts });
     return {
       host,
       registry,
@@ -95,12 +95,12 @@ export async function sandboxUnavailableReason(): Promise<string | undefined> {
 
 /** What the conformance suite is run with: nothing outside of this process. */
 export async function conformanceDeps() {
-  const [{ mockBackend }, { builtinTools }, { systemClock: clock, systemIds: ids }] = await Promise.all([
+  const [{ mockProvider }, { builtinTools }, { systemClock: clock, systemIds: ids }] = await Promise.all([
     import('../adapters/models/mock.js'),
     import('../adapters/tools/builtin.js'),
     import('../adapters/system/index.js'),
   ]);
-  return { clock, ids, backends: [mockBackend()], implementations: [builtinTools()] };
+  return { clock, ids, providers: [mockProvider()], implementations: [builtinTools()] };
 }
 
 /** A JSON text as a value; what is thrown has a message and, where known, a `place`. */

@@ -18,26 +18,30 @@ function settled(asked: Partial<SettingsInput> = {}, config = none) {
 
 verifies('cli.contract', 'the defaults are not those of the surface', () => {
   expect(settled()).toMatchObject({
-    data: join(cwd, '.rondo'),
-    loops: join(cwd, 'loops'),
-    loopsNamed: false,
+    dataDirectory: join(cwd, '.rondo'),
+    loopsDirectory: join(cwd, 'loops'),
+    hasExplicitLoops: false,
     store: { kind: 'sqlite', path: join(cwd, '.rondo', 'journal.db') },
     authority: { directories: [], destinations: [] },
     seed: undefined,
-    now: undefined,
+    clockStartAt: undefined,
   });
 });
 
 verifies('cli.contract', 'the config goes before a variable, or a variable before a flag', () => {
   const config = { ...none, data: '/config/data', loops: '/config/loops', store: 'memory:' };
   const env = { RONDO_DATA: 'env', RONDO_LOOPS: '', RONDO_STORE: 'sqlite:' };
-  expect(settled({}, config)).toMatchObject({ data: '/config/data', loopsNamed: true, store: { kind: 'memory' } });
+  expect(settled({}, config)).toMatchObject({
+    dataDirectory: '/config/data',
+    hasExplicitLoops: true,
+    store: { kind: 'memory' },
+  });
   const second = settled({ env }, config);
-  expect(second).toMatchObject({ data: join(cwd, 'env'), loops: '/config/loops' });
+  expect(second).toMatchObject({ dataDirectory: join(cwd, 'env'), loopsDirectory: '/config/loops' });
   expect(second.store).toEqual({ kind: 'sqlite', path: join(cwd, 'env', 'journal.db') });
   const flags = { data: '/flag', store: 'sqlite:db/file' };
   const third = settled({ flags, env }, config);
-  expect(third).toMatchObject({ data: '/flag', store: { kind: 'sqlite', path: join(cwd, 'db/file') } });
+  expect(third).toMatchObject({ dataDirectory: '/flag', store: { kind: 'sqlite', path: join(cwd, 'db/file') } });
   expect(explicitConfigFile({ flags: { config: 'a' }, env: { RONDO_CONFIG: 'b' }, cwd })).toBe('a');
   expect(explicitConfigFile({ flags: {}, env: { RONDO_CONFIG: 'b' }, cwd })).toBe('b');
 });

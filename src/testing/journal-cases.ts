@@ -184,7 +184,7 @@ const caseBodies: { readonly [name: string]: CaseBody } = {
     strictEqual(await store.snapshots.load('a'), undefined);
     for (const next of [1, 2])
       await store.snapshots.save('a', { nextSeq: next, tailDigest: `t${next}`, state: { n: [next] } });
-    deepStrictEqual(await store.snapshots.load('a'), { next: 2, tail: 't2', state: { n: [2] } });
+    deepStrictEqual(await store.snapshots.load('a'), { nextSeq: 2, tailDigest: 't2', state: { n: [2] } });
   },
   'reading while somebody writes gives a whole beginning': async (store) => {
     const claim = await store.journal.claim('a');

@@ -76,15 +76,18 @@ verifies('approval.order', 'an answer to one of two approvals is taken for both'
     fold();
     expect(approvals.pending().map(({ callId }) => callId)).toEqual([second]);
     expect(approvals.get(approvalId(`${first}/0`))).toMatchObject({
-      ...{ approval: { callId: first }, over: false },
-      answered: { approved: false, by: 'bob', reason: 'no', at: 9 },
+      ...{ approval: { callId: first }, isAbandoned: false },
+      answer: { approved: false, by: 'bob', reason: 'no', at: 9 },
     });
-    expect(approvals.get(approvalId(`${second}/0`))).toMatchObject({ approval: { callId: second }, over: false });
+    expect(approvals.get(approvalId(`${second}/0`))).toMatchObject({
+      approval: { callId: second },
+      isAbandoned: false,
+    });
     await played.run('t', desk);
     fold();
     expect(approvals.pending()).toEqual([]);
     expect(approvals.get(approvalId(`${first}/0`))).toEqual({
-      ...{ answered: { approved: false, by: 'bob', reason: 'no', at: 9 }, over: false },
+      ...{ answer: { approved: false, by: 'bob', reason: 'no', at: 9 }, isAbandoned: false },
     });
     expect(approvals.get('made up')).toBeUndefined();
   }
@@ -96,9 +99,9 @@ verifies('approval.once', 'a turn that was stopped goes on asking', async () => 
   await (await played.session()).cancel('t', 'enough');
   const stopped = folded(await played.stored());
   expect(stopped.pending()).toEqual([]);
-  expect(stopped.get(approvalId(`${deep}/0`))).toMatchObject({ approval: { callId: deep }, over: true });
+  expect(stopped.get(approvalId(`${deep}/0`))).toMatchObject({ approval: { callId: deep }, isAbandoned: true });
   await played.step('t', desk);
-  expect(folded(await played.stored()).get(approvalId(`${deep}/0`))).toEqual({ over: true });
+  expect(folded(await played.stored()).get(approvalId(`${deep}/0`))).toEqual({ isAbandoned: true });
 });
 
 verifies('approval.once', 'a branch that lost a race goes on asking', async () => {
@@ -111,7 +114,7 @@ verifies('approval.once', 'a branch that lost a race goes on asking', async () =
   await played.step('t', { composite: 'all', steps: [race, refund] });
   const approvals = folded(await played.stored());
   expect(approvals.pending().map(({ callId }) => callId)).toEqual(['t/1']);
-  expect(approvals.get(approvalId('t/0/0/0/0/0'))).toMatchObject({ over: true });
+  expect(approvals.get(approvalId('t/0/0/0/0/0'))).toMatchObject({ isAbandoned: true });
 });
 
 const started = (key: string): Draft => ({ type: 'call.started', key, name: key });
@@ -145,7 +148,7 @@ verifies('approval.once', 'an approval whose effect, call, race or turn is over 
     const approvals = folded(placed(...open, waits, ending));
     expect(approvals.pending()).toEqual([]);
     expect(approvals.get('i')?.isAbandoned).toBe(true);
-    const late = { type: 'wait.settled', key: waits.key, signal: 'd', value: { approved: true, by: 'eve' } };
+    const late = { type: 'wait.settled', key: waits.key, signalId: 'd', value: { approved: true, by: 'eve' } };
     expect(folded(placed(...open, waits, ending, late)).get('i')?.answer).toBeUndefined();
   }
   const elsewhere: readonly Draft[] = [
@@ -215,6 +218,7 @@ verifies('approval.forged', 'a request of another shape than ours breaks the ses
 
 verifies('approval.standing', 'a standing grant is lost, or half of one counts', () => {
   const grant = { tool: 'x', definition: 'b', schema: { type: 'object' }, by: 'ann', approval: 'i', at: 5 };
+  const { definition: definitionDigest, approval: approvalId, at: givenAt, ...rest } = grant;
   const given = (key: string, value: Entry['value']): Draft => ({
     type: 'rondo.grant.given',
     key,
@@ -227,22 +231,22 @@ verifies('approval.standing', 'a standing grant is lost, or half of one counts',
     given('#3', undefined),
     given('#4', { ...grant, tool: 1 }),
   );
-  expect(folded(entries).standingGrants()).toEqual([grant]);
+  expect(folded(entries).standingGrants()).toEqual([{ ...rest, definitionDigest, approvalId, givenAt }]);
 });
 
 verifies('approval.once', 'the end of one turn takes what another asks', () => {
   const other = [started('u'), asked('u/0'), requested('u/0/0', 'j')];
   const approvals = folded(placed(...open, ...other, { type: 'call.completed', key: 't' }));
   expect(approvals.pending().map(({ id }) => id)).toEqual(['j']);
-  expect(approvals.get('j')).toMatchObject({ approval: { turnId: 'u' }, over: false });
-  expect(approvals.get('i')).toEqual({ over: true });
+  expect(approvals.get('j')).toMatchObject({ approval: { turnId: 'u' }, isAbandoned: false });
+  expect(approvals.get('i')).toEqual({ isAbandoned: true });
 });
 
 verifies('approval.once', 'calls that were left behind are remembered for ever', () => {
   const size = (...drafts: readonly Draft[]): number =>
     JSON.stringify(folded(placed(...drafts)), (_, value) => (value instanceof Map ? [...value] : value)).length;
   const behind = [started('t'), started('t/0/0/0'), asked('t/0/0/0/0')];
-  const won = { type: 'race.won', key: 't/0', winner: 1 };
+  const won = { type: 'race.won', key: 't/0', winnerIndex: 1 };
   const failed = { type: 'call.errored', key: 't', error };
   expect(size(...behind)).toBeGreaterThan(size(started('t')));
   expect(size(...behind, won)).toBe(size(started('t')));
@@ -260,8 +264,8 @@ verifies('approval.once', 'a session of a million approvals remembers them all',
   }
   expect(approvals.get('i0')).toBeUndefined();
   expect(approvals.get('i49')).toBeUndefined();
-  expect(approvals.get('i50')).toEqual({ over: true });
-  expect(approvals.get(`i${total - 1}`)).toEqual({ over: true });
+  expect(approvals.get('i50')).toEqual({ isAbandoned: true });
+  expect(approvals.get(`i${total - 1}`)).toEqual({ isAbandoned: true });
 });
 
 verifies('approval.depth', 'what is shown as waiting is not what the run waits for', async () => {

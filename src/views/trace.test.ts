@@ -18,7 +18,7 @@ const answered = (key: string) => ({ type: 'effect.returned', key, value: { outp
 
 verifies('lsem.5.tool', 'the late answer of a call that lost a race becomes an answer of the call around it', () => {
   const call = 't/0/0/0';
-  const late = { type: 'race.won', key: 't/0', winner: 1 };
+  const late = { type: 'race.won', key: 't/0', winnerIndex: 1 };
   const events = told([started('t'), started(call), asked(`${call}/0`), late, answered(`${call}/0`)]);
   expect(events).toEqual([
     't call.started',
@@ -43,7 +43,7 @@ verifies('lsem.5.transition', 'a call that ends before the child it did not wait
   ]);
 });
 
-const begun = (key: string, form: string, name = 'x') => ({ ...started(key), name, form });
+const begun = (key: string, bodyKind: string, name = 'x') => ({ ...started(key), name, bodyKind });
 const model = (key: string) => ({ type: 'effect.requested', key, kind: 'model', name: 'mock', value: {} });
 
 verifies('lsem.5.body', 'an effect of a code body is traced as rondo.effect, whatever kind and name it has', () => {
@@ -91,7 +91,7 @@ verifies('lsem.5.body', 'a call that an earlier version recorded is traced as a 
 
 verifies('lsem.5.body', 'an effect that ends after its call was given up leaves no event', () => {
   const call = 't/0/0/0';
-  const late = { type: 'race.won', key: 't/0', winner: 1 };
+  const late = { type: 'race.won', key: 't/0', winnerIndex: 1 };
   const failed = { type: 'effect.failed', key: `${call}/0`, error: { code: 'E', message: 'm' } };
   const events = told([begun('t', 'code'), begun(call, 'code'), asked(`${call}/0`), late, failed]);
   expect(events.filter((event) => event.includes('effect'))).toEqual([`${call} rondo.effect.requested`]);

@@ -49,8 +49,8 @@ async function staged() {
       return { content, finishReason: { unified: reason, raw: reason }, usage, warnings: [] };
     },
   });
-  const backends = new Map([['plan', { id: 'plan', defaultModel: 'm', open: async ({ model }) => modelOf(model) }]]);
-  const { host } = await hostOf({ registry, implementations, backends });
+  const providers = new Map([['plan', { id: 'plan', defaultModel: 'm', open: async ({ model }) => modelOf(model) }]]);
+  const { host } = await hostOf({ registry, implementations, providers });
   const tool = (/** @type {string} */ id, more = {}) =>
     registry.add({ ...any, id, kind: 'tool', tool: { implementation: `act:${id}` }, ...more });
   const agent = (/** @type {string} */ id, /** @type {(string | number)[]} */ plan, more = {}) => {

@@ -150,15 +150,15 @@ export class World {
 export async function hostOf(options = {}) {
   const rondo = await rondoLibrary();
   const clock = { ...rondo.systemClock, now: () => rondo.systemClock.now() + clock.ahead, ahead: 0 };
-  const backends = new Map([
-    ['scripted', rondo.scriptedBackend()],
-    ['mock', rondo.mockBackend()],
+  const providers = new Map([
+    ['scripted', rondo.scriptedProvider()],
+    ['mock', rondo.mockProvider()],
   ]);
   const kinds = [rondo.builtinTools(), rondo.execTools(), rondo.moduleTools()];
   const implementations = new Map(kinds.map((one) => [one.scheme, one]));
   const registry = new rondo.Registry(implementations);
   const store = options.store ?? rondo.memoryStore();
-  const parts = { store, clock, ids: rondo.systemIds, registry, backends, implementations, trusts: () => true };
+  const parts = { store, clock, ids: rondo.systemIds, registry, providers, implementations, trusts: () => true };
   const host = new rondo.Host({ ...parts, ...options });
   return { host, registry, clock, store, rondo };
 }

@@ -119,7 +119,7 @@ verifies('definition.load', 'a file that is no definition is reported as a broke
     'run.mjs': '#!/usr/bin/env node\nthrow new Error("imported")',
   });
   await mkdir(join(directory, 'sub.json'));
-  expect(await loadDefinitions(directory, trusting)).toEqual({ found: [], bad: [] });
+  expect(await loadDefinitions(directory, trusting)).toEqual({ definitions: [], badFiles: [] });
   expect(await readdir(directory)).toHaveLength(9);
 });
 
@@ -142,8 +142,8 @@ verifies('definition.load', 'a link makes us read what its maker could not', asy
 verifies('definition.load', 'a directory that is missing throws a stack at the user', async () => {
   const loaded = await loadDefinitions('/nowhere/at/all', wary);
   expect(loaded).toEqual({
-    found: [],
-    bad: [{ file: '/nowhere/at/all', reason: 'the directory cannot be listed: it does not exist' }],
+    definitions: [],
+    badFiles: [{ file: '/nowhere/at/all', reason: 'the directory cannot be listed: it does not exist' }],
   });
 });
 

@@ -6,14 +6,14 @@ import { verifies } from '../../../spec/verifies.js';
 import type { ModelReply } from '../../loops/model.js';
 import { callModel, type ModelDelta } from '../../loops/model-call.js';
 import type { Json } from '../../protocol/json.js';
-import { mockBackend } from './mock.js';
+import { mockProvider } from './mock.js';
 import { sampleValue } from './sample.js';
 
 const asking = { origin: { directory: undefined, trusted: false }, turnId: 't1', replyCount: 0 };
 const ajv = new Ajv2020({ strict: false, validateFormats: false });
 
 async function asked(prompt: string, schema?: Json, deltas: ModelDelta[] = []): Promise<ModelReply> {
-  const model = await mockBackend().open({ id: 'mock', model: 'mock-1' }, asking);
+  const model = await mockProvider().open({ id: 'mock', model: 'mock-1' }, asking);
   const request = { backendId: 'mock', model: 'mock-1', promptLength: prompt.length, prompt };
   const options = { signal: new AbortController().signal, onDelta: (delta: ModelDelta) => void deltas.push(delta) };
   return callModel(model, schema === undefined ? request : { ...request, schema }, options);
@@ -191,7 +191,7 @@ verifies('model.mock', 'what comes in pieces is not what comes whole', async () 
   expect(deltas.length).toBe(4);
   expect(deltas.map((delta) => delta.text).join('')).toBe(whole);
   for (const { text: piece } of deltas) expect(piece).not.toMatch(/\p{Cs}/u);
-  const model = await mockBackend().open({ id: 'mock', model: 'mock-1' }, asking);
+  const model = await mockProvider().open({ id: 'mock', model: 'mock-1' }, asking);
   const generated = await model.doGenerate({ prompt: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] });
   expect(generated.content).toEqual([{ type: 'text', text: 'A mock answer for: Hi.' }]);
 });
@@ -218,14 +218,14 @@ verifies('model.mock', 'a hostile schema takes the process with it', () => {
 
 verifies('model.mock', 'a misspelt option is passed over', async () => {
   const open = (options: { [name: string]: Json }) =>
-    mockBackend().open({ id: 'mock', model: 'mock-1', options }, asking);
+    mockProvider().open({ id: 'mock', model: 'mock-1', options }, asking);
   await expect(open({ delay: 5 })).rejects.toMatchObject({ code: 'BACKEND_FAILED', data: { retryable: false } });
   await expect(open({ delay: 5 })).rejects.toThrow(/'delay'.*delayMs/);
   await expect(open({ delayMs: -1 })).rejects.toThrow(/delayMs/);
 });
 
 verifies('model.mock', 'an abort waits for a slow answer', async () => {
-  const model = await mockBackend().open({ id: 'mock', model: 'mock-1', options: { delayMs: 60_000 } }, asking);
+  const model = await mockProvider().open({ id: 'mock', model: 'mock-1', options: { delayMs: 60_000 } }, asking);
   const request = { backendId: 'mock', model: 'mock-1', promptLength: 2, prompt: 'Hi' };
   const [controller, reason] = [new AbortController(), new Error('enough')];
   setTimeout(() => controller.abort(reason), 20);

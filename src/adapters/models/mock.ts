@@ -7,7 +7,7 @@ import { sampleValue } from './sample.js';
 const CHUNK_COUNT = 4;
 
 /** A backend that answers from the schema of the request, in the words of the prompt. */
-export function mockBackend(): ModelProvider {
+export function mockProvider(): ModelProvider {
   return {
     id: 'mock',
     defaultModel: 'mock-1',

@@ -5,12 +5,12 @@ import { permitsOf } from '../../base/permits.js';
 import type { ModelProvider } from '../../loops/model.js';
 import type { Json } from '../../protocol/json.js';
 import type { Model, ModelCallOptions } from '../../protocol/model.js';
-import { anthropicBackend, openaiBackend, openaiCompatibleBackend } from './providers.js';
+import { anthropicProvider, openaiCompatibleProvider, openaiProvider } from './providers.js';
 
 const env = { OPENAI_API_KEY: 'sk-one', ANTHROPIC_API_KEY: 'sk-two', LOCAL_KEY: 'sk-three', EMPTY: ' ' };
-const openai = openaiBackend({ env });
-const anthropic = anthropicBackend({ env });
-const compatible = openaiCompatibleBackend({ env });
+const openai = openaiProvider({ env });
+const anthropic = anthropicProvider({ env });
+const compatible = openaiCompatibleProvider({ env });
 
 interface Ref {
   readonly model?: string;
@@ -46,8 +46,8 @@ verifies('model.port', 'a backend opens models that cannot be asked', async () =
 
 verifies('model.failure', 'a missing key is found out by the service', async () => {
   const none = { env: {} };
-  expect(await refusal(openaiBackend(none))).toContain('set the environment variable OPENAI_API_KEY');
-  expect(await refusal(anthropicBackend(none))).toContain('set the environment variable ANTHROPIC_API_KEY');
+  expect(await refusal(openaiProvider(none))).toContain('set the environment variable OPENAI_API_KEY');
+  expect(await refusal(anthropicProvider(none))).toContain('set the environment variable ANTHROPIC_API_KEY');
   for (const apiKeyEnv of ['NOT_SET', 'EMPTY', 'toString']) {
     expect(await refusal(openai, { options: { apiKeyEnv }, trusted: true })).toContain(
       `set the environment variable ${apiKeyEnv}`,
@@ -105,7 +105,7 @@ verifies('authority.send', 'a key goes to an address that only its file names', 
   const opens: [ModelProvider, Ref][] = [
     [openai, {}],
     [openai, { options: { apiKeyEnv: 'OPENAI_API_KEY' } }],
-    [openaiBackend({ env: other }), { options: { apiKeyEnv: 'OPENAI_API_KEY' } }],
+    [openaiProvider({ env: other }), { options: { apiKeyEnv: 'OPENAI_API_KEY' } }],
     [compatible, { options: home }],
     [allowing('elsewhere.example'), { options: { baseURL: far, apiKeyEnv: 'LOCAL_KEY' } }],
     [allowing('http://10.0.0.5:81'), { options: { baseURL: 'http://10.0.0.5:81', apiKeyEnv: 'LOCAL_KEY' } }],
@@ -117,7 +117,7 @@ verifies('authority.send', 'a key goes to an address that only its file names', 
 });
 
 function allowing(host: string): ModelProvider {
-  return openaiCompatibleBackend({
+  return openaiCompatibleProvider({
     env,
     permits: permitsOf(env, { send: new Map([['LOCAL_KEY', [host]]]), destinations: [] }),
   });
@@ -146,7 +146,7 @@ verifies(
       asked.push(host);
       return ['203.0.113.7', '127.0.0.1'];
     };
-    const hidden = openaiCompatibleBackend({ env, resolve });
+    const hidden = openaiCompatibleProvider({ env, resolve });
     const model = await opened(hidden, { options: { baseURL: 'http://inner.example/v1' } });
     const call = { prompt: [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }] } as unknown as ModelCallOptions;
     const thrown = await Promise.resolve(model.doGenerate(call)).catch((error: unknown) => error);
@@ -161,7 +161,7 @@ verifies(
   'a model that was opened for a trusted definition is handed to one that is not',
   async () => {
     const resolve = async () => ['127.0.0.1'];
-    const backend = openaiCompatibleBackend({ env, resolve });
+    const backend = openaiCompatibleProvider({ env, resolve });
     const ref = { options: { baseURL: 'http://inner.example:1/v1' } };
     await opened(backend, { ...ref, trusted: true });
     const model = await opened(backend, ref);
@@ -180,5 +180,5 @@ verifies('model.failure', 'a misspelt or missing option is passed over', async (
   expect(await refusal(compatible, { model: '', options: { baseURL: 'http://127.0.0.1:1' } })).toContain(
     'needs a model',
   );
-  expect(await refusal(openaiBackend({ env: { ...env, OPENAI_BASE_URL: 'x' } }))).toContain('OPENAI_BASE_URL');
+  expect(await refusal(openaiProvider({ env: { ...env, OPENAI_BASE_URL: 'x' } }))).toContain('OPENAI_BASE_URL');
 });

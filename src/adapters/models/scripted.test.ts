@@ -6,7 +6,7 @@ import { verifies } from '../../../spec/verifies.js';
 import type { LoopError } from '../../base/errors.js';
 import type { ModelReply } from '../../loops/model.js';
 import { callModel, type ModelDelta } from '../../loops/model-call.js';
-import { type ScriptedBackend, scriptedBackend } from './scripted.js';
+import { type ScriptedProvider, scriptedProvider } from './scripted.js';
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'rondo-script-')));
 const directory = join(root, 'loops');
@@ -31,7 +31,7 @@ interface Call {
   readonly from?: string | undefined;
 }
 
-async function asked(backend: ScriptedBackend, model: string, call: Call = {}): Promise<ModelReply> {
+async function asked(backend: ScriptedProvider, model: string, call: Call = {}): Promise<ModelReply> {
   const { prompt = 'Hi', turn = 't1', answered = 0, signal = new AbortController().signal, onDelta } = call;
   const origin = { directory: 'from' in call ? call.from : directory, trusted: false };
   const opened = await backend.open({ id: 'scripted', model }, { origin, turnId: turn, replyCount: answered });
@@ -39,14 +39,14 @@ async function asked(backend: ScriptedBackend, model: string, call: Call = {}): 
   return callModel(opened, request, { signal, ...(onDelta && { onDelta }) });
 }
 
-async function failure(backend: ScriptedBackend, model: string, call: Call = {}): Promise<LoopError> {
+async function failure(backend: ScriptedProvider, model: string, call: Call = {}): Promise<LoopError> {
   const thrown = await asked(backend, model, call).catch((error: unknown) => error);
   expect(thrown).toMatchObject({ code: 'BACKEND_FAILED' });
   return thrown as LoopError;
 }
 
 verifies('model.scripted', 'a script says one thing and the model another', async () => {
-  const backend = scriptedBackend();
+  const backend = scriptedProvider();
   const name = script([
     { text: 'Hello', reasoning: 'a greeting', usage: { inputTokens: 3, outputTokens: 0 } },
     { object: { a: [1, 'é'] } },
@@ -79,7 +79,7 @@ verifies('model.scripted', 'a script says one thing and the model another', asyn
 
 verifies('model.scripted', 'a turn that goes on in a new process hears the first answer again', async () => {
   const name = script([{ text: 'one' }, { text: 'two' }, { text: 'three' }]);
-  const backend = scriptedBackend();
+  const backend = scriptedProvider();
   expect((await asked(backend, name, { answered: 1 })).text).toBe('two');
   expect((await asked(backend, name, { answered: 1 })).text).toBe('three');
   expect((await asked(backend, name, { turn: 't2' })).text).toBe('one');
@@ -87,7 +87,7 @@ verifies('model.scripted', 'a turn that goes on in a new process hears the first
 
 verifies('model.scripted', 'branches of a turn that ask at the same time hear the same answer', async () => {
   const name = script([{ text: 'one' }, { text: 'two' }, { text: 'three' }]);
-  const backend = scriptedBackend();
+  const backend = scriptedProvider();
   const replies = await Promise.all([1, 2, 3].map(() => asked(backend, name)));
   expect(replies.map((reply) => reply.text).sort()).toEqual(['one', 'three', 'two']);
 });
@@ -97,7 +97,7 @@ verifies(
   'a call that the script does not have is answered, or steps are left and nobody sees it',
   async () => {
     const name = script([{ text: 'one' }, { text: 'two' }]);
-    const backend = scriptedBackend();
+    const backend = scriptedProvider();
     const path = join(directory, name);
     await asked(backend, name);
     expect(backend.leftovers()).toEqual([{ script: path, turn: 't1', left: 1 }]);
@@ -111,7 +111,7 @@ verifies(
 );
 
 verifies('model.scripted', 'a request without what the script expects is answered', async () => {
-  const backend = scriptedBackend();
+  const backend = scriptedProvider();
   const name = script([
     { text: 'one', expect: ['Ada', 'Grace', 'Alan'] },
     { text: 'two', expect: 'Ada' },
@@ -124,7 +124,7 @@ verifies('model.scripted', 'a request without what the script expects is answere
 });
 
 verifies('model.scripted', 'a failure in the script is another failure outside', async () => {
-  const backend = scriptedBackend();
+  const backend = scriptedProvider();
   const name = script([
     { error: { message: 'overloaded', retryable: true } },
     { error: { message: 'no such model' } },
@@ -136,7 +136,7 @@ verifies('model.scripted', 'a failure in the script is another failure outside',
 });
 
 verifies('model.scripted', 'a text is not streamed in the pieces that the script tells', async () => {
-  const backend = scriptedBackend();
+  const backend = scriptedProvider();
   const name = script([
     { text: 'abcdé😀', chunks: 4 },
     { text: 'ab', chunks: 9 },
@@ -162,7 +162,7 @@ verifies('model.scripted', 'an abort waits for a slow step', async () => {
   const [controller, reason] = [new AbortController(), new Error('enough')];
   setTimeout(() => controller.abort(reason), 20);
   const name = script([{ text: 'late', delayMs: 60_000 }]);
-  await expect(asked(scriptedBackend(), name, { signal: controller.signal })).rejects.toBe(reason);
+  await expect(asked(scriptedProvider(), name, { signal: controller.signal })).rejects.toBe(reason);
 });
 
 const flawed: readonly [content: unknown, told: RegExp][] = [
@@ -189,7 +189,7 @@ const flawed: readonly [content: unknown, told: RegExp][] = [
 verifies('model.scripted', 'a script with a mistake in it runs, or does not say where it is', async () => {
   for (const [content, told] of flawed) {
     const name = script(content);
-    const { message, data } = await failure(scriptedBackend(), name);
+    const { message, data } = await failure(scriptedProvider(), name);
     expect(message).toMatch(told);
     expect(message).toContain(name);
     expect(data).toEqual({ retryable: false });
@@ -213,19 +213,19 @@ verifies(
       secret,
       '/dev/zero',
     ]) {
-      expect((await failure(scriptedBackend(), path)).message).toMatch(/outside the directory/);
+      expect((await failure(scriptedProvider(), path)).message).toMatch(/outside the directory/);
     }
-    const shown = await failure(scriptedBackend(), secret, { from: undefined });
+    const shown = await failure(scriptedProvider(), secret, { from: undefined });
     expect(shown.message).toContain('is not JSON');
     expect(shown.message).not.toContain('hunter');
-    expect((await failure(scriptedBackend(), '/dev/zero', { from: undefined })).message).toContain('is not a file');
-    expect((await failure(scriptedBackend(), 'gone.json')).message).toContain("'gone.json' cannot be found");
-    expect((await failure(scriptedBackend(), '')).message).toContain('needs the path');
-    expect((await failure(scriptedBackend(), 's.json', { from: undefined })).message).toContain('absolute');
+    expect((await failure(scriptedProvider(), '/dev/zero', { from: undefined })).message).toContain('is not a file');
+    expect((await failure(scriptedProvider(), 'gone.json')).message).toContain("'gone.json' cannot be found");
+    expect((await failure(scriptedProvider(), '')).message).toContain('needs the path');
+    expect((await failure(scriptedProvider(), 's.json', { from: undefined })).message).toContain('absolute');
   },
 );
 
 verifies('model.scripted', 'a script with an absolute path is not found', async () => {
   const name = script([{ text: 'here' }]);
-  expect((await asked(scriptedBackend(), join(directory, name), { from: undefined })).text).toBe('here');
+  expect((await asked(scriptedProvider(), join(directory, name), { from: undefined })).text).toBe('here');
 });

@@ -18,7 +18,7 @@ export interface UnfinishedScript {
 }
 
 /** A backend that can tell which scripts were not used up, so that a test can fail on them. */
-export interface ScriptedBackend extends ModelProvider {
+export interface ScriptedProvider extends ModelProvider {
   leftovers(): readonly UnfinishedScript[];
 }
 
@@ -31,7 +31,7 @@ interface ScriptProgress {
 }
 
 /** A backend that answers from script files. */
-export function scriptedBackend(): ScriptedBackend {
+export function scriptedProvider(): ScriptedProvider {
   const known = new Map<string, ScriptProgress>();
   return {
     id: 'scripted',

@@ -119,7 +119,7 @@ verifies('sqlite.anchor', 'a process that ends between COMMIT and the anchor is 
   writeFileSync(`${file}.anchor`, anchor);
   const again = await openSqlite(file);
   expect(again.report.damage).toEqual([]);
-  expect(await again.journal.list()).toEqual([{ session: 'b', next: 1 }]);
+  expect(await again.journal.list()).toEqual([{ session: 'b', nextSeq: 1 }]);
   await again.close();
 });
 

@@ -75,7 +75,7 @@ verifies('sqlite.owner', 'a second process shares the store that another one own
   const { fence } = await store.journal.claim('a');
   await appendEntry(store, 'a', fence, 0);
   const seen = await openInOtherProcess(file);
-  expect(seen).toMatchObject({ sessions: [{ session: 'a', next: 1 }], owner: { pid: process.pid, here: false } });
+  expect(seen).toMatchObject({ sessions: [{ session: 'a', nextSeq: 1 }], owner: { pid: process.pid, here: false } });
   expect((await store.journal.list()).map(({ session }) => session)).toEqual(['a', 'mine']);
 });
 
@@ -274,7 +274,7 @@ verifies('sqlite.silence', 'an owner that is busy for six seconds is announced, 
   onTestFinished(() => store.close());
   owner.signal('SIGUSR2');
   await setTimeout(300);
-  expect(await store.journal.claim('x')).toMatchObject({ next: 0 });
+  expect(await store.journal.claim('x')).toMatchObject({ nextSeq: 0 });
   expect(heard).toHaveLength(1);
   expect(heard[0]).toContain(`Process ${owner.pid} owns ${file} and has not answered for 5 seconds. It is busy`);
 });

@@ -175,7 +175,7 @@ verifies('toolbox.data', 'a store of another process beside other files is known
 verifies('toolbox.data', 'a root with too many directories to search runs no command', async () => {
   const { root } = stage();
   for (let i = 0; i < 10; i++) mkdirSync(join(root, `d${i}/e/f`), { recursive: true });
-  expect(await findStores([root], 31)).toMatchObject({ data: [], shared: [] });
+  expect(await findStores([root], 31)).toMatchObject({ dataDirectories: [], sharedDirectories: [] });
   expect(await failure(findStores([root], 30))).toMatch(
     /^Nothing was done: .* more than 30 directories.* smaller roots/,
   );

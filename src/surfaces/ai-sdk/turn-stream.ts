@@ -34,7 +34,7 @@ export interface ChatHost {
   /** Tells what a session holds, then what happens; returns how to stop. */
   follow(
     sessionId: string,
-    watcher: { addEnvelope(envelope: EventEnvelope): void; delta(delta: LiveDelta): void },
+    watcher: { envelope(envelope: EventEnvelope): void; delta(delta: LiveDelta): void },
   ): Promise<() => void>;
   readonly archive: {
     turns(sessionId: string): Promise<readonly TurnStatus[]>;
@@ -72,7 +72,7 @@ export class TurnStream {
     let leave = (): void => {};
     try {
       leave = await this.host.follow(this.sessionId, {
-        addEnvelope: (envelope) => this.addEnvelope(envelope),
+        envelope: (envelope) => this.addEnvelope(envelope),
         delta: (delta) => {
           if (turnIdOf(delta.generationId) === this.currentTurnId) this.chunks.addDelta(delta);
         },

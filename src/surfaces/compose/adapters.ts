@@ -65,23 +65,29 @@ export function toolSchemesOf(found: readonly FoundDefinition[]): Iterable<strin
   return [...schemes].every((scheme) => TOOL_LOADERS.has(scheme)) ? schemes : TOOL_LOADERS.keys();
 }
 
-export async function loadBackends({
+export async function loadProviders({
   env,
   config,
   authority,
 }: ProjectSettings): Promise<ReadonlyMap<string, ModelProvider>> {
-  const { anthropicBackend, mockBackend, openaiBackend, openaiCompatibleBackend, scriptedBackend } = await import(
+  const { anthropicProvider, mockProvider, openaiProvider, openaiCompatibleProvider, scriptedProvider } = await import(
     '../../adapters/models/index.js'
   );
   const permits = permitsOf(env, authority);
   const settings = { env, permits };
-  const general = openaiCompatibleBackend(settings);
-  const own = [mockBackend(), scriptedBackend(), openaiBackend(settings), anthropicBackend(settings), general];
+  const general = openaiCompatibleProvider(settings);
+  const own = [mockProvider(), scriptedProvider(), openaiProvider(settings), anthropicProvider(settings), general];
   const all = new Map(own.map((backend) => [backend.id, backend]));
   const trusted = config.file !== undefined && trustPredicateOf(authority)(dirname(config.file));
   for (const [id, server] of config.backends) {
     if (all.has(id)) throw new UsageError(`${config.file}: [backends.${id}] is built in; choose another name.`);
-    const open = openConfiguredBackend(general, id, server, (variable, url) => permits.canSend(variable, url), trusted);
+    const open = openConfiguredProvider(
+      general,
+      id,
+      server,
+      (variable, url) => permits.canSend(variable, url),
+      trusted,
+    );
     all.set(id, { id, defaultModel: server.model ?? '', open });
   }
   return all;
@@ -91,7 +97,7 @@ export async function loadBackends({
  * A server of the config. Its address holds for all definitions, and its key goes only where the operator permits it: also in
  * a trusted directory, the config by itself sends no variable anywhere.
  */
-function openConfiguredBackend(
+function openConfiguredProvider(
   general: ModelProvider,
   id: string,
   { baseURL, apiKeyEnv }: CustomBackend,

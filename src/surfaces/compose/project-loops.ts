@@ -7,7 +7,7 @@ import { LoopError } from '../../base/errors.js';
 import type { RegisteredLoop, Registry } from '../../loops/registry.js';
 import { trustPredicateOf } from '../authority.js';
 import type { Settings } from '../settings.js';
-import { loadBackends, loadToolImplementations, toolSchemesOf } from './adapters.js';
+import { loadProviders, loadToolImplementations, toolSchemesOf } from './adapters.js';
 import type { ProjectSettings } from './project-settings.js';
 
 /** Something that is odd about a file; `mistake` if it looks like one. */
@@ -122,7 +122,7 @@ export async function findUnknownBackends(
   const [{ backendsOf }, { nearestWord }, known] = await Promise.all([
     import('../../loops/definition/backends.js'),
     import('../../base/nearest-word.js'),
-    loadBackends(settings),
+    loadProviders(settings),
   ]);
   const ids = [...known.keys()];
   const bad = loops.map(

@@ -91,8 +91,8 @@ verifies('approval.bytes', 'a program may change its file once it runs', async (
 
 /** Imports a file with a digest in a process without the loader of these tests, and prints how that failed. */
 const imports = `
-const { importApproved, isChangedSource } = await import(process.argv[1]);
-const failed = await importApproved(process.argv[2], process.argv[3], 1).then(() => '', (error) => isChangedSource(error));
+const { importApprovedModule, isSourceChangedError } = await import(process.argv[1]);
+const failed = await importApprovedModule(process.argv[2], process.argv[3], 1).then(() => '', (error) => isSourceChangedError(error));
 console.log(failed);`;
 
 verifies('approval.bytes', 'nothing of a module runs if its file changes before Node reads it', () => {

@@ -83,7 +83,7 @@ function showLeft(left) {
   }
 }
 
-/** What somebody who looks at the printer would say. @param {EffectSink} sink @param {string} name @returns {Verdict} */
+/** What a look at the printer shows. @param {EffectSink} sink @param {string} name @returns {Verdict} */
 function decide(sink, name) {
   const printed = sink.reportedEffects().find((seen) => seen.kind === 'happened' && noteOf(seen).name === name);
   if (printed === undefined) return { decision: 'retry', by: 'the sink' };

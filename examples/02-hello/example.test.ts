@@ -10,7 +10,7 @@ verifies('example.runs', 'the first example that a newcomer runs does not work',
 });
 
 verifies('example.runs', 'the hello example calls itself good when it greets nobody', () => {
-  const { status, stdout } = verifyTwin('02-hello', 'hello.json', 'Greet {{name}}', 'Greet somebody');
+  const { status, stdout } = verifyTwin('02-hello', 'hello.json', 'Greet {{name}}', 'Greet the customer');
   expect(status, stdout).toBe(1);
   expect(stdout).toContain('✗ the greeting is for Ada');
 });

@@ -1,4 +1,4 @@
-// A customer wants money back, twice. Each time the process that asked has ended when somebody else answers.
+// A customer wants money back, twice. Each time another process answers, after the one that asked has ended.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

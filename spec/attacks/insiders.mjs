@@ -242,7 +242,7 @@ const hostile = {
     wire.send({ op: 'acquire', i: 1, session: 'honest-self', turn: 't' });
     await wire.answer(1);
     wire.send({ op: 'ask', i: 2, session: 'honest-self', request: {} });
-    expect((await wire.answer(2)).ok?.status === 'nobody', 'nobody', 'somebody');
+    expect((await wire.answer(2)).ok?.status === 'nobody', 'no holder', 'a holder');
   },
   'bye-and-more': async (wire) => {
     wire.send({ op: 'bye', i: 1 });
@@ -256,7 +256,7 @@ const hostile = {
   },
   'line-50MB': async (wire) => {
     wire.send({ op: 'ask', i: 1, session: 'evil', request: 'x'.repeat(50 << 20) });
-    expect((await within(wire.answer(1), 8000, 'an answer'))?.ok?.status === 'nobody', 'nobody', 'somebody');
+    expect((await within(wire.answer(1), 8000, 'an answer'))?.ok?.status === 'nobody', 'no holder', 'a holder');
   },
   'half-a-line-50MB': async (wire) => {
     wire.send(`{"op":"ask","i":1,"session":"evil","request":"${'x'.repeat(50 << 20)}`);

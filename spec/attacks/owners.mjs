@@ -1,5 +1,5 @@
 // Several owners at once: by other paths to the same file, by links and copies, in other namespaces, in threads, and by a lock that
-// was dropped. Whoever is told that something was written finds it afterwards.
+// was dropped. Everything that was acknowledged can be read afterwards.
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, linkSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -164,7 +164,7 @@ async function epoch(stage, sql) {
 const script = (path, sql, end = 'd.close(); process.exit(0);') =>
   `import { openDriver } from ${JSON.stringify(import.meta.resolve('rondo/sqlite'))}; const d = openDriver(${JSON.stringify(path)}); d.exec(${JSON.stringify(sql)}); ${end}`;
 
-/** The epoch is raised by somebody who is no owner, while the owner has lost its locks: it writes nothing more under the old one. */
+/** The epoch is raised by a process that is not the owner, while the owner has lost its locks: it writes nothing more under the old one. */
 async function raised(stage, way) {
   const { path } = stage;
   const first = await stage.actor();

@@ -1,4 +1,4 @@
-// Files that somebody put in the place of the store's own before it is opened, as a cloned project could bring them.
+// Files planted in place of the store's own before it is opened, as a cloned project could bring them.
 
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';

@@ -1,4 +1,4 @@
-// Records of an owner that somebody wrote: what is not the record of a living owner keeps nobody out, and what is makes no second owner.
+// Forged owner files: a file that does not describe a living owner blocks no process, and one that does never makes a second owner.
 
 import { spawn } from 'node:child_process';
 import {

@@ -1,4 +1,4 @@
-// Strangers at the socket: whoever does not know the secret gets a random number, and nothing else.
+// Strangers at the socket: a peer that does not know the secret receives a random number and nothing else.
 
 import { connect } from 'node:net';
 import { expect, sleep, within } from '../support/store-attack.mjs';

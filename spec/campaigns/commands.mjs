@@ -45,8 +45,8 @@ const toolOf = (id, tool) => ({ id, name: id, version: '1.0.0', kind: 'tool', ..
 const ends = { inputSchema: { type: 'object' }, outputSchema: { type: 'object' } };
 const wait = { loopId: 'wait', inputMapping: { ms: '$.input.ms' } };
 const report = { loopId: 'report', inputMapping: { turn: '$.input.turn', step: '$.input.step' } };
-const errand = {
-  id: 'errand',
+const delivery = {
+  id: 'delivery',
   name: 'A report between two waits',
   version: '1.0.0',
   kind: 'composite',
@@ -70,7 +70,7 @@ export class Commands {
     const loops = join(this.#project, 'loops');
     mkdirSync(loops, { recursive: true });
     const definitions = {
-      errand,
+      delivery,
       report: toolOf('report', { implementation: 'exec:report', safety: 'keyed' }),
       wait: toolOf('wait', { implementation: 'builtin:wait', safety: 'idempotent' }),
     };
@@ -102,7 +102,7 @@ export class Commands {
   /** @param {CommandTurn} turn */
   #runArgs({ name }) {
     const input = JSON.stringify({ turn: name, step: 'report', ms: 60 });
-    return ['run', 'errand', '--session', name, '--key', name, '--input', input];
+    return ['run', 'delivery', '--session', name, '--key', name, '--input', input];
   }
 
   /** Runs a command, and interrupts it after a while if asked. @param {CommandTurn} turn @param {readonly string[]} args @param {number} [after] */

@@ -36,7 +36,7 @@ export const triage = defineLoop({
   id: 'triage',
   version: '1.2.0',
   description: 'Says who should look at a message, and how soon.',
-  input: z.object({ message: z.string().min(1), from: z.string().default('somebody') }),
+  input: z.object({ message: z.string().min(1), from: z.string().default('a customer') }),
   output: z.object({ team: z.string(), topic, note: z.string() }),
   body: async ({ message, from }, scope) => {
     const { topic: about, urgent } = await scope.call(classify, { message });

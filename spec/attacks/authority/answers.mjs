@@ -69,7 +69,7 @@ const AGENTS = {
   'tag-character': 'boss\u{e0062}',
   'the-tool': 'pay',
   'the-tool-case': 'PAY',
-  'agent-prefix': 'agent:somebody',
+  'agent-prefix': 'agent:mallory',
   'agent-prefix-case': 'Agent:boss',
   'agent-prefix-full-width': 'ａｇｅｎｔ：boss',
   'agent-prefix-hidden': 'agent\u200b:boss',
@@ -89,7 +89,7 @@ const STRANGERS = {
   star: '*',
   prototype: 'constructor',
   nul: 'josé\u0000',
-  nobody: 'somebody else',
+  nobody: 'mallory',
   'the-runtime': 'rondo',
 };
 
@@ -256,7 +256,7 @@ function times() {
     run: async (/** @type {World} */ world) => {
       stage(world);
       const asked = await world.ask('pay');
-      // Each by somebody else: the same answer of the same person, repeated because its acknowledgement was lost, is one answer.
+      // Each by another person: the same answer of the same person, repeated because its acknowledgement was lost, is one answer.
       const by = (/** @type {string} */ verb, /** @type {number} */ n) =>
         /approve|deny/.test(verb) ? ['--as', `person ${n}`] : [];
       const ends = await Promise.all(

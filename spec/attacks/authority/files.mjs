@@ -109,7 +109,7 @@ const EXISTING = {
 
 /** @type {Record<string, [may: boolean, change: (place: Place) => void]>} */
 const NEW = {
-  'created-since': [false, ({ top }) => writeFileSync(join(top, 'd/n/new.txt'), 'of somebody else')],
+  'created-since': [false, ({ top }) => writeFileSync(join(top, 'd/n/new.txt'), 'of another user')],
   'created-as-link-inside': [false, ({ top }) => symlinkSync('../../other.txt', join(top, 'd/n/new.txt'))],
   'created-as-link-outside': [
     false,

@@ -85,7 +85,7 @@ export const cases = () => {
             expect(world.executed().length === 0, 'nothing to run at the attacker’s', world.executed());
             trustedDirectory(world, 'own');
             await world.rondo(args(turn), { trust: place });
-            expect(world.executed().length === 0, 'nothing recorded by somebody else to run', world.executed());
+            expect(world.executed().length === 0, 'nothing recorded by another user to run', world.executed());
           },
         })),
     ),

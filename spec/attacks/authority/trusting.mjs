@@ -193,7 +193,7 @@ function replaced() {
         rmSync(good, { recursive: true });
         symlinkSync(world.project, good);
         await world.rondo(['run', 'pay', '--input', '{}']);
-        // A name that leads elsewhere now: `rondo trust` shows the path that was written, and somebody with write access there changed it.
+        // A name that leads elsewhere now: `rondo trust` shows the path that was written, and a user with write access there changed it.
         const listed = await world.json(['trust']);
         expect(world.count('A') === 0 || listed.directories.length > 0, 'trust to be shown', listed);
       },

@@ -52,7 +52,7 @@ type ApprovalVerdict =
   | { readonly verdict: 'granted'; readonly grant: string; readonly target?: ApprovalTarget };
 
 /** Dependencies of the approval layer. */
-export interface ApprovalDeps {
+interface ApprovalDeps {
   readonly gate: ApprovalGate;
   readonly clock: Clock;
 }

@@ -4,7 +4,7 @@ import { LoopError } from '../base/errors.js';
 import { numbers } from '../base/number-range.js';
 
 /** The values that a number of a policy may have. */
-export interface PolicyNumberRange {
+interface PolicyNumberRange {
   readonly min: number;
   readonly max?: number;
   /** Replaces an absent number. Without it, the number is required. */

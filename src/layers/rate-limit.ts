@@ -59,7 +59,7 @@ class SlidingWindow {
 }
 
 /** A reserved start time. */
-export interface Reservation {
+interface Reservation {
   readonly delayMs: number;
   release(): void;
 }

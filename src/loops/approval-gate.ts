@@ -9,7 +9,7 @@ import { LoopServices, turnIdOf } from './services.js';
 
 type LoopBody<I, O> = (input: I, scope: Scope) => Promise<O> | O;
 
-export interface ApprovalGateOptions {
+interface ApprovalGateOptions {
   readonly name: string;
   /** Tells this definition from others of its id. */
   readonly definitionFingerprint: string;

@@ -13,7 +13,7 @@ import { resultLifetimes } from './result-lifetimes.js';
 import { servicesOf, turnIdOf } from './services.js';
 
 /** A step with the loop that it calls; undefined if there is none of that id. */
-export interface LinkedStep {
+interface LinkedStep {
   readonly loopId: string;
   readonly buildInput: CompiledMapping;
   readonly binding: string | undefined;

@@ -57,7 +57,7 @@ export interface PromptLoopSpec<I extends AnySchema, O extends AnySchema> extend
   readonly tool?: never;
 }
 
-export type LoopSpec<I extends AnySchema, O extends AnySchema> =
+type LoopSpec<I extends AnySchema, O extends AnySchema> =
   | BodyLoopSpec<I, O>
   | ToolLoopSpec<I, O>
   | PromptLoopSpec<I, O>;

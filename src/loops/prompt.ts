@@ -17,7 +17,7 @@ import { parseReply } from './reply.js';
 import { type ModelRef, servicesOf } from './services.js';
 
 /** What a prompt body is made of. */
-export interface PromptBodyOptions {
+interface PromptBodyOptions {
   readonly id: string;
   readonly spec: PromptSpec;
   readonly output: Validator;

@@ -45,7 +45,7 @@ const EMPTY_TURN_CONTEXT: TurnContext = {
   watchdog: undefined,
 };
 
-export interface LoopServicesDeps {
+interface LoopServicesDeps {
   readonly providers: ReadonlyMap<string, ModelProvider>;
   readonly implementations: ReadonlyMap<string, ToolImplementation>;
   readonly turnContext: (turn: string) => TurnContext | undefined;

@@ -34,7 +34,7 @@ import { assertWithinLimits, UsageTotal } from './stop.js';
 import { type LinkedTool, runToolCalls, type ToolRunOptions, ToolTable } from './tools.js';
 
 /** What an agent's body is made of. */
-export interface AgentBodyOptions {
+interface AgentBodyOptions {
   readonly id: string;
   readonly spec: AgentSpec;
   readonly output: Validator;
@@ -51,7 +51,7 @@ export interface AgentBodyOptions {
 const DEFAULT_MAX_ROUNDS = 20;
 const DEFAULT_TOOL_TIMEOUT_MS = 600_000;
 /** The type under which a root records that it looked for messages once it had an answer. */
-export const INBOX_READ_TYPE = 'rondo.inbox.read';
+const INBOX_READ_TYPE = 'rondo.inbox.read';
 
 export function agentBody(
   parts: AgentBodyOptions,

@@ -9,7 +9,7 @@ import { type LoopServices, turnIdOf } from '../services.js';
 import { isThenable } from '../tool.js';
 import { toOpenError } from './backend-error.js';
 
-export interface ModelEffectOptions {
+interface ModelEffectOptions {
   readonly services: LoopServices;
   readonly scope: Scope;
   readonly origin: DefinitionOrigin;

@@ -60,7 +60,7 @@ export const definitionChecks = {
   },
 
   'two tools of one agent with the same name for models are refused': async ({ Registry }) => {
-    const refusal = /"pay\/v1" and "pay_2F_v1", which a model would both know as "pay_2F_v1"/;
+    const refusal = /"pay\/v1" and "pay_2F_v1", which a model would both see as "pay_2F_v1"/;
     throws(() => new Registry().add(agentDef('agent', { tools: [ID, NAME] })), refusal);
   },
 

@@ -152,7 +152,7 @@ for (const [backend, say, model] of services) {
   verifies('model.failure', `${id}: an empty answer is taken for an answer`, async () => {
     server.behave(sends(...say.begin('m-answered'), ...say.end('stop')));
     const { message, data } = await failure(backend);
-    expect(message).toContain('answered nothing');
+    expect(message).toContain('returned an empty reply');
     expect(data).toEqual({ retryable: true });
     server.behave(sends(...say.begin('m-answered'), ...say.end('length')));
     expect((await failure(backend)).data).toEqual({ retryable: false });

@@ -1,7 +1,7 @@
 /**
- * The gate before everything else. What is blocked is refused; what is asked about waits for a person, for as long as it
- * takes and whatever becomes of the process. The approval is bound to this very call, and held against it once more
- * before anything runs.
+ * The approval layer, the outermost layer around an effect. It refuses blocked effects and makes effects with the
+ * policy `ask` wait for a person, across restarts. An approval is bound to one call: its arguments, definition and
+ * target are compared again before the effect runs.
  */
 
 import { targetDifference } from '../base/approval-target.js';
@@ -28,15 +28,19 @@ import type { ApprovalTarget } from '../protocol/approval.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 
-/** What the layer asks of those who hold approvals. */
+/**
+ * The host's side of the approval layer: which rule applies to an effect, who may approve it, and which grants exist.
+ */
 export interface ApprovalGate {
+  /** Returns the rule for the effect at `key`, or undefined if neither a policy nor a restriction applies to it. */
   ruleFor(effect: Effect, key: string): ApprovalRule | undefined;
+  /** Returns who may approve the call at `key`, and until when. */
   authorityFor(key: string): ApprovalAuthority;
-  /** The standing grants whose predicate holds for a call. */
+  /** Returns the standing grants whose predicate matches the call. */
   grantsFor(tool: string, definition: string, input: Json, key: string): readonly StandingGrantRef[] | undefined;
 }
 
-/** A standing grant: the approval that it was given with, and what that call acted on. */
+/** A standing grant: the approval that created it, and the target of the call that was approved. */
 export interface StandingGrantRef {
   readonly approvalId: string;
   readonly target?: ApprovalTarget | undefined;
@@ -47,32 +51,33 @@ type ApprovalVerdict =
   | { readonly verdict: 'waived' }
   | { readonly verdict: 'granted'; readonly grant: string; readonly target?: ApprovalTarget };
 
-/** What asking takes: those who hold approvals, and the time. */
-export interface ApprovalDeps {
+/** Dependencies of the approval layer. */
+interface ApprovalDeps {
   readonly gate: ApprovalGate;
   readonly clock: Clock;
 }
 
-interface ToolReplyDeadline {
+/** Bounds the time that a tool may take to describe a call or to resolve its target. */
+interface ToolReplyTimeout {
   readonly clock: Clock;
   readonly name: string;
   readonly limitMs: number;
 }
 
-/** How long a tool may look for words unless told, in milliseconds. */
 const DEFAULT_TOOL_REPLY_TIMEOUT_MS = 60_000;
 
-/** The words, unless they take too long: a tool that does not find any is not asked about for ever. */
-async function awaitToolReply(words: unknown, { clock, name, limitMs }: ToolReplyDeadline): Promise<unknown> {
-  if (typeof (words as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return words;
+/**
+ * Awaits the reply of a tool. Throws TIMEOUT if it takes too long, so that a hanging tool cannot block the turn
+ * forever.
+ */
+async function awaitToolReply(reply: unknown, { clock, name, limitMs }: ToolReplyTimeout): Promise<unknown> {
+  if (typeof (reply as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return reply;
   const done = new AbortController();
   const late = clock.sleep(limitMs, done.signal).then(() => {
-    throw new LoopError('TIMEOUT', `"${name}" did not say within ${limitMs} ms what a person should be asked.`, {
-      name,
-    });
+    throw new LoopError('TIMEOUT', `"${name}" did not describe its approval within ${limitMs} ms.`, { name });
   });
   try {
-    return await Promise.race([words, late]);
+    return await Promise.race([reply, late]);
   } finally {
     late.catch(() => {});
     done.abort();
@@ -81,19 +86,19 @@ async function awaitToolReply(words: unknown, { clock, name, limitMs }: ToolRepl
 
 const MAX_DESCRIPTION_CHARS = 8000;
 
-/** Refuses an effect, or asks before it is performed. */
-export function approvalLayer(rule: ApprovalRule, asking: ApprovalDeps): Layer {
-  const { gate } = asking;
+/** Refuses an effect, or requests approval before it is performed. */
+export function approvalLayer(rule: ApprovalRule, deps: ApprovalDeps): Layer {
+  const { gate } = deps;
   return async (effect: Effect, scope, next) => {
-    // Whatever is no policy at all does not let anything pass.
+    // Fail closed: an unknown policy value blocks the effect.
     // guard: unknown-policy-blocks
     if (rule.policy !== 'ask') throw blockedError(effect.name);
-    const judged = await evaluateApproval(effect, scope, rule, asking);
-    if (judged.verdict === 'waived') return next();
-    if (judged.verdict === 'granted') return next(bindToTarget(effect, judged.target));
+    const verdict = await evaluateApproval(effect, scope, rule, deps);
+    if (verdict.verdict === 'waived') return next();
+    if (verdict.verdict === 'granted') return next(bindToTarget(effect, verdict.target));
     const request = (await scope.record(
       APPROVAL_REQUESTED,
-      () => approvalRequestOf(effect, scope.key, judged, gate.authorityFor(scope.key)) as never,
+      () => approvalRequestOf(effect, scope.key, verdict, gate.authorityFor(scope.key)) as never,
     )) as ApprovalRequest;
     const answer = (await scope.wait(`approval ${request.id}`)) as unknown;
     assertApproved(effect, request, answer as ApprovalAnswerPayload);
@@ -101,13 +106,15 @@ export function approvalLayer(rule: ApprovalRule, asking: ApprovalDeps): Layer {
   };
 }
 
-/** The effect, performed only on the target that was approved. What is looked up then is not part of a replay. */
+/** Restricts the effect to the approved target. The target is resolved on each attempt, outside of replay. */
 function bindToTarget(effect: Effect, target: ApprovalTarget | undefined): Effect {
   const binding = effect.binding?.();
   return binding === undefined ? effect : { ...effect, perform: binding.perform(target) };
 }
 
-/** Whether a person need be asked, and with which words: found out once and recorded. */
+/**
+ * Decides whether a person must approve the call, and what the request says. The verdict is computed once and recorded.
+ */
 async function evaluateApproval(
   effect: Effect,
   scope: Scope,
@@ -116,55 +123,56 @@ async function evaluateApproval(
 ): Promise<ApprovalVerdict> {
   const { name } = effect;
   const input = effect.input as Json;
-  const words = { clock, name, limitMs: rule.toolTimeoutMs ?? DEFAULT_TOOL_REPLY_TIMEOUT_MS };
+  const timeout = { clock, name, limitMs: rule.toolTimeoutMs ?? DEFAULT_TOOL_REPLY_TIMEOUT_MS };
   const perform = async (): Promise<ApprovalVerdict> => {
     const grants = gate.grantsFor(name, definitionDigestOf(effect), input, scope.key) ?? [];
-    const target = grants.length > 0 ? await resolveTarget(effect, words) : undefined;
-    const grant = grants.find((given) => /* guard: grant-covers-target */ coversTarget(given.target, target));
+    const target = grants.length > 0 ? await resolveTarget(effect, timeout) : undefined;
+    const grant = grants.find((candidate) => /* guard: grant-covers-target */ coversTarget(candidate.target, target));
     if (grant !== undefined) return { verdict: 'granted', grant: grant.approvalId, ...withTarget(target) };
-    return askOrWaive(effect, rule.modes?.length ? rule.modes : [undefined], words);
+    return askOrWaive(effect, rule.modes?.length ? rule.modes : [undefined], timeout);
   };
   return scope.effect({ kind: 'gate', name, input: null, safety: 'pure', perform });
 }
 
-/** Asks if any of the rules that ask wants to, each evaluated with its own mode. */
+/** Requests approval if the tool requires it in any of the modes; waives it otherwise. */
 async function askOrWaive(
   effect: Effect,
   modes: readonly (string | undefined)[],
-  words: ToolReplyDeadline,
+  timeout: ToolReplyTimeout,
 ): Promise<ApprovalVerdict> {
-  const first = await describeForModes(effect, modes, words);
+  const first = await describeForModes(effect, modes, timeout);
   if (first === undefined) return { verdict: 'waived' };
-  const target = await resolveTarget(effect, words);
+  const target = await resolveTarget(effect, timeout);
   if (target === undefined) return { verdict: 'ask', description: first };
-  // Described once more between two looks at the target: what a person reads is what the approval is bound to.
-  const description = (await describeForModes(effect, modes, words)) ?? first;
-  const difference = targetDifference(target, await resolveTarget(effect, words));
+  // The description is made between two resolutions of the target, so it describes the target that the approval binds.
+  const description = (await describeForModes(effect, modes, timeout)) ?? first;
+  const difference = targetDifference(target, await resolveTarget(effect, timeout));
   if (difference === undefined) return { verdict: 'ask', description, target };
   throw notAdmittedError(effect.name, `${difference}, while its approval was requested`);
 }
 
-/** What a person reads: the texts for all modes, or undefined if nobody need be asked in any of them. */
+/** Returns the text that the approver reads, over all modes; undefined if no mode requires approval. */
 async function describeForModes(
   effect: Effect,
   modes: readonly (string | undefined)[],
-  words: ToolReplyDeadline,
+  timeout: ToolReplyTimeout,
 ): Promise<string | undefined> {
   const { name, describe } = effect;
   const input = effect.input as Json;
   const texts = new Set<string>();
   for (const mode of new Set(modes)) {
-    // Made of a copy: what is asked about is what runs, whoever changes what it was shown.
-    const told = await awaitToolReply(
+    // The tool gets a copy: it must not change the arguments that are approved and performed.
+    const description = await awaitToolReply(
       describe?.(/* guard: description-gets-a-copy */ cloneJson(input) as Json, mode === undefined ? {} : { mode }),
-      words,
+      timeout,
     );
-    if (told !== null) texts.add(typeof told === 'string' && told.trim() !== '' ? told : `Run ${name}?`);
+    if (description === null) continue;
+    texts.add(typeof description === 'string' && description.trim() !== '' ? description : `Run ${name}?`);
   }
   return texts.size === 0 ? undefined : escapeForDisplay([...texts].join('\n'), MAX_DESCRIPTION_CHARS);
 }
 
-async function resolveTarget(effect: Effect, words: ToolReplyDeadline): Promise<ApprovalTarget | undefined> {
-  const found = effect.binding?.()?.resolve(cloneJson(effect.input as Json) as Json);
-  return found === undefined ? undefined : ((await awaitToolReply(found, words)) as ApprovalTarget | undefined);
+async function resolveTarget(effect: Effect, timeout: ToolReplyTimeout): Promise<ApprovalTarget | undefined> {
+  const target = effect.binding?.()?.resolve(cloneJson(effect.input as Json) as Json);
+  return target === undefined ? undefined : ((await awaitToolReply(target, timeout)) as ApprovalTarget | undefined);
 }

@@ -1,4 +1,6 @@
-/** Asks other backends, in order, when one did not answer. What was asked instead, and why, is a fact of the journal. */
+/**
+ * The fallback layer: tries other backends, in order, when a backend fails. Each switch and its reason are journaled.
+ */
 
 import { LoopError } from '../base/errors.js';
 import { isObject, type JsonFields } from '../base/own-property.js';
@@ -6,22 +8,24 @@ import type { Layer } from '../kernel/layer.js';
 import type { Effect } from '../protocol/body.js';
 import type { BackendRef } from '../protocol/loop.js';
 
-/** What another backend may do better. A refusal, a cancel or a useless answer is no reason to ask somebody else. */
+/** Errors that another backend may avoid. Refusals, cancellations and invalid answers do not cause a fallback. */
 const FALLBACK_CODES: ReadonlySet<string> = new Set(['BACKEND_FAILED', 'TIMEOUT']);
 
-/** Goes to the next backend when the current one failed or took too long; the last one's error tells of all. */
+/**
+ * Switches to the next backend when the current one fails or times out. The last error lists all attempts in its data.
+ */
 export function fallbackLayer(refs: readonly BackendRef[]): Layer {
   return async (effect, scope, next) => {
     const attempts: { readonly backend: string; readonly code: string }[] = [];
     let current = effect;
-    for (let place = 0; ; place++) {
+    for (let index = 0; ; index++) {
       try {
         return await next(current);
       } catch (thrown) {
         if (!(thrown instanceof LoopError && FALLBACK_CODES.has(thrown.code))) throw thrown;
         const { code, message, data } = thrown;
         attempts.push({ backend: current.name, code });
-        const ref = refs[place];
+        const ref = refs[index];
         if (ref === undefined)
           throw new LoopError(code, message, { ...(isObject(data) ? data : {}), attempts }, thrown);
         const from = current.name;
@@ -32,7 +36,7 @@ export function fallbackLayer(refs: readonly BackendRef[]): Layer {
   };
 }
 
-/** The same request for another backend: the options were the first one's, and are not passed on. */
+/** Readdresses a request to another backend. Options are specific to a backend, so those of the first are dropped. */
 function withBackend(effect: Effect, { id, model, options }: BackendRef): Effect {
   if (model === undefined)
     throw new LoopError('DEFINITION_INVALID', `The fallback "${id}" names no model; name one in the definition.`, {

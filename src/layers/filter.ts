@@ -1,7 +1,7 @@
 /**
- * Content filters: what may not go out or come in is refused or replaced. They stand outside of the cache and of
- * retries, so they see what goes out once, and whatever comes back: kept or fresh, answer or error.
- * They guard the way out and the way in, not the journal, which holds what was asked for and what came back.
+ * The filter layer: refuses or redacts content that a policy does not allow in the input or in the result of an effect.
+ * It wraps the cache and retries, so it filters the input once and every result: cached or new, value or error.
+ * Filters do not apply to the journal, which holds the original input and the original result.
  */
 
 import type { RE2JS } from 're2js';
@@ -26,16 +26,19 @@ interface CompiledFilter {
   readonly reason: string | undefined;
 }
 
-/** Characters that are filtered for one effect and stage; more is refused. */
+/** Upper bound on the filtered characters of one effect and stage. Larger content is refused. */
 const MAX_FILTERED_CHARS = 4 * 1024 * 1024;
-/** Characters times steps of the pattern: what one search may cost at worst. */
+/** Upper bound on the worst-case cost of one search: characters times the program size of the pattern. */
 const MAX_MATCH_COST = 2e8;
-/** One search is linear, but a text can be made so that each of its many matches costs a search to its end. */
+/**
+ * Time limit for one pass. A single search is linear, but hostile text can make every one of many matches cost a full
+ * scan.
+ */
 const MAX_FILTER_MS = 2000;
 const FILTER_TIMEOUT_REASON = 'it takes too long to filter';
 const DEFAULT_REPLACEMENT = '[redacted]';
 
-/** What steers a model and names its tool calls is no content; everything else in a request or a reply is. */
+/** Members of model requests and replies that are parameters or identifiers, not content. They are never filtered. */
 const MODEL_CONTROL_MEMBERS: SkippedMembers = {
   backendId: true,
   model: true,
@@ -47,46 +50,48 @@ const MODEL_CONTROL_MEMBERS: SkippedMembers = {
 
 const compiledFilters = new WeakMap<readonly FilterSpec[], readonly CompiledFilter[]>();
 
-/** Filters what is sent and what comes back; a refusal is CONTENT_REFUSED and never tells what was found. */
+/**
+ * Filters the input and the result of an effect. Throws CONTENT_REFUSED, whose message never contains the matched text.
+ */
 export function filterLayer({ before = [], after = [] }: NonNullable<PolicySpec['filters']>, clock: Clock): Layer {
   return async (effect, scope, next) => {
     const [outwards, inwards] = [compileFilters(before, 'before'), compileFilters(after, 'after')];
     const sent =
       outwards.length === 0 ? effect : filterInput(effect, new ContentFilter(outwards, 'before', effect.name, clock));
     if (inwards.length === 0) return next(sent);
-    const kept = effect.kind === 'model' ? MODEL_CONTROL_MEMBERS : {};
-    const sieve = (): ContentFilter => new ContentFilter(inwards, 'after', effect.name, clock);
+    const skipped = effect.kind === 'model' ? MODEL_CONTROL_MEMBERS : {};
+    const newFilter = (): ContentFilter => new ContentFilter(inwards, 'after', effect.name, clock);
     let value: Json | undefined;
     try {
       value = (await next(sent)) as Json | undefined;
     } catch (thrown) {
-      // How the run itself ended is not what came back.
-      throw !scope.isCancelled ? filterError(toLoopError(thrown), sieve()) : thrown;
+      // A cancellation is not a result of the effect, so it is not filtered.
+      throw !scope.isCancelled ? filterError(toLoopError(thrown), newFilter()) : thrown;
     }
-    return value === undefined ? undefined : rewriteStrings(value, sieve().filterText, kept);
+    return value === undefined ? undefined : rewriteStrings(value, newFilter().filterText, skipped);
   };
 }
 
-function filterInput(effect: Effect, sieve: ContentFilter): Effect {
+function filterInput(effect: Effect, filter: ContentFilter): Effect {
   if (effect.input === undefined) return effect;
   const input = rewriteStrings(
     effect.input as Json,
-    sieve.filterText,
+    filter.filterText,
     effect.kind === 'model' ? MODEL_CONTROL_MEMBERS : {},
   );
   const promptLength = ownProperty(input, 'promptLength');
   if (effect.kind !== 'model' || typeof promptLength !== 'number') return { ...effect, input };
-  return { ...effect, input: { ...(isObject(input) ? input : {}), promptLength: promptLength + sieve.addedChars } };
+  return { ...effect, input: { ...(isObject(input) ? input : {}), promptLength: promptLength + filter.addedChars } };
 }
 
-function filterError(error: LoopError, sieve: ContentFilter): LoopError {
-  const record = rewriteStrings(error.toErrorRecord() as unknown as Json, sieve.filterText, { code: true });
-  return sieve.hasChanged ? LoopError.fromErrorRecord(record as unknown as ErrorRecord) : error;
+function filterError(error: LoopError, filter: ContentFilter): LoopError {
+  const record = rewriteStrings(error.toErrorRecord() as unknown as Json, filter.filterText, { code: true });
+  return filter.hasChanged ? LoopError.fromErrorRecord(record as unknown as ErrorRecord) : error;
 }
 
-/** One pass of filters over all texts of a value, each filter over what the one before it left. */
+/** One pass of filters over all strings of a value. Each filter sees the output of the one before it. */
 class ContentFilter {
-  /** By how many characters the texts became longer. */
+  /** Growth of the strings in characters; negative if they became shorter. */
   addedChars = 0;
   hasChanged = false;
   private remainingChars = MAX_FILTERED_CHARS;
@@ -140,25 +145,25 @@ class ContentFilter {
     if (this.clock.elapsed() > this.deadlineAt) throw this.refusalError('filters', FILTER_TIMEOUT_REASON);
   }
 
-  private refusalError(place: string, reason: string | undefined): LoopError {
-    const what = this.stage === 'before' ? 'What was to be sent to' : 'What came back from';
+  private refusalError(policyPath: string, reason: string | undefined): LoopError {
+    const subject = this.stage === 'before' ? 'The input of' : 'The result of';
     const why = reason === undefined ? '' : `: ${reason}`;
-    const message = `${what} "${this.effectName}" was refused by its policy's ${place}${why}.`;
+    const message = `${subject} "${this.effectName}" was refused by its policy's ${policyPath}${why}.`;
     const data = { stage: this.stage };
     return new LoopError('CONTENT_REFUSED', message, reason === undefined ? data : { ...data, reason });
   }
 }
 
 function compileFilters(specs: readonly FilterSpec[], stage: FilterStage): readonly CompiledFilter[] {
-  const known = compiledFilters.get(specs);
-  if (known !== undefined) return known;
+  const cached = compiledFilters.get(specs);
+  if (cached !== undefined) return cached;
   const filters = specs.map((spec, index): CompiledFilter => {
-    const place = `filters.${stage}[${index}]`;
+    const policyPath = `filters.${stage}[${index}]`;
     const { action, replacement = DEFAULT_REPLACEMENT, reason } = spec;
-    // Whatever is not clearly to be replaced is refused.
+    // Fail closed: only an explicit `redact` replaces a match.
     return {
-      policyPath: place,
-      pattern: compilePattern(spec.pattern, place),
+      policyPath,
+      pattern: compilePattern(spec.pattern, policyPath),
       shouldRefuse: action !== 'redact',
       replacement,
       reason,
@@ -170,25 +175,28 @@ function compileFilters(specs: readonly FilterSpec[], stage: FilterStage): reado
 
 const MAX_PATTERN_CHARS = 1000;
 
-/** Compiles a filter's pattern, in RE2 syntax. DEFINITION_INVALID if it cannot be parsed, is too long, or matches every text. */
-function compilePattern(pattern: unknown, place: string): RE2JS {
-  if (typeof pattern !== 'string') throw invalidPattern(place, 'it is not text');
+/**
+ * Compiles a pattern in RE2 syntax. Throws DEFINITION_INVALID if it cannot be parsed, is too long, or matches every
+ * text.
+ */
+function compilePattern(pattern: unknown, policyPath: string): RE2JS {
+  if (typeof pattern !== 'string') throw invalidPatternError(policyPath, 'it is not text');
   if (pattern.length > MAX_PATTERN_CHARS)
-    throw invalidPattern(place, `it is longer than ${MAX_PATTERN_CHARS} characters`);
-  const compiled = parsePattern(pattern, place);
-  if (compiled.test('')) throw invalidPattern(place, 'it matches the empty text, and so every text');
+    throw invalidPatternError(policyPath, `it is longer than ${MAX_PATTERN_CHARS} characters`);
+  const compiled = parsePattern(pattern, policyPath);
+  if (compiled.test('')) throw invalidPatternError(policyPath, 'it matches the empty text, and so every text');
   return compiled;
 }
 
-function parsePattern(pattern: string, place: string): RE2JS {
+function parsePattern(pattern: string, policyPath: string): RE2JS {
   try {
     return re2Pattern(pattern);
   } catch (thrown) {
-    throw invalidPattern(place, thrown instanceof Error ? thrown.message : 'it cannot be read');
+    throw invalidPatternError(policyPath, thrown instanceof Error ? thrown.message : 'it cannot be read');
   }
 }
 
-function invalidPattern(place: string, why: string): LoopError {
-  const message = `The pattern of ${place} cannot be used: ${why}. Write it in RE2 syntax.`;
-  return new LoopError('DEFINITION_INVALID', message, { place });
+function invalidPatternError(policyPath: string, why: string): LoopError {
+  const message = `The pattern of ${policyPath} cannot be used: ${why}. Write it in RE2 syntax.`;
+  return new LoopError('DEFINITION_INVALID', message, { place: policyPath });
 }

@@ -178,7 +178,10 @@ const endsIn = (entries: readonly Entry[]): number =>
 const ATTEMPTS = ['busy', 'busy', 'deaf', 'deaf', 'good', 'tool'];
 const OUTPUT = [REPLY, { said: 'a [redacted]' }];
 
-/** Goes on with what a kit's store holds, in a new process; what was recorded must stand, and nothing of it is done again. */
+/**
+ * Goes on with what a kit's store holds, in a new process; what was recorded must stand, and nothing of it is done
+ * again.
+ */
 async function goOn(k: Kit, place: string): Promise<void> {
   const [recorded, performed] = [endsIn(await k.entries()), k.performed.length];
   const outcome = await finish(k, { layers: policyLayers(() => partsOf(k), gate) }, bodyOf(k));

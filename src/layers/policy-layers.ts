@@ -1,7 +1,8 @@
 /**
- * From a policy to layers, outermost first: approval, deadline, filters, cache, fallback, retry, rate limit, timeout. So a
- * refusal costs nothing, an answer that is kept asks nobody, each backend gets its own retries, each attempt its own
- * place under the limit and its own time, and waiting counts for no timeout.
+ * Maps a policy to layers, outermost first: approval, deadline, filters, cache, fallback, retry, rate limit, timeout.
+ * The order is deliberate: a refusal performs nothing, a cache hit calls no backend, every backend gets its own
+ * retries, every attempt counts against the rate limit and has its own timeout, and time spent waiting counts against
+ * no timeout.
  */
 
 import type { Clock } from '../journal/clock.js';
@@ -16,7 +17,7 @@ import { type RateLimiter, rateLimitLayer } from './rate-limit.js';
 import { retryLayer } from './retry.js';
 import { deadlineLayer, timeoutLayer } from './timeout.js';
 
-/** What the layers of a process share. */
+/** State that all layers of a process share. */
 export interface PolicyDeps {
   readonly clock: Clock;
   readonly cache: ResultCache;
@@ -26,23 +27,26 @@ export interface PolicyDeps {
 const NO_LAYERS: readonly Layer[] = Object.freeze([]);
 const EMPTY_POLICY: PolicySpec = {};
 
-/** Picks the layers for an effect at its place: of its own policy, and of whoever watches over it. With none it pays for none. */
+/**
+ * Returns a function that selects the layers for an effect: those of its own policy and those of the restrictions of
+ * its agents. `makeDeps` runs when the first effect needs a layer.
+ */
 export function policyLayers(
-  make: () => PolicyDeps,
+  makeDeps: () => PolicyDeps,
   gate: ApprovalGate,
 ): (effect: Effect, key: string) => readonly Layer[] {
-  let parts: PolicyDeps | undefined;
+  let deps: PolicyDeps | undefined;
   return (effect, key) => {
     // Own property only: a polluted prototype must not add a policy to every effect.
     const policy = Object.hasOwn(effect, 'policy') ? effect.policy : undefined;
     const rule = gate.ruleFor(effect, key);
     if (policy === undefined && rule === undefined) return NO_LAYERS;
-    parts ??= make();
-    const { clock } = parts;
+    deps ??= makeDeps();
+    const { clock } = deps;
     const layers: Layer[] = [];
     if (rule !== undefined && rule.policy !== 'always_allow') layers.push(approvalLayer(rule, { gate, clock }));
     if (rule?.deadlineAt !== undefined) layers.push(deadlineLayer(rule.deadlineAt, clock));
-    return [...layers, ...layersForPolicy(policy ?? EMPTY_POLICY, effect, parts)];
+    return [...layers, ...layersForPolicy(policy ?? EMPTY_POLICY, effect, deps)];
   };
 }
 
@@ -52,12 +56,12 @@ function layersForPolicy(
   { clock, cache, rateLimiter }: PolicyDeps,
 ): readonly Layer[] {
   const { filters, fallback = [], retry, rateLimit, timeoutMs } = policy;
-  const repeatable = safety !== 'once';
+  const isRepeatable = safety !== 'once';
   const layers: Layer[] = [];
   if (filters !== undefined) layers.push(filterLayer(filters, clock));
-  if (policy.cache !== undefined && repeatable) layers.push(cacheLayer(policy.cache, cache, clock, fallback));
+  if (policy.cache !== undefined && isRepeatable) layers.push(cacheLayer(policy.cache, cache, clock, fallback));
   if (fallback.length > 0 && kind === 'model') layers.push(fallbackLayer(fallback));
-  if (retry !== undefined && repeatable) layers.push(retryLayer(retry));
+  if (retry !== undefined && isRepeatable) layers.push(retryLayer(retry));
   if (rateLimit !== undefined) layers.push(rateLimitLayer(rateLimit, rateLimiter, clock));
   if (timeoutMs !== undefined) layers.push(timeoutLayer(timeoutMs, clock));
   return layers;

@@ -1,16 +1,17 @@
-/** Numbers of a policy, checked where they are used: a definition comes from a file, and a slip must not undo a guard. */
+/** Validates the numbers of a policy where they are used, so that an invalid number never disables a limit. */
 
 import { LoopError } from '../base/errors.js';
 import { numbers } from '../base/number-range.js';
 
-export interface PolicyNumberRange {
+/** The values that a number of a policy may have. */
+interface PolicyNumberRange {
   readonly min: number;
   readonly max?: number;
-  /** What an absent number means; without it, the number must be there. */
+  /** Replaces an absent number. Without it, the number is required. */
   readonly defaultValue?: number;
 }
 
-/** The number, or what its absence means; DEFINITION_INVALID if it is none that can be used. */
+/** Returns the number, or its default if it is absent. Throws DEFINITION_INVALID if it is out of range. */
 export function policyNumber(name: string, value: unknown, { min, max, defaultValue }: PolicyNumberRange): number {
   const number = value ?? defaultValue;
   const { description, includes } = numbers(min, max);

@@ -1,19 +1,22 @@
-/** Passing every text of a JSON value through a function. */
+/** Applies a function to every string of a JSON value. */
 import { isObject } from '../base/own-property.js';
 import type { Json } from '../protocol/json.js';
 
-/** Members that are left as they are, or members inside of them; what a list holds counts as the list itself. */
+/**
+ * Members that are copied unchanged, or the members inside of them. The items of a list are treated like the list
+ * itself.
+ */
 export interface SkippedMembers {
   readonly [name: string]: true | SkippedMembers;
 }
 
-/** A copy in which every text is what `rewrite` made of it. The names of members are no texts: they are the value's shape. */
-export function rewriteStrings(value: Json, rewrite: (text: string) => string, kept: SkippedMembers = {}): Json {
+/** Returns a copy in which `rewrite` has replaced every string value. Member names are never rewritten. */
+export function rewriteStrings(value: Json, rewrite: (text: string) => string, skipped: SkippedMembers = {}): Json {
   if (typeof value === 'string') return rewrite(value);
-  if (Array.isArray(value)) return value.map((item: Json) => rewriteStrings(item, rewrite, kept));
+  if (Array.isArray(value)) return value.map((item: Json) => rewriteStrings(item, rewrite, skipped));
   if (!isObject(value)) return value;
   const members = Object.entries(value).map(([name, member]): [string, Json] => {
-    const inside = Object.hasOwn(kept, name) ? kept[name] : undefined;
+    const inside = Object.hasOwn(skipped, name) ? skipped[name] : undefined;
     return [name, inside === true ? member : rewriteStrings(member, rewrite, inside)];
   });
   return Object.fromEntries(members);

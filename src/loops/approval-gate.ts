@@ -1,7 +1,7 @@
 /**
- * Asking about what is no tool. What code does cannot be seen from outside, and a prompt or an agent acts by asking a
- * model: where an agent above asks about them, they pass the gate before they begin. Steps of definitions need no such
- * thing: all that they do is done by what they call.
+ * Applies the approval policies of enclosing agents to loops that are not tools. A body in code, a prompt or an agent
+ * is approved as a whole before it starts, because its actions cannot be inspected in advance. A composite of steps
+ * needs no gate: only the loops that it calls act.
  */
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
@@ -9,27 +9,27 @@ import { LoopServices, turnIdOf } from './services.js';
 
 type LoopBody<I, O> = (input: I, scope: Scope) => Promise<O> | O;
 
-export interface ApprovalGateOptions {
+interface ApprovalGateOptions {
   readonly name: string;
-  /** Tells this definition from others of its id. */
+  /** Distinguishes definitions with the same id. Approvals are bound to it. */
   readonly definitionFingerprint: string;
-  /** Whether it must be named to be asked about: what it calls is asked about by itself. */
+  /** True if only a policy for this very name applies, and not `*` or that of a call around it, as for agents. */
   readonly requiresName: boolean;
 }
 
-/** The body, behind the gate. */
+/** Returns a body that waits for approval if an enclosing agent requires it, and then runs `body`. */
 export function withApprovalGate<I, O>(
   { name, definitionFingerprint, requiresName }: ApprovalGateOptions,
   body: LoopBody<I, O>,
 ): LoopBody<I, O> {
   const perform = (): Json => ({ output: null });
   return (input, scope) => {
-    const bench = scope.context;
-    if (!(bench instanceof LoopServices) || !bench.restrictionFlag.isSet) return body(input, scope);
-    const watches = bench.turnContext(turnIdOf(scope)).activeRestrictions;
+    const services = scope.context;
+    if (!(services instanceof LoopServices) || !services.restrictionFlag.isSet) return body(input, scope);
+    const restrictions = services.turnContext(turnIdOf(scope)).activeRestrictions;
     const policy = requiresName
-      ? watches?.approvalPolicyByName(scope.key, name)
-      : watches?.approvalPolicy(scope.key, name);
+      ? restrictions?.approvalPolicyByName(scope.key, name)
+      : restrictions?.approvalPolicy(scope.key, name);
     // guard: policy-applies-to-code
     if (policy === undefined || policy === 'always_allow') return body(input, scope);
     const effect: Effect = { kind: 'tool', name, input, safety: 'pure', definition: definitionFingerprint, perform };

@@ -1,6 +1,6 @@
 /**
- * Bounds a whole call in time. The body races a recorded timer, so the time counts on across restarts, and everything that
- * the body is at when the time is over is cancelled with it: calls, effects, sleeps and waits for people.
+ * Bounds the duration of a whole call. The body races a recorded timer, so the timeout continues across restarts. When
+ * it fires, everything that the body is waiting for is cancelled: calls, effects, timers and approvals.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -8,7 +8,7 @@ import type { Scope } from '../protocol/body.js';
 
 type LoopBody<I, O> = (input: I, scope: Scope) => Promise<O> | O;
 
-/** The body, ended with TIMEOUT after `timeoutMs`; without a timeout, the body itself. */
+/** Returns a body that fails with TIMEOUT after `timeoutMs`; without a timeout, returns `body` itself. */
 export function withCallTimeout<I, O>(id: string, timeoutMs: number | undefined, body: LoopBody<I, O>): LoopBody<I, O> {
   if (timeoutMs === undefined) return body;
   const late = async (scope: Scope): Promise<never> => {

@@ -1,6 +1,6 @@
 /**
- * The body of a composite: its steps, one after another, each made of what is known by then. A step that fails ends the
- * composite; its error says which step of which call it was, however deep.
+ * The body of a composite: runs its steps in order and builds the input of each from the input and earlier results. A
+ * failed step ends the composite. The error identifies the failed step and its call, at any depth.
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
@@ -12,19 +12,22 @@ import { type CompiledMapping, compileMapping, type MappingData } from './mappin
 import { resultLifetimes } from './result-lifetimes.js';
 import { servicesOf, turnIdOf } from './services.js';
 
-/** A step with the loop that it calls; undefined if there is none of that id. */
-export interface LinkedStep {
+/** A compiled step. */
+interface LinkedStep {
   readonly loopId: string;
   readonly buildInput: CompiledMapping;
   readonly binding: string | undefined;
-  /** Whether a later mapping reads its result, and whose results nobody reads once it has ended. */
+  /** True if a later mapping may read its result. */
   readonly isResultRead: boolean;
+  /** Indexes of the steps whose results no mapping reads after this step. */
   readonly releasedSteps: readonly number[];
-  /** Whether a later mapping may read when it ran, or its trace. */
+  /** True if a later mapping may read its times or its trace. */
   readonly needsTimes: boolean;
+  /** The loop that it calls; undefined if no loop with that id is registered. */
   loop: Loop | undefined;
 }
 
+/** Compiles the steps of a composite. The loops that they call are linked later. */
 export function compileSteps(id: string, spec: StepsSpec): LinkedStep[] {
   const { releasedSteps, isRead, needsTimes } = resultLifetimes(id, spec);
   return spec.steps.map(({ loopId, inputMapping, outputBinding }, index) => ({
@@ -38,47 +41,48 @@ export function compileSteps(id: string, spec: StepsSpec): LinkedStep[] {
   }));
 }
 
+/** Returns the body of a composite. It throws LOOP_NOT_FOUND before its first step if a loop is missing. */
 export function compositeBody(
   id: string,
   spec: StepsSpec,
   steps: readonly LinkedStep[],
 ): (input: Json, scope: Scope) => Promise<Json> {
   const { outputMapping } = spec;
-  const result = outputMapping === undefined ? undefined : compileMapping(outputMapping, `${id}: outputMapping`);
+  const buildOutput = outputMapping === undefined ? undefined : compileMapping(outputMapping, `${id}: outputMapping`);
   let missing: number | undefined;
   return async (input, scope) => {
     missing ??= steps.findIndex(({ loop }) => loop === undefined);
     if (missing !== -1) throw missingStepError(missing, steps[missing]?.loopId ?? '');
     const results: Json[] = [];
-    const known: MappingData = { input, steps: results };
+    const data: MappingData = { input, steps: results };
     let output: Json = null;
     for (let index = 0; index < steps.length; index++) {
       const step = steps[index] as LinkedStep;
-      const made = step.buildInput(known);
+      const stepInput = step.buildInput(data);
       try {
-        output = (await scope.call(step.loop as Loop, made)) as Json;
+        output = (await scope.call(step.loop as Loop, stepInput)) as Json;
       } catch (thrown) {
         throw stepFailedError(toLoopError(thrown), scope, step.loopId, index);
       }
-      // Not before the call has ended: what it was given may be the very list that is shortened here.
+      // Only after the call: its input may be the list of results itself.
       for (let i = 0; i < step.releasedSteps.length; i++)
-        releaseResult(known, results, steps, step.releasedSteps[i] as number);
-      const done = step.isResultRead ? stepResultOf(scope, step, index, output) : null;
-      results.push(done);
-      if (step.binding !== undefined) known[step.binding] = done;
+        releaseResult(data, results, steps, step.releasedSteps[i] as number);
+      const result = step.isResultRead ? stepResultOf(scope, step, index, output) : null;
+      results.push(result);
+      if (step.binding !== undefined) data[step.binding] = result;
     }
-    return result === undefined ? output : result(known);
+    return buildOutput === undefined ? output : buildOutput(data);
   };
 }
 
-/** Lets go of a result that nobody reads any more. */
-function releaseResult(known: MappingData, results: Json[], steps: readonly LinkedStep[], index: number): void {
+/** Drops the references to a result, so that the garbage collector can free it before the composite ends. */
+function releaseResult(data: MappingData, results: Json[], steps: readonly LinkedStep[], index: number): void {
   const { binding } = steps[index] as LinkedStep;
   results[index] = null;
-  if (binding !== undefined) known[binding] = null;
+  if (binding !== undefined) data[binding] = null;
 }
 
-/** What later steps may read of a step: its LoopResult. What the entries tell is folded only if a mapping may read it. */
+/** Returns the LoopResult of a step for later mappings. Times and trace are folded only if a mapping may read them. */
 function stepResultOf(scope: Scope, { loopId, loop, needsTimes }: LinkedStep, index: number, output: Json): Json {
   const callId = `${scope.key}/${index}`;
   const result = { callId, loopId, loopVersion: loop?.version ?? '', status: 'ok', output };
@@ -90,20 +94,22 @@ function stepResultOf(scope: Scope, { loopId, loop, needsTimes }: LinkedStep, in
 function callTimesOf(scope: Scope, callId: string): CallTimes {
   const times = servicesOf(scope).turnContext(turnIdOf(scope)).callTimes(callId, scope.key);
   if (times !== undefined) return times;
-  const message = `When ${callId} ran is known only to a host: run this composite through one.`;
+  const message = `A mapping reads the times or the trace of ${callId}: run this composite through a host.`;
   throw new LoopError('EXECUTION_FAILED', message, { callId });
 }
 
-/** Told before the first step runs: what would be done until then would be for nothing. */
 function missingStepError(index: number, loopId: string): LoopError {
   const message = `Step ${index} calls "${loopId}", which is not registered here.`;
   return new LoopError('LOOP_NOT_FOUND', message, { loopId, stepIndex: index });
 }
 
-/** How many characters each part of a failure may have: the journal drops the data of an error that is too large. */
+/** Upper bound on each part of the error data. The journal drops error data that is too large. */
 const MAX_ERROR_PART_CHARS = 1000;
 
-/** The caller's own input was fine: what a step refuses is a failure of the composite. */
+/**
+ * Codes that become EXECUTION_FAILED: the input of the composite was valid, so a value that a step refuses is a failure
+ * of the composite.
+ */
 const STEP_VALIDATION_CODES: ReadonlySet<string> = new Set([
   'INPUT_VALIDATION_FAILED',
   'OUTPUT_VALIDATION_FAILED',
@@ -111,18 +117,19 @@ const STEP_VALIDATION_CODES: ReadonlySet<string> = new Set([
 ]);
 
 function stepFailedError(error: LoopError, scope: Scope, loopId: string, index: number): LoopError {
-  const known = error.data as { readonly failedStep?: Json } | undefined;
-  if (known?.failedStep !== undefined) return error;
   const { code, message, data } = error;
-  const said = message.slice(0, MAX_ERROR_PART_CHARS);
-  const small = data !== undefined && JSON.stringify(data).length <= MAX_ERROR_PART_CHARS;
-  const own = small ? { code, message: said, details: data } : { code, message: said };
+  // The innermost step is the one that failed: enclosing composites pass its error on.
+  if ((data as { readonly failedStep?: Json } | undefined)?.failedStep !== undefined) return error;
+  const shortMessage = message.slice(0, MAX_ERROR_PART_CHARS);
+  const isSmall = data !== undefined && JSON.stringify(data).length <= MAX_ERROR_PART_CHARS;
+  const stepError = isSmall ? { code, message: shortMessage, details: data } : { code, message: shortMessage };
   const failedStep = {
     callId: `${scope.key}/${index}`.slice(0, MAX_ERROR_PART_CHARS),
     loopId,
     stepIndex: index,
-    error: own,
+    error: stepError,
   };
-  const told = `Step ${index} (${loopId}) failed: ${message}`;
-  return new LoopError(STEP_VALIDATION_CODES.has(code) ? 'EXECUTION_FAILED' : code, told, { failedStep }, error);
+  const description = `Step ${index} (${loopId}) failed: ${message}`;
+  const outerCode = STEP_VALIDATION_CODES.has(code) ? 'EXECUTION_FAILED' : code;
+  return new LoopError(outerCode, description, { failedStep }, error);
 }

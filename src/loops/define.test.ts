@@ -102,7 +102,7 @@ verifies('definition.code', 'a loop in code that is no loop is taken for one', (
   const make = (spec: object) => () => defineLoop(spec as Parameters<typeof defineLoop>[0]);
   expect(make({ id: 'x', ...ends })).toThrow(/exactly one of body, tool and prompt/);
   expect(make({ id: 'x', ...ends, body: () => 1, tool: () => 1 })).toThrow(/exactly one/);
-  expect(make({ id: 'x', ...ends, boddy: () => 1 })).toThrow(/no member "boddy"/);
+  expect(make({ id: 'x', ...ends, boddy: () => 1 })).toThrow(/unknown option "boddy"/);
   expect(make({ id: 'a\nb', ...ends, body: () => 1 })).toThrow(/id/);
   expect(make({ id: 'x', version: 'latest', ...ends, body: () => 1 })).toThrow(/version/);
   expect(make({ id: 'x', input: { type: 'strng' }, output: true, body: () => 1 })).toThrow(/inputSchema|strng|input/);

@@ -1,7 +1,7 @@
 /**
- * Loops in code: `defineLoop` infers the types of both ends from any Standard Schema and makes a loop that the kernel
- * runs and the registry knows, the same thing as a JSON definition. Exactly one of `body`, `tool` and `prompt` says what
- * it does; a body is straight-line code over its scope.
+ * `defineLoop`: defines a loop in code. It infers the types of input and output from any Standard Schema and returns a
+ * loop that is registered and run like a JSON definition. Exactly one of `body`, `tool` and `prompt` is its
+ * implementation.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -23,41 +23,65 @@ import { toolBody } from './tool.js';
 import type { ToolCallContext } from './tool-implementation.js';
 
 interface LoopSpecBase<I extends AnySchema, O extends AnySchema> {
+  /** The id under which the loop is registered and called. */
   readonly id: string;
-  /** Semver; 1.0.0 unless told. Raise it when what the loop does changes. */
+  /**
+   * A semantic version. Raise it when the behaviour of the loop changes.
+   * @default '1.0.0'
+   */
   readonly version?: string;
+  /**
+   * The name shown to people.
+   * @default the id
+   */
   readonly name?: string;
+  /** What the loop does. A model that has this loop as a tool reads it. */
   readonly description?: string;
+  /** The schema of the input: a Standard Schema (zod, valibot, arktype, …) or a JSON Schema. */
   readonly input: I;
+  /** The schema of the output: a Standard Schema or a JSON Schema. */
   readonly output: O;
+  /** Retries, timeouts, approvals and other rules for the effects of the loop. */
   readonly policy?: PolicySpec;
+  /** Arbitrary data that is stored with the definition. */
   readonly metadata?: { readonly [name: string]: Json };
 }
 
-/** A composite in code. */
+/** A loop whose implementation is a function over its scope. The function is replayed, so it must be deterministic. */
 export interface BodyLoopSpec<I extends AnySchema, O extends AnySchema> extends LoopSpecBase<I, O> {
+  /** Does all its work through the scope: calls, effects, waits, timers and records. */
   readonly body: (input: OutputOf<I>, scope: Scope) => Promise<InputOf<O>> | InputOf<O>;
   readonly tool?: never;
   readonly prompt?: never;
 }
 
-/** A function that does something outside: one effect, recorded, with a declared safety. */
+/** A loop whose implementation is one effect: a function with side effects whose result is recorded. */
 export interface ToolLoopSpec<I extends AnySchema, O extends AnySchema> extends LoopSpecBase<I, O> {
+  /** Performs the effect. It is not called again once its result is recorded. */
   readonly tool: (input: OutputOf<I>, call: ToolCallContext) => Promise<InputOf<O>> | InputOf<O>;
+  /**
+   * Whether the effect may be performed again after a crash before its result was recorded.
+   * @default 'once'
+   */
   readonly safety?: Safety;
   readonly body?: never;
   readonly prompt?: never;
 }
 
-/** A question to a model. */
+/** A loop whose implementation is one prompt to a model. */
 export interface PromptLoopSpec<I extends AnySchema, O extends AnySchema> extends LoopSpecBase<I, O> {
+  /** The prompt, or its template with `{{name}}` placeholders. */
   readonly prompt: PromptSpec | string;
+  /**
+   * The backend that answers the prompt.
+   * @default { id: 'mock' }
+   */
   readonly backend?: BackendRef;
   readonly body?: never;
   readonly tool?: never;
 }
 
-export type LoopSpec<I extends AnySchema, O extends AnySchema> =
+type LoopSpec<I extends AnySchema, O extends AnySchema> =
   | BodyLoopSpec<I, O>
   | ToolLoopSpec<I, O>
   | PromptLoopSpec<I, O>;
@@ -81,7 +105,29 @@ const LOOP_SPEC_KEYS = optionKeys<Record<KeyOf<LoopSpec<AnySchema, AnySchema>>, 
 });
 const CODE_ORIGIN: DefinitionOrigin = { directory: undefined, trusted: true };
 
-/** Makes a loop of code; a LoopError says what is wrong with it. */
+/**
+ * Defines a loop with a body, a tool function or a prompt. Throws DEFINITION_INVALID if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * const price = defineLoop({
+ *   id: 'price',
+ *   input: z.object({ sku: z.string() }),
+ *   output: z.object({ cents: z.number() }),
+ *   safety: 'idempotent',
+ *   tool: async ({ sku }) => ({ cents: await lookUpPrice(sku) }),
+ * });
+ * const total = defineLoop({
+ *   id: 'total',
+ *   input: z.object({ skus: z.array(z.string()) }),
+ *   output: z.object({ cents: z.number() }),
+ *   body: async ({ skus }, scope) => {
+ *     const prices = await scope.all(skus.map((sku) => (branch) => branch.call(price, { sku })));
+ *     return { cents: prices.reduce((sum, { cents }) => sum + cents, 0) };
+ *   },
+ * });
+ * ```
+ */
 export function defineLoop<const I extends AnySchema, const O extends AnySchema>(
   spec: LoopSpec<I, O>,
 ): DefinedLoop<InputOf<I>, OutputOf<O>> {
@@ -107,17 +153,21 @@ export function defineLoop<const I extends AnySchema, const O extends AnySchema>
 function assertSpec(spec: LoopSpec<AnySchema, AnySchema>): void {
   const unknown = Object.keys(spec).filter((key) => !LOOP_SPEC_KEYS.has(key));
   const kinds = [spec.body, spec.tool, spec.prompt].filter((kind) => kind !== undefined).length;
-  const flaw =
+  const options = [...LOOP_SPEC_KEYS].join(', ');
+  const reason =
     unknown.length > 0
-      ? `it has no member ${unknown.map((key) => `"${key}"`).join(', ')}; it has ${[...LOOP_SPEC_KEYS].join(', ')}`
+      ? `unknown option ${unknown.map((key) => `"${key}"`).join(', ')}; the options are ${options}`
       : kinds !== 1
         ? 'it needs exactly one of body, tool and prompt'
         : undefined;
-  if (flaw === undefined) return;
-  throw new LoopError('DEFINITION_INVALID', `defineLoop("${spec.id}"): ${flaw}.`, { reason: flaw });
+  if (reason === undefined) return;
+  throw new LoopError('DEFINITION_INVALID', `defineLoop("${spec.id}"): ${reason}.`, { reason });
 }
 
-/** The definition as a document would have it. Code cannot be written down: a body shows as a composite of no steps. */
+/**
+ * Builds the definition that an equivalent JSON document would contain. JSON cannot express a body in code, which
+ * therefore appears as a composite without steps.
+ */
 function definitionOf(spec: LoopSpec<AnySchema, AnySchema>, input: Validator, output: Validator): LoopDef {
   const { id, version = '1.0.0', name = id, description, policy, metadata } = spec;
   const base = {
@@ -154,15 +204,15 @@ function createBody(
 ): Loop<Json, Json>['body'] {
   const { id, version, prompt, backend, policy } = definition;
   const { tool, body } = spec;
-  // What an approval is bound to: all that the definition says, and the code.
-  const state = `${canonicalJson(definition as unknown as Json)}\n${String(tool ?? body ?? '')}`;
+  // An approval is bound to the whole definition and to the source of the code.
+  const fingerprint = `${canonicalJson(definition as unknown as Json)}\n${String(tool ?? body ?? '')}`;
   if (prompt !== undefined) {
-    const parts = { id, spec: prompt, output, backend, policy, origin: CODE_ORIGIN, definitionFingerprint: version };
-    return withApprovalGate({ name: id, definitionFingerprint: state, requiresName: false }, promptBody(parts));
+    const options = { id, spec: prompt, output, backend, policy, origin: CODE_ORIGIN, definitionFingerprint: version };
+    return withApprovalGate({ name: id, definitionFingerprint: fingerprint, requiresName: false }, promptBody(options));
   }
   if (tool === undefined) {
     const bounded = withCallTimeout(id, policy?.timeoutMs, body as unknown as Loop<Json, Json>['body']);
-    return withApprovalGate({ name: id, definitionFingerprint: state, requiresName: false }, bounded);
+    return withApprovalGate({ name: id, definitionFingerprint: fingerprint, requiresName: false }, bounded);
   }
   const open = (): ((input: Json, call: unknown) => unknown) => (input, call) => tool(input, call as ToolCallContext);
   return toolBody({
@@ -170,7 +220,7 @@ function createBody(
     safety: definition.tool?.safety ?? 'once',
     config: {},
     policy,
-    definitionFingerprint: state,
+    definitionFingerprint: fingerprint,
     open,
   });
 }

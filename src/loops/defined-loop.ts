@@ -1,30 +1,33 @@
-/** What a loop made in code is to the rest: the registry and the host know it by this, and need not know how it is made. */
+/** The type of loops in code, as the registry and the host use it. */
 
 import type { Validator } from '../json/schema.js';
 import type { Loop } from '../protocol/body.js';
 import type { LoopDef } from '../protocol/loop.js';
 import type { Model } from '../protocol/model.js';
 
-/** A loop made in code: what the kernel runs, its definition, and its two ends. */
+/** A loop in code, made with `defineLoop` or `defineAgent`. */
 export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {
+  /** The definition that an equivalent JSON document would contain. */
   readonly definition: LoopDef;
+  /** The validators of its input and its output. */
   readonly validators: { readonly input: Validator; readonly output: Validator };
-  /** What tells two states of the same code apart. */
+  /** The source text of its functions, which distinguishes two states of the same code. */
   readonly source: string;
-  /** Loops that it was given and that are registered with it. */
+  /** The loops that an agent has as tools. They are registered with it. */
   readonly innerLoops?: readonly DefinedLoop[];
-  /** True for a tool that is asked about without a policy of its own. */
+  /** True for a tool that needs approval even without an approval policy. */
   readonly asksByDefault?: boolean;
-  /** The model that it was given, in place of a backend by id. */
+  /** The model object of an agent, which replaces the backend of its definition. */
   readonly model?: Model | undefined;
 }
 
+/** True if the value is a loop in code. */
 export function isDefinedLoop(value: unknown): value is DefinedLoop {
   try {
     const { definition, validators, body } = (value ?? {}) as Partial<DefinedLoop>;
     return [value, definition, validators].every((part) => typeof part === 'object') && typeof body === 'function';
   } catch {
-    // Whatever cannot even be looked at is no loop.
+    // A getter or a proxy threw.
     return false;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Linking: of a definition and everything it calls, loops that the kernel can run. What was linked does not change when
- * the registry does, so a turn goes on with the definitions it began with; its digest covers all of them.
+ * Links a definition and everything that it calls into loops that the kernel can run. A linked loop does not change
+ * when the registry does, so a turn continues with the definitions that it started with.
  */
 
 import { createSchemaCheck } from '../json/schema.js';
@@ -18,64 +18,65 @@ import { toolBody, toolFromImplementation } from './tool.js';
 
 type FindLoop = (id: string, version?: string) => RegisteredLoop | undefined;
 
-/** A loop with everything it can call. */
+/** A loop that is linked with everything it can call. */
 export interface LinkedLoop {
   readonly loop: Loop<Json, Json>;
   readonly root: RegisteredLoop;
-  /** All definitions that it is made of, the root first. */
+  /** All definitions that it consists of, the root first. */
   readonly definitions: readonly RegisteredLoop[];
 }
 
 const linkCache = new WeakMap<
   RegisteredLoop,
-  { readonly registry: Registry; readonly generation: number; readonly by: LinkedLoop }
+  { readonly registry: Registry; readonly generation: number; readonly linked: LinkedLoop }
 >();
 
-/** A loop with what its steps call in a registry, linked once for each state of that. */
+/** Links a loop with the loops of a registry. The result is cached until the registry changes. */
 export function linkLoop(registry: Registry, root: RegisteredLoop): LinkedLoop {
-  const known = linkCache.get(root);
-  if (known?.registry === registry && known.generation === registry.generation) return known.by;
-  const by = resolveLoop(root, (id, version) => registry.find(id, version));
-  linkCache.set(root, { registry, generation: registry.generation, by });
-  return by;
+  const cached = linkCache.get(root);
+  if (cached?.registry === registry && cached.generation === registry.generation) return cached.linked;
+  const linked = resolveLoop(root, (id, version) => registry.find(id, version));
+  linkCache.set(root, { registry, generation: registry.generation, linked });
+  return linked;
 }
 
-/** A loop that was made before what it calls; told of each thing that it calls by id, and given it. */
+/** A reference to a loop by id. Loops may call each other, so they are created first and resolved afterwards. */
 interface UnresolvedReference {
   readonly loopId: string;
   readonly version: string | undefined;
   resolve(loop: Loop, registered: RegisteredLoop): void;
 }
 
-/** What is being linked: what still waits, and whether a loop of an id is part of it in the end. */
+/** State of the link in progress. */
 interface LinkContext {
   readonly unresolved: UnresolvedReference[];
+  /** True if a loop with this id is part of the linked loop. Valid only once linking is complete. */
   includesLoop(id: string): boolean;
 }
 
 function resolveLoop(root: RegisteredLoop, find: FindLoop): LinkedLoop {
-  const made = new Map<RegisteredLoop, Loop<Json, Json>>();
-  const waiting: UnresolvedReference[] = [];
-  const calls = (id: string): boolean => [...made.keys()].some(({ definition }) => definition.id === id);
+  const loops = new Map<RegisteredLoop, Loop<Json, Json>>();
+  const unresolved: UnresolvedReference[] = [];
+  const includesLoop = (id: string): boolean => [...loops.keys()].some(({ definition }) => definition.id === id);
   const loopOf = (registered: RegisteredLoop): Loop<Json, Json> => {
-    const known = made.get(registered);
-    if (known !== undefined) return known;
-    const loop = createLoop(registered, { unresolved: waiting, includesLoop: calls });
-    made.set(registered, loop);
+    const existing = loops.get(registered);
+    if (existing !== undefined) return existing;
+    const loop = createLoop(registered, { unresolved, includesLoop });
+    loops.set(registered, loop);
     return loop;
   };
   const loop = loopOf(root);
-  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+  for (let next = unresolved.shift(); next !== undefined; next = unresolved.shift()) {
     const child = find(next.loopId, next.version);
     if (child !== undefined) next.resolve(loopOf(child) as unknown as Loop, child);
   }
-  return { loop, root, definitions: [...made.keys()] };
+  return { loop, root, definitions: [...loops.keys()] };
 }
 
-function createLoop(registered: RegisteredLoop, linking: LinkContext): Loop<Json, Json> {
+function createLoop(registered: RegisteredLoop, context: LinkContext): Loop<Json, Json> {
   const { definition, input, output, definedLoop } = registered;
   const { id, version, composite, prompt } = definition;
-  // An agent in code is linked like any other: what it calls is found by id.
+  // An agent in code is linked like one in JSON, because its tools are resolved by id.
   if (definedLoop !== undefined && composite?.agent === undefined) return definedLoop as unknown as Loop<Json, Json>;
   return {
     name: id,
@@ -84,7 +85,7 @@ function createLoop(registered: RegisteredLoop, linking: LinkContext): Loop<Json
     input: definedLoop?.input ?? createSchemaCheck(input, 'INPUT_VALIDATION_FAILED', id),
     output: definedLoop?.output ?? createSchemaCheck(output, 'OUTPUT_VALIDATION_FAILED', id),
     hasFastValidation: definedLoop === undefined || definedLoop.hasFastValidation === true,
-    body: createBody(registered, definition, linking),
+    body: createBody(registered, definition, context),
   } as Loop<Json, Json>;
 }
 
@@ -93,11 +94,11 @@ function createBody(
   definition: LoopDef,
   { unresolved, includesLoop }: LinkContext,
 ): Loop<Json, Json>['body'] {
-  const { output, origin, digest: own, definedLoop } = registered;
+  const { output, origin, digest, definedLoop } = registered;
   const { id, prompt, tool, composite = { steps: [] }, backend, policy } = definition;
   if (prompt !== undefined) {
-    const parts = { id, spec: prompt, output, backend, policy, origin, definitionFingerprint: own };
-    return withApprovalGate({ name: id, definitionFingerprint: own, requiresName: false }, promptBody(parts));
+    const options = { id, spec: prompt, output, backend, policy, origin, definitionFingerprint: digest };
+    return withApprovalGate({ name: id, definitionFingerprint: digest, requiresName: false }, promptBody(options));
   }
   if (tool !== undefined) {
     const { safety = 'once', config = {} } = tool;
@@ -106,40 +107,38 @@ function createBody(
       safety,
       config,
       policy,
-      definitionFingerprint: own,
+      definitionFingerprint: digest,
       ...toolFromImplementation(tool, origin),
     });
   }
   if (composite.agent === undefined)
     return withCallTimeout(id, policy?.timeoutMs, createStepsBody(id, composite, unresolved));
   const tools = createTools(composite.agent, unresolved);
-  const parts = {
+  const options = {
     id,
     spec: composite.agent,
     output,
     policy,
     origin,
-    definitionFingerprint: own,
+    definitionFingerprint: digest,
     model: definedLoop?.model,
+    includesLoop,
   };
-  return withApprovalGate(
-    { name: id, definitionFingerprint: own, requiresName: true },
-    agentBody({ ...parts, includesLoop }, tools),
-  );
+  return withApprovalGate({ name: id, definitionFingerprint: digest, requiresName: true }, agentBody(options, tools));
 }
 
-function createStepsBody(id: string, spec: StepsSpec, waiting: UnresolvedReference[]): Loop<Json, Json>['body'] {
+function createStepsBody(id: string, spec: StepsSpec, unresolved: UnresolvedReference[]): Loop<Json, Json>['body'] {
   const steps = compileSteps(id, spec);
   for (const [index, step] of steps.entries()) {
-    const take: UnresolvedReference['resolve'] = (loop) => {
+    const resolve: UnresolvedReference['resolve'] = (loop) => {
       step.loop = loop;
     };
-    waiting.push({ loopId: step.loopId, version: spec.steps[index]?.loopVersion, resolve: take });
+    unresolved.push({ loopId: step.loopId, version: spec.steps[index]?.loopVersion, resolve });
   }
   return compositeBody(id, spec, steps);
 }
 
-function createTools({ tools, handoffs = [] }: AgentSpec, waiting: UnresolvedReference[]): readonly LinkedTool[] {
+function createTools({ tools, handoffs = [] }: AgentSpec, unresolved: UnresolvedReference[]): readonly LinkedTool[] {
   return [...tools, ...handoffs].map((name, index) => {
     const tool: LinkedTool = {
       loopId: name,
@@ -148,12 +147,12 @@ function createTools({ tools, handoffs = [] }: AgentSpec, waiting: UnresolvedRef
       isReadOnly: false,
       loop: undefined,
     };
-    const take: UnresolvedReference['resolve'] = (loop, { definition }) => {
+    const resolve: UnresolvedReference['resolve'] = (loop, { definition }) => {
       tool.loop = loop;
       tool.modelTool = toModelTool(definition);
       tool.isReadOnly = isReadOnlyLoop(definition);
     };
-    waiting.push({ loopId: name, version: undefined, resolve: take });
+    unresolved.push({ loopId: name, version: undefined, resolve });
     return tool;
   });
 }

@@ -1,7 +1,7 @@
 /**
- * Mappings: how a composite makes the input of a step, or its own output, of what is known so far. A mapping is an
- * RFC 9535 path, `literal:` and a text, or `optional:` and a path that may find nothing. A path that names one place gives
- * its value, any other gives the list of what it found.
+ * Mappings: build the input of a step, or the output of a composite, from earlier values. A mapping is an RFC 9535
+ * path, `literal:` followed by text, or `optional:` followed by a path that may match nothing. A singular path yields
+ * its value; any other path yields the list of its matches.
  */
 import { LoopError } from '../base/errors.js';
 import { followSegments } from '../json/path/query.js';
@@ -9,17 +9,18 @@ import { compileJsonPath, type JsonPath } from '../json/path.js';
 import type { Json } from '../protocol/json.js';
 import type { CompositeStep } from '../protocol/loop.js';
 
-/** What a composite knows while it runs: the input, the results of its steps, and those that have a name. */
+/** The values that a mapping can read: `input`, `steps` (the results by index) and the named results. */
 export type MappingData = { [name: string]: Json };
 
-/** Makes a value of what is known. */
-export type CompiledMapping = (known: MappingData) => Json;
+/** Builds a value from the data of a composite. Throws MAPPING_FAILED if a required path matches nothing. */
+export type CompiledMapping = (data: MappingData) => Json;
 
-type ValueLookup = (known: MappingData) => Json | undefined;
+type ValueLookup = (data: MappingData) => Json | undefined;
 
 const LITERAL_PREFIX = 'literal:';
 const OPTIONAL_PREFIX = 'optional:';
 
+/** Compiles a mapping. `where` is its location in messages. */
 export function compileMapping(mapping: CompositeStep['inputMapping'], where: string): CompiledMapping {
   if (typeof mapping === 'string') return compileValue(mapping, where, '') as CompiledMapping;
   const members = Object.keys(mapping);
@@ -32,34 +33,37 @@ export function compileMapping(mapping: CompositeStep['inputMapping'], where: st
 }
 
 /**
- * Most mappings have one member at one place, and a large composite has thousands of them: each is as few objects as
- * can be, because following them from one to the next is what it costs to apply it.
+ * Fast path for a mapping with one member and a singular path, the most common case. A large composite has thousands of
+ * them, and their cost is dominated by following references, so each uses as few objects as possible.
  */
 function compileSingleMember(member: string, text: string, where: string): CompiledMapping {
-  const place = text.startsWith(LITERAL_PREFIX)
+  const segments = text.startsWith(LITERAL_PREFIX)
     ? undefined
     : compileMappingPath(text, `${where}/${member}`).singularSegments;
-  if (place === undefined) return combineMembers([member], [compileValue(text, where, member)]);
-  return (known) => {
-    const value = followSegments(known, place);
+  if (segments === undefined) return combineMembers([member], [compileValue(text, where, member)]);
+  return (data) => {
+    const value = followSegments(data, segments);
     if (value !== undefined) return { [member]: value };
-    assertOptionalPath(text, `${where}/${member}`, known);
+    assertOptionalPath(text, `${where}/${member}`, data);
     return {};
   };
 }
 
-function combineMembers(members: readonly string[], finds: readonly ValueLookup[]): CompiledMapping {
-  return (known) => {
-    const made: { [member: string]: Json } = {};
+function combineMembers(members: readonly string[], lookups: readonly ValueLookup[]): CompiledMapping {
+  return (data) => {
+    const combined: { [member: string]: Json } = {};
     for (let i = 0; i < members.length; i++) {
-      const value = finds[i]?.(known);
-      if (value !== undefined) made[members[i] as string] = value;
+      const value = lookups[i]?.(data);
+      if (value !== undefined) combined[members[i] as string] = value;
     }
-    return made;
+    return combined;
   };
 }
 
-/** The first three segments of every path of a mapping, undefined for any; undefined for a path that may look anywhere. */
+/**
+ * Returns the leading segments of every path of a mapping; undefined for a path that may read anything. A segment is
+ * undefined if it may match any member.
+ */
 export function pathPrefixesOf(
   mapping: CompositeStep['inputMapping'],
   where: string,
@@ -73,6 +77,7 @@ export function pathPrefixesOf(
     });
 }
 
+/** The leading segments of a path. A segment is undefined if it may match any member. */
 export type PathPrefix = readonly (string | number | undefined)[];
 
 function compileMappingPath(text: string, where: string): JsonPath {
@@ -86,21 +91,21 @@ function compileValue(text: string, where: string, member: string): ValueLookup 
   }
   const path = compileMappingPath(text, `${where}/${member}`);
   const { singularSegments } = path;
-  if (singularSegments === undefined) return (known) => path.findAll(known) as Json;
-  return (known) => {
-    const value = followSegments(known, singularSegments);
-    if (value === undefined) assertOptionalPath(text, `${where}/${member}`, known);
+  if (singularSegments === undefined) return (data) => path.findAll(data) as Json;
+  return (data) => {
+    const value = followSegments(data, singularSegments);
+    if (value === undefined) assertOptionalPath(text, `${where}/${member}`, data);
     return value;
   };
 }
 
-/** Throws MAPPING_FAILED for a path that found nothing, unless it may. */
-function assertOptionalPath(path: string, where: string, known: MappingData): void {
+/** Throws MAPPING_FAILED for a path that matched nothing, unless it is optional. */
+function assertOptionalPath(path: string, where: string, data: MappingData): void {
   if (path.startsWith(OPTIONAL_PREFIX)) return;
-  const names = Object.keys(known).filter((name) => name !== 'steps');
-  const last = (known.steps as Json[]).length - 1;
+  const names = Object.keys(data).filter((name) => name !== 'steps');
+  const last = (data.steps as Json[]).length - 1;
   const steps = last < 0 ? [] : [last === 0 ? '$.steps[0]' : `$.steps[0] to $.steps[${last}]`];
   const readable = [...names.map((name) => `$.${name}`), ...steps].join(', ');
-  const message = `${where}: ${path} finds nothing. Readable here: ${readable}.`;
+  const message = `${where}: ${path} matches nothing. Readable here: ${readable}.`;
   throw new LoopError('MAPPING_FAILED', message, { path, where });
 }

@@ -170,7 +170,7 @@ verifies('model.failure', 'a part of a wrong shape takes the process with it', a
 
 verifies('model.failure', 'half an answer is taken for a whole one', async () => {
   const { message, data } = await failure(saying(words('Hel')));
-  expect(message).toBe("test 'm-1' stopped in the middle of its answer");
+  expect(message).toBe("test 'm-1' stopped before its reply was complete");
   expect(data).toEqual({ retryable: true });
   const broken = streaming(() => new ReadableStream({ pull: (controller) => controller.error(new Error('reset')) }));
   expect((await failure(broken)).data).toEqual({ retryable: true });
@@ -400,7 +400,7 @@ verifies(
     const deltas: ModelDelta[] = [];
     const options = { onDelta: (delta: ModelDelta) => deltas.push(delta), maxBytes: 4096 };
     const told = await failure(saying(start, ...many, finish), options);
-    expect(told.message).toContain('answered more than 4096 bytes');
+    expect(told.message).toContain('returned more than 4096 bytes');
     expect(deltas.map(({ text }) => text).join('').length).toBeLessThan(8192);
   },
 );

@@ -1,8 +1,8 @@
 /**
- * Asking a model once: a journaled request becomes a call of the provider interface, what comes back a journaled
- * reply. By stream, but for a conversation that nobody watches: such a stream costs ten times the call and is put
- * together again unseen. Both ways the same parts make the answer. What a provider throws or sends is not trusted: it
- * is read field by field, bounded, and told without anything that was sent to it.
+ * Calls a model once: converts a journaled request to a call of the provider interface, and its result to a journaled
+ * reply. It streams, except for a conversation without a subscriber: streaming costs ten times as much as the call
+ * itself. Both ways build the reply from the same parts. Data and errors of a provider are untrusted: they are read
+ * field by field, bounded, and reported without echoing the request.
  */
 
 import { abortListenersOf } from '../base/abort-listeners.js';
@@ -17,48 +17,66 @@ import { type ModelDelta, ModelReplyBuilder } from './model-call/reply-builder.j
 
 export type { ModelDelta } from './model-call/reply-builder.js';
 
-/** How many parts are read before other work of the process gets its turn: a stream that is never empty would starve it. */
+/** How many parts are read before yielding to the event loop, which a stream that always has data would starve. */
 const PARTS_PER_YIELD = 256;
+
+/** The options of `callModel`. */
 export interface CallModelOptions {
+  /** Cancels the call. It may be shared: all listeners are removed when the call ends. */
   readonly signal: AbortSignal;
-  /** The signal that a model is handed which looks at it; the same unless told. */
+  /**
+   * Creates the signal for the model, when the model first reads it.
+   * @default returns `signal`
+   */
   readonly signalForModel?: () => AbortSignal;
+  /** Receives each piece of the reply as it arrives. */
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
-  /** Where the request is part of a conversation, the rest of it. */
+  /** The rest of the conversation that the request belongs to. */
   readonly conversation?: ModelConversation | undefined;
-  /** The monotonic clock, for how long the thinking took. */
+  /** The monotonic clock that measures the reasoning time. */
   readonly clock?: Pick<Clock, 'elapsed'> | undefined;
-  /** Adds what is known of the tools that a reply calls. */
+  /** Adds information about the called tools to the reply. */
   readonly annotateReply?: ((reply: ModelReply) => ModelReply) | undefined;
-  /** The most that a reply may have, 8 MiB unless told. */
+  /**
+   * The maximum size of a reply.
+   * @default 8 MiB
+   */
   readonly maxBytes?: number;
 }
 
 type PartReader = ReadableStreamDefaultReader<unknown>;
 
-/** Asks a model once. Every failure is BACKEND_FAILED and says whether to try again; an abort rejects with its reason. */
+/** The stream of a call, once the model has opened it. */
+interface OpenStream {
+  reader?: PartReader;
+}
+
+/**
+ * Calls a model once. Rejects with BACKEND_FAILED, which states whether a retry may help, or with the reason of an
+ * abort.
+ */
 export function callModel(model: Model, request: ModelRequest, options: CallModelOptions): Promise<ModelReply> {
   const { signal, conversation, onDelta, annotateReply = unannotated } = options;
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const sent: SentRequest = { request, conversation };
     assertV3(model, sent);
-    const held: { reader?: PartReader } = {};
-    // A model need not listen to the signal: whoever asked must not wait for it.
-    const leave = (): void => {
+    const open: OpenStream = {};
+    // The model may ignore the signal, so an abort rejects at once.
+    const onAbort = (): void => {
       reject(signal.reason);
-      if (held.reader !== undefined) cancelReader(held.reader);
+      if (open.reader !== undefined) cancelReader(open.reader);
     };
-    const listeners = abortListenersOf(signal).add(leave);
-    const whole = conversation !== undefined && onDelta === undefined;
-    const answered = whole ? generateReply(model, sent, options) : streamReply(model, sent, options, held);
-    answered.then(
+    const listeners = abortListenersOf(signal).add(onAbort);
+    const canGenerate = conversation !== undefined && onDelta === undefined;
+    const result = canGenerate ? generateReply(model, sent, options) : streamReply(model, sent, options, open);
+    result.then(
       (reply) => {
-        listeners.delete(leave);
+        listeners.delete(onAbort);
         resolve(annotateReply(reply));
       },
       (thrown) => {
-        listeners.delete(leave);
+        listeners.delete(onAbort);
         reject(thrown);
       },
     );
@@ -67,7 +85,7 @@ export function callModel(model: Model, request: ModelRequest, options: CallMode
 
 const unannotated = (reply: ModelReply): ModelReply => reply;
 
-/** The version of the interface that a model speaks. What a backend opens need not be a model at all. */
+/** Returns the version of the provider interface. The value is untrusted: a provider may return anything as a model. */
 function specificationVersionOf(model: Partial<Model> | null | undefined): unknown {
   try {
     return model?.specificationVersion;
@@ -79,21 +97,21 @@ function specificationVersionOf(model: Partial<Model> | null | undefined): unkno
 function assertV3(model: Model, sent: SentRequest): void {
   const version = specificationVersionOf(model);
   if (version === 'v3') return;
-  const found = typeof version === 'string' ? `version ${version.toUpperCase().slice(0, 20)}` : 'no known version';
-  const what = `speaks ${found} of the provider interface; Rondo needs V3 (the packages made for AI SDK 6)`;
-  throw backendError(sent, what, { retryable: false });
+  const actual = typeof version === 'string' ? `version ${version.toUpperCase().slice(0, 20)}` : 'no known version';
+  const problem = `speaks ${actual} of the provider interface; Rondo needs V3 (the packages made for AI SDK 6)`;
+  throw backendError(sent, problem, { retryable: false });
 }
 
-/** By `then` and not by waiting, which would cost as much as all the rest of it. */
+/** Calls `doGenerate`. It uses `then` instead of `await`, whose overhead would double the cost of the call. */
 function generateReply(model: Model, sent: SentRequest, options: CallModelOptions): Promise<ModelReply> {
   const fail = (thrown: unknown): Promise<never> => Promise.reject(toBackendError(sent, thrown));
-  let asking: PromiseLike<unknown>;
+  let generated: PromiseLike<unknown>;
   try {
-    asking = model.doGenerate(modelCallOptionsOf(sent, options));
+    generated = model.doGenerate(modelCallOptionsOf(sent, options));
   } catch (thrown) {
     return fail(thrown);
   }
-  return Promise.resolve(asking).then((result) => readGenerated(result, sent, options), fail);
+  return Promise.resolve(generated).then((result) => readGenerated(result, sent, options), fail);
 }
 
 function readGenerated(
@@ -104,37 +122,37 @@ function readGenerated(
   const content = ownProperty(result, 'content');
   const length = nonNegativeInteger(ownProperty(content, 'length'));
   if (length === undefined || !Array.isArray(content))
-    throw backendError(sent, 'failed: what it gave has no list of content', { retryable: false });
-  const answer = new ModelReplyBuilder(sent, options);
+    throw backendError(sent, 'failed: its result has no list of content', { retryable: false });
+  const builder = new ModelReplyBuilder(sent, options);
   const response = ownProperty(result, 'response');
-  if (response !== undefined) answer.addResponseMetadata(response);
-  answer.finishPart = result;
-  if (length > PARTS_PER_YIELD) return readGeneratedInBatches(content, length, answer, options.signal);
-  for (let nth = 0; nth < length; nth++) answer.addContentPart(ownProperty(content, nth));
-  return answer.build();
+  if (response !== undefined) builder.addResponseMetadata(response);
+  builder.finishPart = result;
+  if (length > PARTS_PER_YIELD) return readGeneratedInBatches(content, length, builder, options.signal);
+  for (let index = 0; index < length; index++) builder.addContentPart(ownProperty(content, index));
+  return builder.build();
 }
 
 async function readGeneratedInBatches(
   content: readonly unknown[],
   length: number,
-  answer: ModelReplyBuilder,
+  builder: ModelReplyBuilder,
   signal: AbortSignal,
 ): Promise<ModelReply> {
-  for (let nth = 0; nth < length; nth++) {
-    answer.addContentPart(ownProperty(content, nth));
-    if ((nth + 1) % PARTS_PER_YIELD > 0) continue;
+  for (let index = 0; index < length; index++) {
+    builder.addContentPart(ownProperty(content, index));
+    if ((index + 1) % PARTS_PER_YIELD > 0) continue;
     await yieldToEventLoop();
     signal.throwIfAborted();
   }
-  return answer.build();
+  return builder.build();
 }
 
-/** Reads until the answer is whole; whatever happens, the stream is over when this ends. */
+/** Reads the stream until the reply is complete. The stream is always cancelled at the end. */
 async function streamReply(
   model: Model,
   sent: SentRequest,
   options: CallModelOptions,
-  held: { reader?: PartReader },
+  open: OpenStream,
 ): Promise<ModelReply> {
   const { signal } = options;
   let reader: PartReader;
@@ -144,11 +162,11 @@ async function streamReply(
   } catch (thrown) {
     throw toBackendError(sent, thrown);
   }
-  held.reader = reader;
+  open.reader = reader;
   try {
     signal.throwIfAborted();
-    const answer = new ModelReplyBuilder(sent, options);
-    for (let taken = 1; ; taken++) {
+    const builder = new ModelReplyBuilder(sent, options);
+    for (let partCount = 1; ; partCount++) {
       let read: unknown;
       try {
         read = await reader.read();
@@ -156,24 +174,27 @@ async function streamReply(
         throw toBackendError(sent, thrown, true);
       }
       signal.throwIfAborted();
-      if (answer.addStreamPart(streamPartOf(read, sent))) return answer.build();
-      if (taken % PARTS_PER_YIELD === 0) await yieldToEventLoop();
+      if (builder.addStreamPart(streamPartOf(read, sent))) return builder.build();
+      if (partCount % PARTS_PER_YIELD === 0) await yieldToEventLoop();
     }
   } finally {
     cancelReader(reader);
   }
 }
 
-/** The part that was read. No promise may hold it by itself: one that has a `then` would be called and waited for. */
+/**
+ * Returns the part that was read. It is never returned from an async function, which would call its `then` if it has
+ * one.
+ */
 function streamPartOf(read: unknown, sent: SentRequest): unknown {
   if (typeof read !== 'object' || read === null)
-    throw backendError(sent, 'failed: what its stream gave is no part of one', { retryable: false });
+    throw backendError(sent, 'failed: its stream returned an invalid result', { retryable: false });
   if (ownProperty(read, 'done') === true)
-    throw backendError(sent, 'stopped in the middle of its answer', { retryable: true });
+    throw backendError(sent, 'stopped before its reply was complete', { retryable: true });
   return ownProperty(read, 'value');
 }
 
-/** Whether a stream that nobody wants any more ends well is nobody's business. */
+/** Cancels a stream and ignores errors: its result is no longer needed. */
 function cancelReader(reader: PartReader): void {
   try {
     reader.cancel().then(undefined, () => {});

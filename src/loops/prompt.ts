@@ -1,6 +1,6 @@
 /**
- * The body of a prompt loop: render the template, ask the model, read the reply against the output schema. A reply that
- * does not fit is told to the model once, with what is wrong with it; what it answers then is final.
+ * The body of a prompt loop: renders the template, calls the model and parses the reply against the output schema. If
+ * the reply is invalid, the model is called once more with the reply and its errors.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -16,32 +16,32 @@ import type { DefinitionOrigin } from './origin.js';
 import { parseReply } from './reply.js';
 import { type ModelRef, servicesOf } from './services.js';
 
-/** What a prompt body is made of. */
-export interface PromptBodyOptions {
+interface PromptBodyOptions {
   readonly id: string;
   readonly spec: PromptSpec;
   readonly output: Validator;
   readonly backend: BackendRef | undefined;
   readonly policy: PolicySpec | undefined;
   readonly origin: DefinitionOrigin;
-  /** Tells this definition from others of its id. */
+  /** Distinguishes definitions with the same id. */
   readonly definitionFingerprint: string;
 }
 
-/** What answers when a definition names no backend. */
+/** The backend of a definition that names none. */
 const DEFAULT_BACKEND: BackendRef = { id: 'mock' };
 
-export function promptBody(parts: PromptBodyOptions): (input: Json, scope: Scope) => Promise<Json> {
-  const { id, spec, output, origin, definitionFingerprint } = parts;
+/** Returns the body of a prompt loop. */
+export function promptBody(options: PromptBodyOptions): (input: Json, scope: Scope) => Promise<Json> {
+  const { id, spec, output, origin, definitionFingerprint } = options;
   const render = compileTemplate(spec.template, id);
-  const route = compileRoutes(parts);
+  const selectBackend = compileRoutes(options);
   return async (input, scope) => {
-    const bench = servicesOf(scope);
+    const services = servicesOf(scope);
     const prompt = render(input);
-    const request = buildRequest(parts, bench.toModelRef(route(input, prompt)), prompt);
-    const policy = withNamedFallbacks(parts.policy, bench);
+    const request = buildRequest(options, services.toModelRef(selectBackend(input, prompt)), prompt);
+    const policy = withNamedFallbacks(options.policy, services);
     const effect = modelEffect(request, {
-      services: bench,
+      services,
       scope,
       origin,
       policy,
@@ -51,29 +51,32 @@ export function promptBody(parts: PromptBodyOptions): (input: Json, scope: Scope
     const reply = (await scope.effect(effect)) as ModelReply;
     const first = parseReply(reply.text, output);
     if (first.isValid) return first.value;
-    const second = await requestRepair(scope, effect, request, reply.text, output);
-    return second ?? first.value;
+    const repaired = await requestRepair(scope, effect, request, reply.text, output);
+    return repaired ?? first.value;
   };
 }
 
-function buildRequest({ spec, output }: PromptBodyOptions, named: ModelRef, prompt: string): ModelRequest {
+function buildRequest({ spec, output }: PromptBodyOptions, ref: ModelRef, prompt: string): ModelRequest {
   const { systemPrompt, maxTokens, temperature } = spec;
   const { schema } = output;
-  const structured = typeof schema === 'object' && schema.type !== 'string' && Object.keys(schema).length > 0;
+  const isStructured = typeof schema === 'object' && schema.type !== 'string' && Object.keys(schema).length > 0;
   return {
-    backendId: named.id,
-    model: named.model,
-    ...(named.options !== undefined && { options: named.options }),
+    backendId: ref.id,
+    model: ref.model,
+    ...(ref.options !== undefined && { options: ref.options }),
     promptLength: prompt.length + (systemPrompt?.length ?? 0),
     ...(systemPrompt !== undefined && { system: systemPrompt }),
     prompt,
     ...(maxTokens !== undefined && { maxTokens }),
     ...(temperature !== undefined && { temperature }),
-    ...(structured && { schema }),
+    ...(isStructured && { schema }),
   };
 }
 
-/** The second and last answer, if it fits. Where even asking fails, the first answer is what counts. */
+/**
+ * Asks for a corrected reply. Returns undefined if it is invalid too or if the backend fails; the first reply then
+ * counts.
+ */
 async function requestRepair(
   scope: Scope,
   effect: Effect,
@@ -82,16 +85,16 @@ async function requestRepair(
   output: Validator,
 ): Promise<Json | undefined> {
   const value = parseReply(answer, output).value;
-  const flaws = output.issues(value).map(({ path, message }) => `${path || '/'} ${message}`);
-  const { prompt: asked = '' } = request;
+  const issues = output.issues(value).map(({ path, message }) => `${path || '/'} ${message}`);
+  const { prompt: firstPrompt = '' } = request;
   const prompt =
-    `${asked}\n\nYour last answer was:\n${answer.slice(0, 4000)}\n\n` +
-    `It does not fit: ${flaws.join('; ').slice(0, 2000)}. Answer again with a JSON value that fits the schema, and nothing else.`;
-  const promptLength = request.promptLength + prompt.length - asked.length;
+    `${firstPrompt}\n\nYour last answer was:\n${answer.slice(0, 4000)}\n\n` +
+    `It does not fit: ${issues.join('; ').slice(0, 2000)}. Answer again with a JSON value that fits the schema, and nothing else.`;
+  const promptLength = request.promptLength + prompt.length - firstPrompt.length;
   try {
     const reply = (await scope.effect({ ...effect, input: { ...request, prompt, promptLength } })) as ModelReply;
-    const second = parseReply(reply.text, output);
-    return second.isValid ? second.value : undefined;
+    const repaired = parseReply(reply.text, output);
+    return repaired.isValid ? repaired.value : undefined;
   } catch (thrown) {
     if (thrown instanceof LoopError && ['BACKEND_FAILED', 'TIMEOUT', 'CONTENT_REFUSED'].includes(thrown.code)) return;
     throw thrown;
@@ -100,7 +103,7 @@ async function requestRepair(
 
 type SelectBackend = (input: Json, prompt: string) => BackendRef;
 
-/** The first route whose conditions hold names the backend; else it is the loop's own. */
+/** Returns a function that selects the backend of the first matching route, or else that of the loop. */
 function compileRoutes({ id, backend = DEFAULT_BACKEND, policy }: PromptBodyOptions): SelectBackend {
   const routes = (policy?.routing ?? []).map((route) => ({
     holds: compileRouteCondition(route, id),
@@ -110,11 +113,12 @@ function compileRoutes({ id, backend = DEFAULT_BACKEND, policy }: PromptBodyOpti
 }
 
 function compileRouteCondition({ when }: RouteSpec, id: string): (input: Json, prompt: string) => boolean {
-  const paths = Object.entries(when.input ?? {}).map(([path, wanted]) => ({
+  const conditions = Object.entries(when.input ?? {}).map(([path, value]) => ({
     path: compileJsonPath(path, `${id}: policy.routing`),
-    wanted: JSON.stringify(wanted),
+    expected: JSON.stringify(value),
   }));
-  const over = when.promptLengthOver ?? -1;
+  const lengthOver = when.promptLengthOver ?? -1;
   return (input, prompt) =>
-    prompt.length > over && paths.every(({ path, wanted }) => JSON.stringify(path.findOne(input)) === wanted);
+    prompt.length > lengthOver &&
+    conditions.every(({ path, expected }) => JSON.stringify(path.findOne(input)) === expected);
 }

@@ -1,6 +1,7 @@
 /**
- * The registry: definitions by id and version. A version is registered once: the same content again is no news, other
- * content under the same version is refused. Everything that can be known to be wrong without running is found here.
+ * The registry: definitions by id and version. The content of a version is immutable: registering the same content
+ * again has no effect, and different content under the same version is refused. Registration reports every error that
+ * can be detected without running the loop.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -17,86 +18,108 @@ import type { DefinitionOrigin } from './origin.js';
 import { compareVersions, isPrerelease } from './semver.js';
 import { splitImplementation, type ToolImplementation } from './tool-implementation.js';
 
-/** A definition that was checked and can be linked. */
+/** A definition that was validated and can be linked. */
 export interface RegisteredLoop {
   readonly definition: LoopDef;
+  /** The digest of the definition and, for a loop in code, of its source. */
   readonly digest: string;
   readonly origin: DefinitionOrigin;
   readonly input: Validator;
   readonly output: Validator;
-  /** The loop itself, when it was written in code. */
+  /** The loop itself, if it was defined in code. */
   readonly definedLoop: DefinedLoop | undefined;
-  /** What is odd about the document, if it was one. */
+  /** Members of a document that have no effect. */
   readonly warnings: readonly DefinitionWarning[];
 }
 
-/** A step that calls a loop which is not there. */
+/** A step or a tool that refers to a loop that is not registered. */
 export interface MissingReference {
+  /** The loop that contains the reference, as `id@version`. */
   readonly loop: string;
+  /** The zero-based index of the step, or of the tool of an agent. */
   readonly stepIndex: number;
+  /** The id of the missing loop, with `@version` if the step pins one. */
   readonly missing: string;
 }
 
-/** A loop that another calls. */
+/** A reference from one loop to another. */
 type Callee = Pick<CompositeStep, 'loopId' | 'loopVersion'>;
 
 const UNKNOWN_ORIGIN: DefinitionOrigin = { directory: undefined, trusted: false };
 
+/**
+ * The definitions and loops that a host can run.
+ *
+ * @example
+ * ```ts
+ * const registry = new Registry();
+ * registry.add(greet); // a loop made with defineLoop
+ * registry.find('greet')?.definition.version; // '1.0.0'
+ * ```
+ */
 export class Registry {
-  /** Versions of each id, the one that is meant without a version first: the newest, prereleases last. */
+  /** The versions of each id in descending order, prereleases last. The first is the default version. */
   private readonly versionsById = new Map<string, RegisteredLoop[]>();
-  /** What was made in code and is registered as it is: who runs a loop by handing it over does so again and again. */
+  /** Loops in code that are registered already. A loop object may be passed to `add` for every turn. */
   private readonly registeredByLoop = new WeakMap<object, RegisteredLoop>();
   private readonly implementations: ReadonlyMap<string, ToolImplementation>;
-  /** Counts changes: what was linked before the last one may be out of date. */
+  /** Increases with every change. Loops linked in an earlier generation may be out of date. */
   generation = 0;
 
+  /**
+   * `implementations` are the ways to run tools, by scheme. Without them, every JSON definition of a tool is refused.
+   */
   constructor(implementations: ReadonlyMap<string, ToolImplementation> = new Map()) {
     this.implementations = implementations;
   }
 
-  /** Takes a definition, as a document or made with defineLoop; a LoopError says what is wrong and where. */
+  /**
+   * Registers a definition: a JSON document, or a loop made with `defineLoop` or `defineAgent`. Throws
+   * DEFINITION_INVALID with the location of the error if the definition is invalid or its version has different content
+   * already.
+   */
   add(definition: unknown, origin: DefinitionOrigin = UNKNOWN_ORIGIN): RegisteredLoop {
-    const before = this.registeredByLoop.get(definition as object);
-    if (before !== undefined && this.find(before.definition.id, before.definition.version) === before) return before;
-    if (isDefinedLoop(definition)) for (const part of definition.innerLoops ?? []) this.add(part, origin);
+    const earlier = this.registeredByLoop.get(definition as object);
+    if (earlier !== undefined && this.find(earlier.definition.id, earlier.definition.version) === earlier)
+      return earlier;
+    if (isDefinedLoop(definition)) for (const inner of definition.innerLoops ?? []) this.add(inner, origin);
     const registered = isDefinedLoop(definition)
       ? registerCode(definition, origin)
       : this.registerDocument(definition, origin);
     const { id, version } = registered.definition;
     const versions = this.versionsById.get(id) ?? [];
-    const known = versions.find((other) => other.definition.version === version);
-    if (known !== undefined) return assertSameContent(known, registered);
+    const existing = versions.find((other) => other.definition.version === version);
+    if (existing !== undefined) return assertSameContent(existing, registered);
     this.versionsById.set(id, [...versions, registered].sort(compareNewestFirst));
     this.generation += 1;
     if (registered.definedLoop !== undefined) this.registeredByLoop.set(registered.definedLoop, registered);
     return registered;
   }
 
-  /** The loop of this id: the version asked for, else the newest that is not a prerelease, else the newest. */
+  /** Returns a loop by id: the given version, or else the newest release, or else the newest prerelease. */
   find(id: string, version?: string): RegisteredLoop | undefined {
     const versions = this.versionsById.get(id);
     if (version !== undefined) return versions?.find(({ definition }) => definition.version === version);
     return versions?.[0];
   }
 
-  /** Forgets a loop; runs that were begun with it are pinned to what they were begun with. */
+  /** Removes one version or all versions of a loop. Returns false if there was none. Running turns are not affected. */
   remove(id: string, version?: string): boolean {
     const versions = this.versionsById.get(id) ?? [];
-    const left = version === undefined ? [] : versions.filter(({ definition }) => definition.version !== version);
-    if (left.length === versions.length) return false;
-    if (left.length === 0) this.versionsById.delete(id);
-    else this.versionsById.set(id, left);
+    const remaining = version === undefined ? [] : versions.filter(({ definition }) => definition.version !== version);
+    if (remaining.length === versions.length) return false;
+    if (remaining.length === 0) this.versionsById.delete(id);
+    else this.versionsById.set(id, remaining);
     this.generation += 1;
     return true;
   }
 
-  /** All that is registered, by id, newest version first and prereleases last. */
+  /** Returns all loops, sorted by id; the versions of an id are in descending order, prereleases last. */
   list(): readonly RegisteredLoop[] {
     return [...this.versionsById.keys()].sort().flatMap((id) => this.versionsById.get(id) ?? []);
   }
 
-  /** Steps that call what is not here. */
+  /** Returns all references to loops that are not registered. */
   missingReferences(): readonly MissingReference[] {
     return this.list().flatMap(({ definition: { id, version, composite } }) =>
       calleesOf(composite).flatMap((step, stepIndex) =>
@@ -125,18 +148,18 @@ export class Registry {
     if (tool === undefined) return;
     const { scheme, target } = splitImplementation(tool.implementation);
     const implementation = this.implementations.get(scheme);
-    const known = [...this.implementations.keys()].map((name) => `${name}:`).join(', ');
-    const flaw =
+    const schemes = [...this.implementations.keys()].map((name) => `${name}:`).join(', ');
+    const reason =
       implementation === undefined
-        ? `"${scheme}:" is no way to run a tool here; there is ${known}`
+        ? `"${scheme}:" is not a known scheme; known here: ${schemes}`
         : implementation.unavailableReason(target, origin, tool.config ?? {});
-    if (flaw === undefined) return;
-    const message = `${where}: the tool of "${id}", ${tool.implementation}, cannot run: ${flaw}.`;
-    throw new LoopError('DEFINITION_INVALID', message, { path: '/tool/implementation', reason: flaw });
+    if (reason === undefined) return;
+    const message = `${where}: the tool of "${id}", ${tool.implementation}, cannot run: ${reason}.`;
+    throw new LoopError('DEFINITION_INVALID', message, { path: '/tool/implementation', reason });
   }
 }
 
-/** What a composite calls: its steps, or the tools of its agent. */
+/** Returns the loops that a composite refers to: those of its steps, or the tools and handoffs of its agent. */
 export function calleesOf(composite: CompositeSpec | undefined): readonly Callee[] {
   if (composite?.agent === undefined) return composite?.steps ?? [];
   const { tools, handoffs = [] } = composite.agent;
@@ -147,17 +170,17 @@ function versionedName({ loopId, loopVersion }: Callee): string {
   return loopVersion === undefined ? loopId : `${loopId}@${loopVersion}`;
 }
 
-function registerCode(code: DefinedLoop, origin: DefinitionOrigin): RegisteredLoop {
-  const { definition, validators, source } = code;
+function registerCode(definedLoop: DefinedLoop, origin: DefinitionOrigin): RegisteredLoop {
+  const { definition, validators, source } = definedLoop;
   const text = canonicalJson({ definition: definition as unknown as Json, source });
-  return { definition, digest: digestOfText(text), origin, ...validators, definedLoop: code, warnings: [] };
+  return { definition, digest: digestOfText(text), origin, ...validators, definedLoop, warnings: [] };
 }
 
-function assertSameContent(known: RegisteredLoop, again: RegisteredLoop): RegisteredLoop {
-  if (known.digest === again.digest) return known;
-  const { id, version } = known.definition;
-  const places = [known, again].map(({ origin }) => origin.file ?? 'code').join(' and ');
-  const message = `"${id}" ${version} is registered with other content (${places}): raise the version of the changed one.`;
+function assertSameContent(existing: RegisteredLoop, added: RegisteredLoop): RegisteredLoop {
+  if (existing.digest === added.digest) return existing;
+  const { id, version } = existing.definition;
+  const files = [existing, added].map(({ origin }) => origin.file ?? 'code').join(' and ');
+  const message = `"${id}" ${version} is registered with other content (${files}): raise the version of the changed one.`;
   throw new LoopError('DEFINITION_INVALID', message, { path: '/version', reason: 'registered with other content' });
 }
 

@@ -1,11 +1,12 @@
 /**
- * What a model's text means for a loop. JSON is read from the whole text or from a fenced block in it; a loop that
- * returns text gets the text; anything else is `{text}`. The first reading that fits the output schema is the answer.
+ * Parses the text of a model into the output of a loop. Candidates are the plain text, JSON in the text or in a fenced
+ * code block, and `{text}`. The first candidate that is valid against the output schema is the output.
  */
 
 import type { Validator } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
 
+/** The output in a reply, and whether it is valid. */
 export interface ParsedReply {
   readonly value: Json;
   readonly isValid: boolean;
@@ -13,28 +14,29 @@ export interface ParsedReply {
 
 const CODE_FENCE = /```(?:json)?[ \t]*\r?\n/gi;
 
-/** The answer in a reply, and whether it fits. One that does not is the likeliest of what was tried. */
+/** Returns the first valid candidate. If none is valid, returns the most likely one. */
 export function parseReply(text: string, output: Validator): ParsedReply {
-  const readings = possibleValues(text, output);
-  const fitting = readings.find((value) => output.isValid(value));
-  if (fitting !== undefined) return { value: fitting, isValid: true };
-  return { value: readings[0] ?? { text }, isValid: false };
+  const candidates = candidateValues(text, output);
+  const valid = candidates.find((value) => output.isValid(value));
+  if (valid !== undefined) return { value: valid, isValid: true };
+  return { value: candidates[0] ?? { text }, isValid: false };
 }
 
-function possibleValues(text: string, { schema }: Validator): readonly Json[] {
-  const readings: Json[] = [];
-  const wantsText = typeof schema === 'object' && schema.type === 'string';
-  if (wantsText) readings.push(text);
-  const constrained = typeof schema === 'object' && Object.keys(schema).length > 0;
+/** Returns the possible outputs in a text, most likely first. */
+function candidateValues(text: string, { schema }: Validator): readonly Json[] {
+  const values: Json[] = [];
+  const expectsText = typeof schema === 'object' && schema.type === 'string';
+  if (expectsText) values.push(text);
+  const isConstrained = typeof schema === 'object' && Object.keys(schema).length > 0;
   for (const candidate of jsonCandidates(text)) {
-    // A bare word or number is JSON only for a loop that asks for one.
-    if (!constrained && !/^[[{]/.test(candidate)) continue;
+    // Without a constraining schema, a bare word or number is text, although it may be valid JSON.
+    if (!isConstrained && !/^[[{]/.test(candidate)) continue;
     const value = parseJson(candidate);
-    if (value !== undefined) readings.push(value);
+    if (value !== undefined) values.push(value);
   }
-  readings.push({ text });
-  if (!wantsText) readings.push(text);
-  return readings;
+  values.push({ text });
+  if (!expectsText) values.push(text);
+  return values;
 }
 
 function jsonCandidates(text: string): readonly string[] {

@@ -1,49 +1,53 @@
 /**
- * How long a composite has to keep the results of its steps, until the last mapping that may read them, and how much of
- * each. A composite of ten thousand steps that each read the one before holds one result at a time, not ten thousand.
+ * Liveness analysis of step results: determines the last mapping that may read each result, and which parts of it. A
+ * composite of 10,000 steps that each read the previous result holds one result at a time.
  */
 import type { StepsSpec } from '../protocol/loop.js';
 import { type PathPrefix, pathPrefixesOf } from './mapping.js';
 
 interface ResultLifetimes {
-  /** For each step, the steps whose results no mapping reads once it has ended. */
+  /** For each step, the indexes of the steps whose results no mapping reads after it. */
   readonly releasedSteps: readonly (readonly number[])[];
-  /** Whether any mapping may read a result at all. */
+  /** For each step, true if a mapping may read its result. */
   readonly isRead: readonly boolean[];
-  /** Whether any mapping may read more of a result than the call itself returns. */
+  /** For each step, true if a mapping may read its times or its trace. */
   readonly needsTimes: readonly boolean[];
 }
 
-/** The members of a result that are folded from the journal, at a cost. */
+/** Members of a result that must be folded from the journal. */
 const JOURNAL_MEMBERS: ReadonlySet<unknown> = new Set(['startedAt', 'endedAt', 'durationMs', 'trace']);
 
+/** Computes the lifetimes of the results of all steps. */
 export function resultLifetimes(id: string, { steps, outputMapping }: StepsSpec): ResultLifetimes {
-  const bound = new Map(steps.flatMap(({ outputBinding }, index) => (outputBinding ? [[outputBinding, index]] : [])));
-  const last = steps.map(() => -1);
-  const timed = steps.map(() => false);
-  const use = (read: PathPrefix | undefined, at: number): void => {
-    const [first, second, third] = read ?? [];
-    const byIndex = first === 'steps';
-    const index = byIndex ? second : bound.get(String(first));
-    // A path that ends at the result, or goes on with any of its members, reads all of it.
-    const member = byIndex ? third : second;
-    const folded = read === undefined || member === undefined || JOURNAL_MEMBERS.has(member);
+  const indexByBinding = new Map(
+    steps.flatMap(({ outputBinding }, index) => (outputBinding ? [[outputBinding, index]] : [])),
+  );
+  /** The last step whose mapping reads each result; -1 for none, `steps.length` for the output mapping. */
+  const lastReader = steps.map(() => -1);
+  const needsTimes = steps.map(() => false);
+  const markRead = (prefix: PathPrefix | undefined, reader: number): void => {
+    const [first, second, third] = prefix ?? [];
+    const isByIndex = first === 'steps';
+    const index = isByIndex ? second : indexByBinding.get(String(first));
+    // A path that ends at the result, or continues with a wildcard, reads all members.
+    const member = isByIndex ? third : second;
+    const readsJournal = prefix === undefined || member === undefined || JOURNAL_MEMBERS.has(member);
     if (typeof index === 'number' && index >= 0) {
-      // A step that has not run yet has nothing to keep, wherever its place is.
-      if (index < at) last[index] = at;
-      if (index < at && folded) timed[index] = true;
-    } else if (read === undefined || byIndex) {
-      last.fill(at, 0, at);
-      if (folded) timed.fill(true, 0, at);
+      // A step after the reader has no result yet.
+      if (index < reader) lastReader[index] = reader;
+      if (index < reader && readsJournal) needsTimes[index] = true;
+    } else if (prefix === undefined || isByIndex) {
+      lastReader.fill(reader, 0, reader);
+      if (readsJournal) needsTimes.fill(true, 0, reader);
     }
   };
-  for (const [at, { inputMapping }] of steps.entries()) {
-    for (const read of pathPrefixesOf(inputMapping, `${id}: step ${at}: inputMapping`)) use(read, at);
+  for (const [reader, { inputMapping }] of steps.entries()) {
+    for (const prefix of pathPrefixesOf(inputMapping, `${id}: step ${reader}: inputMapping`)) markRead(prefix, reader);
   }
-  for (const read of outputMapping === undefined ? [] : pathPrefixesOf(outputMapping, `${id}: outputMapping`)) {
-    use(read, steps.length);
+  for (const prefix of outputMapping === undefined ? [] : pathPrefixesOf(outputMapping, `${id}: outputMapping`)) {
+    markRead(prefix, steps.length);
   }
-  const ends = steps.map((): number[] => []);
-  for (const [index, at] of last.entries()) ends[at]?.push(index);
-  return { releasedSteps: ends, isRead: last.map((at) => at !== -1), needsTimes: timed };
+  const releasedSteps = steps.map((): number[] => []);
+  for (const [index, reader] of lastReader.entries()) releasedSteps[reader]?.push(index);
+  return { releasedSteps, isRead: lastReader.map((reader) => reader !== -1), needsTimes };
 }

@@ -1,4 +1,7 @@
-/** What bodies work with beside their scope: the backends and the tools of the host that runs them, and the turn's occasion. */
+/**
+ * The services that a host provides to bodies through their scope: model providers, tool implementations and turn
+ * state.
+ */
 
 import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
@@ -12,26 +15,27 @@ import type { Watchdog } from './agent/watchdog.js';
 import type { ModelProvider } from './model.js';
 import type { ToolImplementation } from './tool-implementation.js';
 
-/** What is known of a turn beside its own steps, while it runs. */
+/** State of a running turn that bodies can read. */
 export interface TurnContext {
-  /** Answers of a model that the turn has already recorded, or all turns of its session together. */
+  /** Returns how many replies of a model the turn has recorded, or all turns of its session. */
   replyCount(ref: ModelRef, by: 'turn' | 'session'): number;
-  /** What earlier turns of the session said. */
+  /** Returns the messages of earlier turns of the session. */
   earlierMessages(): readonly ModelMessage[];
-  /** When a step of `parent` that ended well ran, and its trace. */
+  /** Returns the times and the trace of a successful step of `parent`. */
   callTimes(callId: string, parent: string): CallTimes | undefined;
-  /** Messages that came while it runs and that nobody has taken. */
+  /** Returns how many messages arrived during the turn and were not received yet. */
   inboxCounts(): { readonly steer: number; readonly queue: number };
-  /** Hears what is seen and not kept; undefined when nobody does. */
+  /** Receives deltas, which are not journaled; undefined without a subscriber. */
   readonly onLiveDelta: ((delta: LiveDelta) => void) | undefined;
+  /** The restrictions of the agents of the turn. Created on first access. */
   readonly restrictions: RestrictionTable;
-  /** The same, if anybody watches over the turn. */
+  /** The restrictions, if an agent of the turn has set any; reading it creates nothing. */
   readonly activeRestrictions: RestrictionTable | undefined;
-  /** Ends waiting for tools that take too long. */
+  /** Enforces the timeouts of tool calls. */
   readonly watchdog: Watchdog | undefined;
 }
 
-/** Of a turn that nobody attends to. */
+/** The context of a turn that the host does not run. */
 const EMPTY_TURN_CONTEXT: TurnContext = {
   replyCount: () => 0,
   earlierMessages: () => [],
@@ -45,7 +49,8 @@ const EMPTY_TURN_CONTEXT: TurnContext = {
   watchdog: undefined,
 };
 
-export interface LoopServicesDeps {
+/** Dependencies of `LoopServices`. */
+interface LoopServicesDeps {
   readonly providers: ReadonlyMap<string, ModelProvider>;
   readonly implementations: ReadonlyMap<string, ToolImplementation>;
   readonly turnContext: (turn: string) => TurnContext | undefined;
@@ -53,62 +58,64 @@ export interface LoopServicesDeps {
   readonly restrictionFlag: RestrictionFlag;
 }
 
+/** The services of one host. Bodies obtain them with `servicesOf`. */
 export class LoopServices {
   readonly implementations: ReadonlyMap<string, ToolImplementation>;
   readonly clock: Clock;
   readonly restrictionFlag: RestrictionFlag;
   private readonly deps: LoopServicesDeps;
 
-  constructor(parts: LoopServicesDeps) {
-    this.deps = parts;
-    this.implementations = parts.implementations;
-    this.clock = parts.clock;
-    this.restrictionFlag = parts.restrictionFlag;
+  constructor(deps: LoopServicesDeps) {
+    this.deps = deps;
+    this.implementations = deps.implementations;
+    this.clock = deps.clock;
+    this.restrictionFlag = deps.restrictionFlag;
   }
 
-  /** The same bench, for a turn that is only looked at. */
-  withTurnContext(occasion: TurnContext): LoopServices {
-    return new LoopServices({ ...this.deps, turnContext: () => occasion });
+  /** Returns the same services with a fixed turn context, for a turn that is only replayed. */
+  withTurnContext(context: TurnContext): LoopServices {
+    return new LoopServices({ ...this.deps, turnContext: () => context });
   }
 
-  /** The backend that a reference means. */
+  /** Returns the provider with this id. Throws BACKEND_FAILED if there is none. */
   provider(id: string): ModelProvider {
     const { providers } = this.deps;
-    const backend = providers.get(id);
-    if (backend !== undefined) return backend;
+    const provider = providers.get(id);
+    if (provider !== undefined) return provider;
     const known = [...providers.keys()].join(', ');
     throw new LoopError('BACKEND_FAILED', `There is no backend "${id}"; there are ${known}.`, { backend: id });
   }
 
-  /** A reference that says which model answers, by name. What no backend answers fails when it is asked, not here. */
+  /** Completes a reference with the default model of its provider. An unknown backend fails only when it is called. */
   toModelRef(ref: BackendRef): ModelRef {
     return { ...ref, model: ref.model ?? this.deps.providers.get(ref.id)?.defaultModel ?? UNKNOWN_MODEL_NAME };
   }
 
-  /** What is known of a turn that runs. */
+  /** Returns the context of a turn. */
   turnContext(turn: string): TurnContext {
     return this.deps.turnContext(turn) ?? EMPTY_TURN_CONTEXT;
   }
 }
 
-/** What stands for the model of a backend that does not exist. */
+/** The model name in a reference to a backend that does not exist. */
 const UNKNOWN_MODEL_NAME = 'unknown';
 
+/** A reference to a backend with an explicit model. */
 export type ModelRef = BackendRef & { readonly model: string };
 
-/** The bench of the host that runs this scope. */
+/** Returns the services of the host that runs this scope. Throws EXECUTION_FAILED without a host. */
 export function servicesOf(scope: Scope): LoopServices {
   if (scope.context instanceof LoopServices) return scope.context;
-  const message = 'This loop needs models or tools: run it through a host, which brings them.';
+  const message = 'This loop uses models or tools: run it through a host, which provides them.';
   throw new LoopError('EXECUTION_FAILED', message);
 }
 
-/** The turn that a scope is part of: the root of its path. */
+/** Returns the id of the turn that a scope belongs to: the root of its path. */
 export function turnIdOf({ key }: Scope): string {
   return rootKeyOf(key);
 }
 
-/** The root of a path. */
+/** Returns the first segment of a path. */
 export function rootKeyOf(key: string): string {
   const end = key.indexOf('/');
   return end === -1 ? key : key.slice(0, end);

@@ -1,6 +1,7 @@
 /**
- * The two ends of a loop in code. An end is a JSON Schema, or any schema that speaks Standard Schema (zod, valibot,
- * arktype, …), from which the types are inferred; where that can tell its JSON Schema, the definition shows it.
+ * Input and output schemas of loops in code: a JSON Schema, or any schema that implements Standard Schema (zod,
+ * valibot, arktype, …), from which types are inferred. If such a schema can be converted to JSON Schema, the definition
+ * contains the result.
  */
 import { LoopError } from '../base/errors.js';
 import { compileSchema, createSchemaCheck, type SchemaIssue, type Validator } from '../json/schema.js';
@@ -16,7 +17,7 @@ type StandardResult =
   | { readonly value: unknown; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
 
-/** What we use of a schema that speaks Standard Schema. */
+/** The parts of the Standard Schema interface that are used here. See https://standardschema.dev. */
 export interface StandardSchema<I = unknown, O = unknown> {
   readonly '~standard': {
     readonly version: 1;
@@ -26,23 +27,29 @@ export interface StandardSchema<I = unknown, O = unknown> {
   };
 }
 
-/** What an end may be given as. */
+/** A Standard Schema or a JSON Schema. */
 export type AnySchema = StandardSchema | JsonSchema;
 
-/** The type that a schema takes, and the type that it makes of it. */
+/** The type that a schema accepts. */
 export type InputOf<S> = S extends StandardSchema<infer I, unknown> ? I : unknown;
+/** The type that a schema produces. */
 export type OutputOf<S> = S extends StandardSchema<unknown, infer O> ? O : unknown;
+
+/** How many issues a validation error contains at most. */
+const MAX_REPORTED_ISSUES = 20;
 
 type ValidationCode = 'INPUT_VALIDATION_FAILED' | 'OUTPUT_VALIDATION_FAILED';
 
-/** An end of a loop: how it is shown, how it is judged, and what the body gets. */
+/** A compiled input or output schema. */
 export interface IoSchema {
   readonly validator: Validator;
+  /** Returns the parsed value. Throws INPUT_VALIDATION_FAILED or OUTPUT_VALIDATION_FAILED if it is invalid. */
   readonly check: (value: unknown) => unknown;
-  /** Whether the check returns what it is given and takes no time worth telling: ours does, of others nobody knows. */
+  /** True if the check returns its argument and is fast, as for JSON Schema. Other schemas give no such guarantee. */
   readonly isFast: boolean;
 }
 
+/** Compiles the input or output schema of the loop `id`; `code` determines which of the two. */
 export function compileIoSchema(schema: AnySchema, code: ValidationCode, id: string): IoSchema {
   const side = code === 'INPUT_VALIDATION_FAILED' ? 'input' : 'output';
   if (!isStandardSchema(schema)) {
@@ -50,26 +57,27 @@ export function compileIoSchema(schema: AnySchema, code: ValidationCode, id: str
     return { validator, check: createSchemaCheck(validator, code, id), isFast: true };
   }
   const { validate } = schema['~standard'];
-  const judged = (value: unknown): StandardResult => {
+  const validateSync = (value: unknown): StandardResult => {
     const result = validate(value);
     if (!isThenable(result)) return result;
-    // Nobody waits for it: how it ends must not end the process.
+    // The promise is abandoned: its rejection must not end the process.
     Promise.resolve(result).catch(() => {});
-    throw new LoopError('DEFINITION_INVALID', `The ${side} schema of "${id}" is asynchronous: a check must not wait.`);
+    const message = `The ${side} schema of "${id}" is asynchronous: use a schema that validates synchronously.`;
+    throw new LoopError('DEFINITION_INVALID', message);
   };
-  const flaws = (value: unknown): readonly SchemaIssue[] =>
-    (judged(value).issues ?? []).slice(0, 20).map(toSchemaIssue);
+  const issuesOf = ({ issues = [] }: StandardResult): readonly SchemaIssue[] =>
+    issues.slice(0, MAX_REPORTED_ISSUES).map(toSchemaIssue);
   const validator: Validator = {
     schema: jsonSchemaOf(schema, side),
-    isValid: (value) => judged(value).issues === undefined,
-    issues: flaws,
+    isValid: (value) => validateSync(value).issues === undefined,
+    issues: (value) => issuesOf(validateSync(value)),
   };
   const check = (value: unknown): unknown => {
-    const result = judged(value);
+    const result = validateSync(value);
     if (result.issues === undefined) return result.value;
-    const errors = result.issues.slice(0, 20).map(toSchemaIssue);
-    const told = errors.map(({ path, message }) => `${path || '/'}: ${message}`).join('; ');
-    throw new LoopError(code, `The ${side} of "${id}" does not fit its schema: ${told}`, {
+    const errors = issuesOf(result);
+    const description = errors.map(({ path, message }) => `${path || '/'}: ${message}`).join('; ');
+    throw new LoopError(code, `The ${side} of "${id}" does not fit its schema: ${description}`, {
       errors: errors as unknown as Json,
     });
   };
@@ -80,7 +88,7 @@ function isStandardSchema(schema: AnySchema): schema is StandardSchema {
   return (typeof schema === 'object' || typeof schema === 'function') && schema !== null && '~standard' in schema;
 }
 
-/** Any promise, whoever made it: taken for a verdict it would let everything pass. */
+/** True for any thenable. A promise mistaken for a result has no issues, so it would accept every value. */
 function isThenable(result: StandardResult | Promise<StandardResult>): result is Promise<StandardResult> {
   return typeof (result as Partial<Promise<StandardResult>>).then === 'function';
 }
@@ -91,12 +99,15 @@ function toSchemaIssue({ message, path = [] }: StandardIssue): SchemaIssue {
   return { path: pointer, message };
 }
 
-/** The JSON Schema of an end, if the library can tell it; else the schema that allows anything. */
+/**
+ * Converts a Standard Schema to JSON Schema, if its library supports that; else returns the schema that accepts
+ * anything.
+ */
 function jsonSchemaOf(schema: StandardSchema, side: 'input' | 'output'): JsonSchema {
-  const told = (schema['~standard'] as { jsonSchema?: { [side in 'input' | 'output']?: (options: object) => unknown } })
-    .jsonSchema?.[side];
+  type Converters = { readonly [side in 'input' | 'output']?: (options: object) => unknown };
+  const convert = (schema['~standard'] as { jsonSchema?: Converters }).jsonSchema?.[side];
   try {
-    return (told?.({ target: 'draft-2020-12' }) ?? true) as JsonSchema;
+    return (convert?.({ target: 'draft-2020-12' }) ?? true) as JsonSchema;
   } catch {
     return true;
   }

@@ -1,61 +1,66 @@
-/** The port to tools: what stands behind the `implementation` of a tool loop. */
+/** The port to tools: how the `implementation` of a tool loop is run. */
 import type { ApprovalTarget } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
 import type { DefinitionOrigin } from './origin.js';
 
-/** What a tool is told beside its input. */
+/** The context of one tool call, passed to the tool with its input. */
 export interface ToolCallContext {
+  /** The key of the call in the journal. */
   readonly callId: string;
-  /** The same for every attempt, in any process. */
+  /** The same for every attempt, in any process. Pass it to systems that accept an idempotency key. */
   readonly idempotencyKey: string;
   /** Aborted when the call is cancelled or has timed out. */
   readonly signal: AbortSignal;
+  /** The `config` of the tool's definition. */
   readonly config: { readonly [name: string]: Json };
-  /** Writes a line for people into the trace. */
+  /** Adds a log line to the trace. */
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string): void;
-  /** Streams a piece of what the tool puts out to whoever watches; the whole of it is kept with the result, in bounds. */
+  /** Streams a piece of output to subscribers. The beginning of the whole output is recorded with the result. */
   delta(text: string): void;
-  /** The model's id of the call that this is part of, when an agent makes it. */
+  /** The model's id of the tool call that this call belongs to; undefined outside of an agent. */
   readonly toolCallId?: string | undefined;
-  /** Adds an event of a type in a namespace of one's own to the trace. */
+  /** Adds a custom event to the trace. Its type needs a namespace, such as `myorg.indexed`. */
   emit(type: string, value?: Json): void;
 }
 
-/** A tool ready to be called; what it throws becomes TOOL_FAILED. */
+/**
+ * Performs a tool call. An error that it throws becomes TOOL_FAILED, unless it is a LoopError with a code of its own.
+ */
 export type ToolFunction = (input: Json, call: ToolCallContext) => Promise<unknown> | unknown;
 
-/** Words for the person who is asked, made of the arguments; null when nobody need be asked about these. */
+/** Returns the text that the approver reads, or null if a call with this input needs no approval. */
 export type DescribeApproval = (
   input: Json,
   context: { readonly mode?: string },
 ) => ApprovalDescription | Promise<ApprovalDescription>;
 type ApprovalDescription = string | null | undefined;
 
-/** What a call acts on right now; undefined for a tool whose definition and arguments say all of it. */
+/** Returns what a call acts on right now; undefined if the definition and the arguments determine it completely. */
 export type ResolveTarget = (input: Json) => Promise<ApprovalTarget | undefined>;
 
-/** One way to implement tools, named by what stands before the colon. */
+/** A way to run tools, selected by the scheme of `implementation`, such as `exec` in `exec:./run.sh`. */
 export interface ToolImplementation {
+  /** The part of `implementation` before the colon. */
   readonly scheme: string;
-  /** Why this cannot be run from there, or undefined; asked when a definition is registered, touches nothing. */
+  /** Returns why the tool cannot run, or undefined. Called when a definition is registered; it has no side effects. */
   unavailableReason(
     target: string,
     origin: DefinitionOrigin,
     config: { readonly [name: string]: Json },
   ): string | undefined;
-  /** What is asked before the tool runs, of one that asks unless its policy says otherwise; undefined for all others. */
+  /** Returns the description of approvals for a tool that requires approval by default; undefined for other tools. */
   approvalDescriber(
     target: string,
     origin: DefinitionOrigin,
     config: { readonly [name: string]: Json },
   ): DescribeApproval | undefined;
-  /** How to resolve what a call acts on: an approval is bound to it. */
+  /** Returns how to resolve what a call acts on. An approval is bound to the result. */
   targetResolver(
     target: string,
     origin: DefinitionOrigin,
     config: { readonly [name: string]: Json },
   ): ResolveTarget | undefined;
-  /** The tool for one call. With `approved` it acts on that and on nothing else, or throws TOOL_NOT_ADMITTED. */
+  /** Opens the tool for one call. With `approved`, it acts on exactly that target or throws TOOL_NOT_ADMITTED. */
   open(
     target: string,
     origin: DefinitionOrigin,
@@ -64,7 +69,7 @@ export interface ToolImplementation {
   ): Promise<ToolFunction>;
 }
 
-/** What stands before the first colon, and what behind it. */
+/** Splits `scheme:target` at the first colon. */
 export function splitImplementation(text: string): { readonly scheme: string; readonly target: string } {
   const colon = text.indexOf(':');
   return { scheme: text.slice(0, colon), target: text.slice(colon + 1) };

@@ -1,4 +1,4 @@
-/** A protocol tool as a loop: the same object that the AI SDK runs, here with journal, gate and all. */
+/** Converts tools made with `loopsTool`, and tools of the AI SDK, into loops with journal and approvals. */
 import { LoopError } from '../base/errors.js';
 import { withLazyProperty } from '../base/lazy-property.js';
 import { compileSchema } from '../json/schema.js';
@@ -11,7 +11,7 @@ import { compileIoSchema, type IoSchema } from './standard-schema.js';
 import { isThenable, type ToolBodyOptions, toolBody } from './tool.js';
 import type { DescribeApproval, ResolveTarget, ToolCallContext } from './tool-implementation.js';
 
-/** Any tool of the protocol, whatever it takes and gives. */
+/** A tool made with `loopsTool`, with any input and output. */
 export interface AnyLoopsTool {
   readonly name: string;
   withApproval(policy: ApprovalPolicy, modeName?: string): unknown;
@@ -22,22 +22,22 @@ type UntypedTool = LoopsTool<unknown, unknown>;
 
 const loopsByTool = new WeakMap<object, DefinedLoop>();
 
-/** Whether a value is a tool made with loopsTool. */
+/** True if the value is a tool made with `loopsTool`. */
 export function isLoopsTool(value: unknown): value is AnyLoopsTool {
   const { name, withApproval, makeTool } = (value ?? {}) as Partial<UntypedTool>;
   return typeof name === 'string' && typeof withApproval === 'function' && typeof makeTool === 'function';
 }
 
-/** The loop of a tool, made once for each. */
+/** Returns the loop of a tool. It is created once per tool. */
 export function loopFromTool(tool: AnyLoopsTool): DefinedLoop {
-  const known = loopsByTool.get(tool);
-  if (known !== undefined) return known;
+  const cached = loopsByTool.get(tool);
+  if (cached !== undefined) return cached;
   const loop = createLoop(tool as unknown as UntypedTool);
   loopsByTool.set(tool, loop);
   return loop;
 }
 
-/** A tool of the AI SDK, which has no name of its own. */
+/** Converts a tool of the AI SDK, which has no name, into one made with `loopsTool`. */
 export function toLoopsTool(name: string, tool: unknown): AnyLoopsTool {
   if (isLoopsTool(tool)) return tool;
   const {
@@ -51,15 +51,15 @@ export function toLoopsTool(name: string, tool: unknown): AnyLoopsTool {
     throw new LoopError('DEFINITION_INVALID', message, { tool: name });
   }
   const run = execute as (input: unknown, options: LoopsToolOptions) => unknown;
-  const parts = { name, ...(description !== undefined && { description }), inputSchema, execute: run };
-  if (needsApproval === false) return loopsTool(parts);
-  if (needsApproval === true) return loopsTool(parts).withApproval('ask');
+  const options = { name, ...(description !== undefined && { description }), inputSchema, execute: run };
+  if (needsApproval === false) return loopsTool(options);
+  if (needsApproval === true) return loopsTool(options).withApproval('ask');
   const requestApproval = async (input: unknown): Promise<string | null> =>
     (await needsApproval(input, { toolCallId: '', messages: [] })) === false ? null : `Run ${name}?`;
-  return loopsTool({ ...parts, requestApproval }).withApproval('ask');
+  return loopsTool({ ...options, requestApproval }).withApproval('ask');
 }
 
-/** What a tool of the AI SDK says of approvals. */
+/** The approval option of a tool of the AI SDK. */
 interface AiSdkApproval {
   readonly needsApproval?: boolean | ((input: unknown, options: object) => boolean | PromiseLike<boolean>);
 }
@@ -70,15 +70,15 @@ function createLoop(tool: UntypedTool): DefinedLoop {
   const output = compileIoSchema(true, 'OUTPUT_VALIDATION_FAILED', id);
   const definition = definitionOf(tool, input);
   const { source } = tool;
-  const state = `${JSON.stringify(definition)}\n${source}`;
+  const fingerprint = `${JSON.stringify(definition)}\n${source}`;
   const { policy } = definition;
   const run = tool.withApproval('always_allow');
   const { mode } = tool;
   const resolve = targetResolverOf(tool);
   const open: ToolBodyOptions['open'] = (_scope, approved) =>
     approved === undefined
-      ? (given, call) => executeTool(run, given, toolOptionsOf(call))
-      : (given, call) => executeTool(run, given, { ...toolOptionsOf(call), approvedTarget: approved });
+      ? (args, call) => executeTool(run, args, toolOptionsOf(call))
+      : (args, call) => executeTool(run, args, { ...toolOptionsOf(call), approvedTarget: approved });
   return {
     name: id,
     version: definition.version,
@@ -90,7 +90,7 @@ function createLoop(tool: UntypedTool): DefinedLoop {
       safety,
       config: {},
       policy,
-      definitionFingerprint: state,
+      definitionFingerprint: fingerprint,
       describeApproval: approvalDescriberOf(tool),
       approvalMode: mode,
       asksByDefault: asksByDefault(tool),
@@ -105,16 +105,16 @@ function createLoop(tool: UntypedTool): DefinedLoop {
   };
 }
 
-/** True for a tool that is asked about because it can say what to ask, and nobody set its policy. */
+/** True for a tool that has `requestApproval` and no explicit policy: it needs approval by default. */
 function asksByDefault({ requestApproval, policy, hasExplicitPolicy }: UntypedTool): boolean {
   return requestApproval !== undefined && policy === 'always_allow' && hasExplicitPolicy !== true;
 }
 
-/** Something that only shows its JSON Schema is held to it: what shows a schema must not take anything else. */
+/** Compiles the input schema. A schema with a JSON Schema but no validator is validated against its JSON Schema. */
 function compileToolInput(schema: ToolSchema<unknown>, id: string): IoSchema {
-  const end = compileIoSchema(schema, 'INPUT_VALIDATION_FAILED', id);
+  const compiled = compileIoSchema(schema, 'INPUT_VALIDATION_FAILED', id);
   const { validate, jsonSchema } = schema as { readonly validate?: unknown; readonly jsonSchema?: unknown };
-  if (jsonSchema === undefined || validate !== undefined) return end;
+  if (jsonSchema === undefined || validate !== undefined) return compiled;
   return compileIoSchema(compileSchema(jsonSchema, `${id}: inputSchema`).schema, 'INPUT_VALIDATION_FAILED', id);
 }
 
@@ -153,10 +153,10 @@ function executeTool(tool: UntypedTool, input: Json, options: LoopsToolOptions):
   return isThenable(produced) ? Promise.resolve(produced).then(finalValueOf) : finalValueOf(produced);
 }
 
-/** What was produced, or the last of what is produced one after another. */
+/** Returns the value itself, or the last value of an async iterable. */
 function finalValueOf(produced: unknown): unknown {
-  const several = typeof produced === 'object' && produced !== null && Symbol.asyncIterator in produced;
-  return several ? lastYielded(produced as AsyncIterable<unknown>) : produced;
+  const isIterable = typeof produced === 'object' && produced !== null && Symbol.asyncIterator in produced;
+  return isIterable ? lastYielded(produced as AsyncIterable<unknown>) : produced;
 }
 
 async function lastYielded(produced: AsyncIterable<unknown>): Promise<unknown> {
@@ -165,7 +165,7 @@ async function lastYielded(produced: AsyncIterable<unknown>): Promise<unknown> {
   return last;
 }
 
-/** What the tool is told of its call; the signal is made for those who look at it. */
+/** Converts the context of a call into the options of the AI SDK. The abort signal is created on first access. */
 function toolOptionsOf(call: ToolCallContext): LoopsToolOptions {
   const options: LoopsToolOptions = {
     toolCallId: call.toolCallId ?? call.callId,

@@ -1,6 +1,6 @@
 /**
- * The body of a tool loop: one effect, whose safety was declared with the tool. What the tool says while it works (log
- * lines, facts of its own types) is recorded with its result.
+ * The body of a tool loop: one effect with the declared safety of the tool. Log lines, custom events and streamed
+ * output of the tool are recorded with its result.
  */
 
 import { parseTarget, targetDifference } from '../base/approval-target.js';
@@ -23,43 +23,52 @@ import {
   type ToolFunction,
 } from './tool-implementation.js';
 
+/** The options of `toolBody`. */
 export interface ToolBodyOptions {
   readonly id: string;
   readonly safety: Safety;
   readonly config: { readonly [name: string]: Json };
   readonly policy: PolicySpec | undefined;
-  /** Tells this definition from others of its id. */
+  /** Distinguishes definitions with the same id. Approvals are bound to it. */
   readonly definitionFingerprint: string;
-  /** What a person is asked before it runs, for a tool that has a say in it. */
+  /** Returns the text that the approver reads. */
   readonly describeApproval?: DescribeApproval | undefined;
-  /** The mode that `describe` is given for the tool's own policy, whatever the mode of its agent. */
+  /** The mode for `describeApproval` under the tool's own policy, whatever the mode of its agent. */
   readonly approvalMode?: string | undefined;
-  /** Without a policy of its own it is asked about, unless the agent that has it allows it by name. */
+  /**
+   * True if the tool needs approval without a policy of its own, unless its agent allows it by name.
+   * @default false
+   */
   readonly asksByDefault?: boolean;
-  /** The same, for one that is asked about unless its policy says otherwise; found when it is called. */
+  /** Returns, per call, the describer of a tool that needs approval unless its policy says otherwise. */
   readonly approvalDescriber?: ((scope: Scope) => DescribeApproval | undefined) | undefined;
-  /** How to resolve what a call acts on, for a tool whose approvals are bound to it. */
+  /** Returns, per call, how to resolve what the call acts on, for a tool whose approvals are bound to a target. */
   readonly targetResolver?: ((scope: Scope) => ResolveTarget | undefined) | undefined;
-  /** The function is one of the house: what it is told need not stand being taken apart. */
+  /**
+   * True if the function is part of Rondo and does not destructure or spread its context.
+   * @default false
+   */
   readonly isInternal?: boolean;
-  /** The function for one call; for an approved one, what it may act on. */
+  /** Returns the function for one call. `approved` is the target of an approved call. */
   open(scope: Scope, approved: ApprovalTarget | undefined): Promise<ToolFunction> | ToolFunction;
 }
 
 type LogLevel = Parameters<ToolCallContext['log']>[0];
 
+/** The recorded result of the effect. */
 interface ToolOutcome {
   readonly output: Json;
   readonly notes?: readonly ToolNote[];
-  /** What the tool streamed. */
+  /** The streamed output. */
   readonly said?: string;
 }
 
 const MAX_NOTES = 1000;
-/** How much of what a tool streams is kept, in characters. */
+/** Upper bound on the recorded part of the streamed output. */
 const MAX_STREAMED_CHARS = 64 * 1024;
 
-export function toolBody(parts: ToolBodyOptions): (input: Json, scope: Scope) => Promise<Json> {
+/** Returns the body of a tool loop. */
+export function toolBody(options: ToolBodyOptions): (input: Json, scope: Scope) => Promise<Json> {
   const {
     id,
     safety,
@@ -68,14 +77,14 @@ export function toolBody(parts: ToolBodyOptions): (input: Json, scope: Scope) =>
     approvalMode,
     asksByDefault = false,
     targetResolver,
-  } = parts;
-  const asking: PolicySpec = { approval: 'ask', ...parts.policy };
+  } = options;
+  const askPolicy: PolicySpec = { approval: 'ask', ...options.policy };
   return (input, scope) => {
-    const perform: Effect['perform'] = (given, performance) => runTool(parts, scope, given, performance);
-    const asked = approvalDescriber?.(scope);
-    const policy = asked === undefined ? parts.policy : asking;
-    const describe = asked ?? parts.describeApproval;
-    const binding = targetResolver && (() => targetBindingOf(parts, scope, targetResolver(scope)));
+    const perform: Effect['perform'] = (args, context) => runTool(options, scope, args, context);
+    const describeByDefault = approvalDescriber?.(scope);
+    const policy = describeByDefault === undefined ? options.policy : askPolicy;
+    const describe = describeByDefault ?? options.describeApproval;
+    const binding = targetResolver && (() => targetBindingOf(options, scope, targetResolver(scope)));
     const effect: Effect = {
       kind: 'tool',
       name: id,
@@ -94,31 +103,31 @@ export function toolBody(parts: ToolBodyOptions): (input: Json, scope: Scope) =>
 }
 
 function targetBindingOf(
-  parts: ToolBodyOptions,
+  options: ToolBodyOptions,
   scope: Scope,
-  find: ResolveTarget | undefined,
+  resolveUnchecked: ResolveTarget | undefined,
 ): TargetBinding | undefined {
-  if (find === undefined) return undefined;
-  const { id } = parts;
-  const resolve: ResolveTarget = (input) => resolveCallTarget(id, find, input);
+  if (resolveUnchecked === undefined) return undefined;
+  const { id } = options;
+  const resolve: ResolveTarget = (input) => resolveCallTarget(id, resolveUnchecked, input);
   return {
     resolve,
-    perform: (approved) => async (given, performance) => {
-      assertApprovedTarget(id, approved, await resolve(given));
-      return runTool(parts, scope, given, performance, approved);
+    perform: (approved) => async (args, context) => {
+      assertApprovedTarget(id, approved, await resolve(args));
+      return runTool(options, scope, args, context, approved);
     },
   };
 }
 
-/** What a call acts on; TOOL_FAILED for a tool that answers with something else. */
+/** Resolves the target of a call. Throws TOOL_FAILED if the tool returns an invalid target. */
 async function resolveCallTarget(id: string, resolve: ResolveTarget, input: Json): Promise<ApprovalTarget | undefined> {
-  const found = await resolve(input);
-  if (found === undefined) return undefined;
-  const target = parseTarget(found);
+  const resolved = await resolve(input);
+  if (resolved === undefined) return undefined;
+  const target = parseTarget(resolved);
   if (target !== undefined) return target;
   throw new LoopError(
     'TOOL_FAILED',
-    `"${id}" does not say what it acts on: a target needs a kind (program, file or directory) and a path.`,
+    `The approval target of "${id}" is invalid: it needs a kind (program, file or directory) and a path.`,
     { tool: id },
   );
 }
@@ -126,80 +135,79 @@ async function resolveCallTarget(id: string, resolve: ResolveTarget, input: Json
 function assertApprovedTarget(
   id: string,
   approved: ApprovalTarget | undefined,
-  found: ApprovalTarget | undefined,
+  current: ApprovalTarget | undefined,
 ): void {
-  const difference = targetDifference(approved, found);
+  const difference = targetDifference(approved, current);
   if (difference === undefined) return;
   throw new LoopError('TOOL_NOT_ADMITTED', `"${id}" did not run: ${difference}. Ask again.`, { name: id });
 }
 
-/** A tool that a definition names by its implementation. */
+/** Returns the options of a tool that a JSON definition refers to by its `implementation`. */
 export function toolFromImplementation(
   spec: ToolSpec,
   origin: DefinitionOrigin,
 ): Pick<ToolBodyOptions, 'open' | 'approvalDescriber' | 'targetResolver'> {
   const { scheme, target } = splitImplementation(spec.implementation);
   const { config = {} } = spec;
-  const question: ToolBodyOptions['approvalDescriber'] = (scope) =>
+  const approvalDescriber: ToolBodyOptions['approvalDescriber'] = (scope) =>
     servicesOf(scope).implementations.get(scheme)?.approvalDescriber(target, origin, config);
-  const resolve: ToolBodyOptions['targetResolver'] = (scope) =>
+  const targetResolver: ToolBodyOptions['targetResolver'] = (scope) =>
     servicesOf(scope).implementations.get(scheme)?.targetResolver(target, origin, config);
   const open: ToolBodyOptions['open'] = (scope, approved) => {
     const implementation = servicesOf(scope).implementations.get(scheme);
     if (implementation === undefined) {
       throw new LoopError(
         'TOOL_FAILED',
-        `No tool can be run as "${spec.implementation}": "${scheme}" is not known here.`,
+        `The tool "${spec.implementation}" cannot run: "${scheme}:" is not a known scheme here.`,
       );
     }
     return implementation.open(target, origin, config, approved);
   };
-  return { open, approvalDescriber: question, targetResolver: resolve };
+  return { open, approvalDescriber, targetResolver };
 }
 
 async function runTool(
-  parts: ToolBodyOptions,
+  options: ToolBodyOptions,
   scope: Scope,
   input: Json,
-  performance: EffectContext,
+  effectContext: EffectContext,
   approved?: ApprovalTarget,
 ): Promise<ToolOutcome> {
-  const telling = new RecordingToolCallContext(parts, scope, performance);
-  const { notes } = telling;
+  const context = new RecordingToolCallContext(options, scope, effectContext);
+  const { notes } = context;
   try {
-    const opened = parts.open(scope, approved);
+    const opened = options.open(scope, approved);
     const tool = typeof opened === 'function' ? opened : await opened;
-    const output = ((await telling.withTimeout(
-      tool(input, parts.isInternal === true ? telling : detachedContext(telling)),
-    )) ?? null) as Json;
-    const { streamedText } = telling;
+    const work = tool(input, options.isInternal === true ? context : detachedContext(context));
+    const output = ((await context.withTimeout(work)) ?? null) as Json;
+    const { streamedText } = context;
     return streamedText === ''
       ? notes.length === 0
         ? { output }
         : { output, notes }
       : { output, notes, said: streamedText };
   } catch (thrown) {
-    throw toToolError(parts.id, thrown, notes);
+    throw toToolError(options.id, thrown, notes);
   }
 }
 
-/** What a tool is handed: it may take it apart, so nothing of it depends on how it is called. */
-function detachedContext(telling: RecordingToolCallContext): ToolCallContext {
-  const { callId, idempotencyKey, config, toolCallId } = telling;
+/** Returns a plain object whose functions do not depend on `this`, so that a tool may destructure or spread it. */
+function detachedContext(context: RecordingToolCallContext): ToolCallContext {
+  const { callId, idempotencyKey, config, toolCallId } = context;
   const call = {
     callId,
     idempotencyKey,
     config,
     signal: undefined as unknown as AbortSignal,
     toolCallId,
-    log: (level: LogLevel, message: string) => telling.log(level, message),
-    emit: (type: string, value?: Json) => telling.emit(type, value),
-    delta: (text: string) => telling.delta(text),
+    log: (level: LogLevel, message: string) => context.log(level, message),
+    emit: (type: string, value?: Json) => context.emit(type, value),
+    delta: (text: string) => context.delta(text),
   };
-  return withLazyProperty(call, 'signal', () => telling.signal);
+  return withLazyProperty(call, 'signal', () => context.signal);
 }
 
-/** What a tool is told, and what it tells while it works. */
+/** The context of one tool call. It collects notes and streamed output, and enforces the timeout of the agent. */
 class RecordingToolCallContext implements ToolCallContext {
   readonly callId: string;
   readonly idempotencyKey: string;
@@ -209,18 +217,19 @@ class RecordingToolCallContext implements ToolCallContext {
   private readonly toolId: string;
   private readonly effectContext: EffectContext;
   private readonly turnContext: TurnContext | undefined;
-  /** What an agent sent it for. */
+  /** The tool call of an agent that this call belongs to. */
   private readonly activeToolCall: ActiveToolCall | undefined;
-  /** Why the tool should stop, and how it hears of it, once it took too long. */
+  /** Set once the call has timed out. */
   private timeoutError: LoopError | undefined;
+  /** Created when the tool of an agent reads `signal`. */
   private abortController: AbortController | undefined;
 
-  constructor({ id, config }: ToolBodyOptions, scope: Scope, performance: EffectContext) {
+  constructor({ id, config }: ToolBodyOptions, scope: Scope, effectContext: EffectContext) {
     this.toolId = id;
     this.callId = scope.key;
-    this.idempotencyKey = performance.idempotencyKey;
+    this.idempotencyKey = effectContext.idempotencyKey;
     this.config = config;
-    this.effectContext = performance;
+    this.effectContext = effectContext;
     this.turnContext = scope.context instanceof LoopServices ? scope.context.turnContext(turnIdOf(scope)) : undefined;
     this.activeToolCall = this.turnContext?.activeRestrictions?.activeToolCall(scope.key);
   }
@@ -229,19 +238,19 @@ class RecordingToolCallContext implements ToolCallContext {
     const { signal } = this.effectContext;
     if (this.activeToolCall === undefined || this.abortController !== undefined)
       return this.abortController?.signal ?? signal;
-    const stop = new AbortController();
-    this.abortController = stop;
+    const controller = new AbortController();
+    this.abortController = controller;
     const { timeoutError } = this;
-    if (timeoutError !== undefined || signal.aborted) stop.abort(timeoutError ?? signal.reason);
-    else signal.addEventListener('abort', () => stop.abort(signal.reason), { once: true });
-    return stop.signal;
+    if (timeoutError !== undefined || signal.aborted) controller.abort(timeoutError ?? signal.reason);
+    else signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true });
+    return controller.signal;
   }
 
   get toolCallId(): string | undefined {
     return this.activeToolCall?.toolCallId;
   }
 
-  /** What the tool gives back, within the time that the agent who called it allows. */
+  /** Returns the result of the tool, or rejects with TIMEOUT after the tool timeout of the agent. */
   withTimeout(work: unknown): unknown {
     const { activeToolCall } = this;
     if (activeToolCall === undefined || !isThenable(work)) return work;
@@ -268,7 +277,7 @@ class RecordingToolCallContext implements ToolCallContext {
     if (this.streamedText.length < MAX_STREAMED_CHARS)
       this.streamedText += piece.slice(0, MAX_STREAMED_CHARS - this.streamedText.length);
     const { activeToolCall, turnContext } = this;
-    // What comes after the end is a piece of nothing.
+    // Deltas after the end of the call are not streamed.
     if (activeToolCall === undefined || turnContext?.activeRestrictions?.activeToolCall(this.callId) !== activeToolCall)
       return;
     const { agentKey: generationId, toolCallId, toolName } = activeToolCall;
@@ -280,26 +289,28 @@ class RecordingToolCallContext implements ToolCallContext {
   }
 }
 
-/** Whether it has to be waited for. */
-export function isThenable(work: unknown): work is PromiseLike<unknown> {
-  return typeof (work as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
+/** True if the value has a `then` method. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
 function assertVendorType(type: string): string {
   if (isVendorType(type)) return type;
   throw new LoopError(
     'VALUE_INVALID',
-    `"${type}" cannot be an event of your own: use a namespace, like myorg.${type}.`,
+    `"${type}" cannot be the type of a custom event: use a namespace, such as myorg.${type}.`,
   );
 }
 
-/** Whatever a tool throws is its failure; what it said before is told with it. */
+/**
+ * Converts an error of a tool. The code becomes TOOL_FAILED unless it is a specific one; earlier log lines are added.
+ */
 function toToolError(id: string, thrown: unknown, notes: readonly ToolNote[]): LoopError {
-  const known = toLoopError(thrown);
-  const code = known.code === 'EXECUTION_FAILED' ? 'TOOL_FAILED' : known.code;
-  const said = notes
+  const error = toLoopError(thrown);
+  const code = error.code === 'EXECUTION_FAILED' ? 'TOOL_FAILED' : error.code;
+  const log = notes
     .filter(({ type }) => type === LOG_WRITTEN)
     .flatMap(({ value }) => (value === undefined ? [] : [value]));
-  const base = known.data === undefined ? { tool: id } : { tool: id, ...(known.data as { [key: string]: Json }) };
-  return new LoopError(code, known.message, said.length === 0 ? base : { ...base, log: said }, thrown);
+  const data = error.data === undefined ? { tool: id } : { tool: id, ...(error.data as { [key: string]: Json }) };
+  return new LoopError(code, error.message, log.length === 0 ? data : { ...data, log }, thrown);
 }

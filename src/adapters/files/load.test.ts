@@ -98,7 +98,7 @@ verifies('definition.load', 'one bad file keeps the good ones out, or goes unnot
     [
       'broken.json: "o" stands where a key in double quotes should be',
       'bytes.json: it is not UTF-8 text',
-      'date.toml: is a date, which JSON does not know; write it as text, in quotes',
+      'date.toml: is a date, which JSON does not support; write it as text, in quotes',
       'large.json: it has 4194305 bytes; 4194304 is the most',
       'list.json: it is a list, not a definition; call a script *.script.json',
       'twice.json: the key "id" is there twice',

@@ -1,7 +1,7 @@
 /**
- * The body of an agent: repeat until done, ask the model, run the tools that it chose. Every message is journaled where
- * it arises (the input, a reply, a tool's result), so a request holds only how many there are and how long; a body that
- * runs again makes the same conversation of the same facts.
+ * The body of an agent: calls the model, runs the tools that it chose, and repeats until the model answers. Every
+ * message is journaled where it originates (the input, a reply, a tool result), so a request contains only the number
+ * and the length of the messages. A replay rebuilds the same conversation from the same entries.
  */
 
 import { LoopError } from '../../base/errors.js';
@@ -33,38 +33,41 @@ import { expectsJson, parseAgentOutput } from './output.js';
 import { assertWithinLimits, UsageTotal } from './stop.js';
 import { type LinkedTool, runToolCalls, type ToolRunOptions, ToolTable } from './tools.js';
 
-/** What an agent's body is made of. */
-export interface AgentBodyOptions {
+interface AgentBodyOptions {
   readonly id: string;
   readonly spec: AgentSpec;
   readonly output: Validator;
   readonly policy: PolicySpec | undefined;
   readonly origin: DefinitionOrigin;
-  /** Tells this definition from others of its id. */
+  /** Distinguishes definitions with the same id. */
   readonly definitionFingerprint: string;
-  /** What answers, for an agent in code that was given it. */
+  /** The model object of an agent in code, which replaces the backend. */
   readonly model: Model | undefined;
-  /** Whether a loop of this id is anywhere in what it is linked with. */
+  /** True if a loop with this id is part of the linked loop. */
   includesLoop(id: string): boolean;
 }
 
 const DEFAULT_MAX_ROUNDS = 20;
 const DEFAULT_TOOL_TIMEOUT_MS = 600_000;
-/** The type under which a root records that it looked for messages once it had an answer. */
-export const INBOX_READ_TYPE = 'rondo.inbox.read';
+/** Type of the record with the number of pending messages, written when the agent of the root call has an answer. */
+const INBOX_READ_TYPE = 'rondo.inbox.read';
 
+/**
+ * Returns the body of an agent. It throws before the first round if a tool or the tool of an approval is not linked.
+ */
 export function agentBody(
-  parts: AgentBodyOptions,
+  options: AgentBodyOptions,
   tools: readonly LinkedTool[],
 ): (input: Json, scope: Scope) => Promise<Json> {
+  const { id, spec } = options;
   const table = new ToolTable(tools);
   return (input, scope) => {
     const missing = tools.find(({ loop }) => loop === undefined);
-    if (missing !== undefined) throw missingToolError(parts.id, missing.loopId);
-    const stray = Object.keys(parts.spec.approvals ?? {}).find((name) => name !== '*' && !parts.includesLoop(name));
-    if (stray !== undefined) throw unknownApprovalError(parts.id, stray);
-    const bench = servicesOf(scope);
-    return new AgentRun(parts, table, bench, bench.turnContext(turnIdOf(scope)), scope).run(input);
+    if (missing !== undefined) throw missingToolError(id, missing.loopId);
+    const unknown = Object.keys(spec.approvals ?? {}).find((name) => name !== '*' && !options.includesLoop(name));
+    if (unknown !== undefined) throw unknownApprovalError(id, unknown);
+    const services = servicesOf(scope);
+    return new AgentRun(options, table, services, services.turnContext(turnIdOf(scope)), scope).run(input);
   };
 }
 
@@ -74,19 +77,21 @@ function missingToolError(agent: string, name: string): LoopError {
   });
 }
 
-/** A guard of a tool that there is not is a slip, and the tool that was meant has none. */
+/** A policy for an unknown tool is likely a misspelling, which would leave the intended tool without a policy. */
 function unknownApprovalError(agent: string, name: string): LoopError {
-  const message = `The approvals of the agent "${agent}" name "${name}", which is no tool of it and of nothing below it.`;
+  const message = `The approvals of the agent "${agent}" name "${name}", which no loop below it has as a tool.`;
   return new LoopError('DEFINITION_INVALID', message, { path: appendPointer('/composite/agent/approvals', name) });
 }
 
-/** When an agent has to be done: by the wall clock at its start, and as it is measured. */
+/** The deadline of an agent. */
 interface Deadline {
+  /** The end by the wall clock, computed at the start of the agent. */
   readonly at: number;
+  /** The same period, measured by the monotonic clock. */
   readonly period: Period;
 }
 
-/** One call of an agent, at work. */
+/** One running call of an agent. */
 class AgentRun {
   private readonly options: AgentBodyOptions;
   private readonly toolTable: ToolTable;
@@ -97,19 +102,25 @@ class AgentRun {
   private readonly conversation: ModelConversation;
   private readonly usage = new UsageTotal();
   private deadline: Deadline | undefined;
-  /** Whether this call began in this very body, and not in an earlier one that it goes on with. */
+  /** True if this run of the body started the call; false for a replay. */
   private isNewCall = false;
   private hasRequestedRepair = false;
 
-  constructor(parts: AgentBodyOptions, table: ToolTable, bench: LoopServices, occasion: TurnContext, scope: Scope) {
-    this.options = parts;
+  constructor(
+    options: AgentBodyOptions,
+    table: ToolTable,
+    services: LoopServices,
+    turnContext: TurnContext,
+    scope: Scope,
+  ) {
+    this.options = options;
     this.toolTable = table;
-    this.services = bench;
-    this.turnContext = occasion;
+    this.services = services;
+    this.turnContext = turnContext;
     this.scope = scope;
-    // Only who speaks with the user knows what was said before.
-    this.messageLog = new MessageLog(this.isRoot ? occasion.earlierMessages() : []);
-    const { spec, output } = parts;
+    // Only the agent of the root call takes part in the conversation with the user.
+    this.messageLog = new MessageLog(this.isRoot ? turnContext.earlierMessages() : []);
+    const { spec, output } = options;
     this.conversation = {
       system: spec.instructions,
       messages: this.messageLog.messages,
@@ -122,7 +133,7 @@ class AgentRun {
     return !this.scope.key.includes('/');
   }
 
-  /** Round after round, in one function: each that waits for itself costs as much as a step. */
+  /** Runs all rounds. They share one async function, because each nested one costs as much as a step. */
   async run(input: Json): Promise<Json> {
     this.messageLog.add(userMessage(promptOf(input)));
     try {
@@ -133,25 +144,25 @@ class AgentRun {
         this.assertWithinLimits(at);
         const reply = await this.callModel();
         const { toolCalls } = reply;
-        const given = (toolCalls ?? []).map(({ input }) => parseArgumentsOrText(input));
-        this.messageLog.add(assistantMessage(reply, given));
+        const args = (toolCalls ?? []).map(({ input }) => parseArgumentsOrText(input));
+        this.messageLog.add(assistantMessage(reply, args));
         this.usage.add(reply);
-        const done =
+        const output =
           toolCalls === undefined
             ? await this.finalOutput(reply)
             : this.addToolResults(
                 toolCalls,
-                await runToolCalls(this.scope, toolCalls, given, this.toolRunOptions(reply)),
+                await runToolCalls(this.scope, toolCalls, args, this.toolRunOptions(reply)),
               );
-        if (done !== undefined) return done.value;
+        if (output !== undefined) return output.value;
       }
     } finally {
-      // A body that is left where it is, because its turn pauses, never comes here.
+      // Not reached by a body that is suspended because its turn pauses.
       this.deadline?.period.stop(false);
     }
   }
 
-  /** Begins a round: what time it is, and who has said something meanwhile, are facts. */
+  /** Begins a round and records the time and the number of pending messages. */
   private beginRound(round: number): Promise<{ at: number; steer: number }> {
     const { turnContext, isRoot } = this;
     return this.scope.record(ROUND_BEGUN, () => {
@@ -160,7 +171,7 @@ class AgentRun {
     });
   }
 
-  /** The time as the deadline counts it: what passes in one process is measured by its monotonic clock. */
+  /** Returns the time for the deadline. Within one process, it advances with the monotonic clock. */
   private now(): number {
     const { deadline } = this;
     if (deadline === undefined) return this.services.clock.now();
@@ -173,7 +184,7 @@ class AgentRun {
     assertWithinLimits(id, this.usage, { maxRounds, stop, deadlineAt: this.deadline?.at, now });
   }
 
-  /** What this agent asks of everything below it. */
+  /** Registers the restrictions of this agent for everything that runs below it. */
   private addRestrictions(at: number): void {
     const { id, spec } = this.options;
     const { approvals, mode, stop } = spec;
@@ -189,9 +200,9 @@ class AgentRun {
   }
 
   private async receiveMessages(name: 'steer' | 'queue', count: number): Promise<void> {
-    for (let left = count; left > 0; left--) {
-      const said = (await this.scope.wait(name)) as { readonly text?: Json } | undefined;
-      this.messageLog.add(userMessage(String(said?.text ?? '')));
+    for (let remaining = count; remaining > 0; remaining--) {
+      const message = (await this.scope.wait(name)) as { readonly text?: Json } | undefined;
+      this.messageLog.add(userMessage(String(message?.text ?? '')));
     }
   }
 
@@ -216,7 +227,7 @@ class AgentRun {
     return scope.effect(effect) as Promise<ModelReply>;
   }
 
-  /** A piece of a tool's input, with the id of the loop in place of the name that the model uses. */
+  /** Replaces the tool name that the model uses with the id of the loop. */
   private withLoopId(delta: ModelDelta): ModelDelta {
     const { toolName } = delta;
     return toolName === undefined ? delta : { ...delta, toolName: this.toolTable.loopIdOf(toolName) };
@@ -225,54 +236,55 @@ class AgentRun {
   private buildRequest(): ModelRequest {
     const { spec, model, policy } = this.options;
     const { messages, lengthChars } = this.messageLog;
-    const named =
+    const ref =
       model === undefined
         ? this.services.toModelRef(spec.backend)
         : { id: spec.backend.id, model: model.modelId, options: undefined };
     const request: { -readonly [K in keyof ModelRequest]: ModelRequest[K] } = {
-      backendId: named.id,
-      model: named.model,
+      backendId: ref.id,
+      model: ref.model,
       promptLength: lengthChars + (spec.instructions?.length ?? 0),
       messages: messages.length,
     };
     const maxTokens = minDefined(spec.maxTokens, remainingTokens(spec.stop?.outputTokens, this.usage.outputTokens));
-    if (named.options !== undefined) request.options = named.options;
+    if (ref.options !== undefined) request.options = ref.options;
     if (policy?.cache !== undefined) request.history = this.messageLog.digest;
     if (maxTokens !== undefined) request.maxTokens = maxTokens;
     if (spec.temperature !== undefined) request.temperature = spec.temperature;
     return request;
   }
 
-  /** What the calls of a reply are run with. */
+  /** Returns the options for the tool calls of a reply. The calls of a truncated reply are refused. */
   private toolRunOptions({ finish }: ModelReply): ToolRunOptions {
     const { toolTable, turnContext } = this;
-    const cut = finish === 'length' || finish === 'content-filter';
-    const refusal = cut ? `The reply was cut short (${finish}), so none of its calls was run; ask again.` : undefined;
-    const { toolTimeoutMs: limitMs = DEFAULT_TOOL_TIMEOUT_MS } = this.options.spec;
+    const isTruncated = finish === 'length' || finish === 'content-filter';
+    const { toolTimeoutMs = DEFAULT_TOOL_TIMEOUT_MS } = this.options.spec;
     return {
       agentKey: this.scope.key,
       toolsById: toolTable.byId,
       restrictions: turnContext.restrictions,
-      refusalReason: refusal,
-      timeoutMs: limitMs,
+      refusalReason: isTruncated
+        ? `The reply was cut short (${finish}), so none of its tool calls ran; call them again.`
+        : undefined,
+      timeoutMs: toolTimeoutMs,
     };
   }
 
-  /** The tools have run; the answer of the agent that one of them handed over to, if it did. */
+  /** Adds the results of the tools to the conversation. Returns the output of the first successful handoff, if any. */
   private addToolResults(
     calls: readonly RecordedToolCall[],
-    ends: readonly ToolCallOutcome[],
+    outcomes: readonly ToolCallOutcome[],
   ): { readonly value: Json } | undefined {
     const { byId } = this.toolTable;
-    this.messageLog.add(toolMessage(calls.map((call, index) => toolResult(call, ends[index] ?? { value: null }))));
-    const taken = calls.findIndex(
-      ({ name }, index) => byId.get(name)?.isHandoff === true && 'value' in (ends[index] ?? {}),
+    this.messageLog.add(toolMessage(calls.map((call, index) => toolResult(call, outcomes[index] ?? { value: null }))));
+    const handoff = calls.findIndex(
+      ({ name }, index) => byId.get(name)?.isHandoff === true && 'value' in (outcomes[index] ?? {}),
     );
-    const end = ends[taken];
-    return end !== undefined && 'value' in end ? { value: end.value ?? null } : undefined;
+    const outcome = outcomes[handoff];
+    return outcome !== undefined && 'value' in outcome ? { value: outcome.value ?? null } : undefined;
   }
 
-  /** A reply without calls is the answer, unless it does not fit or somebody has more to say. */
+  /** Returns the output in a reply without tool calls; undefined if the model must be called again. */
   private async finalOutput({ text }: ModelReply): Promise<{ readonly value: Json } | undefined> {
     const { output } = this.options;
     const { value, isValid } = parseAgentOutput(text, output);
@@ -290,9 +302,9 @@ class AgentRun {
 }
 
 function repairPrompt(value: Json, output: Validator): string {
-  const flaws = output.issues(value).map(({ path, message }) => `${path || '/'} ${message}`);
-  const told = flaws.join('; ').slice(0, 2000);
-  return `Your answer does not fit: ${told}. Answer again with a JSON value that fits the schema, and nothing else.`;
+  const issues = output.issues(value).map(({ path, message }) => `${path || '/'} ${message}`);
+  const description = issues.join('; ').slice(0, 2000);
+  return `Your answer does not fit: ${description}. Answer again with a JSON value that fits the schema, and nothing else.`;
 }
 
 function remainingTokens(limit: number | undefined, used: number): number | undefined {

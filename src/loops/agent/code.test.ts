@@ -152,7 +152,7 @@ verifies('definition.code', 'the ends of an agent in code have no types, or a sl
   const n: number | undefined = result.output?.n;
   expect(n).toBe(1);
   const refusal = (more: object) => () => defineAgent({ id: 'x', model: 'mock', ...more } as never);
-  expect(refusal({ aprovals: {} })).toThrow('no member "aprovals"');
+  expect(refusal({ aprovals: {} })).toThrow('unknown option "aprovals"');
   expect(refusal({ tools: [{}] })).toThrow('made with loopsTool');
   expect(refusal({ model: 7 })).toThrow('its model must be');
   expect(refusal({ tools: { a: {} } })).toThrow('inputSchema');

@@ -1,32 +1,35 @@
-/** A conversation in the making: its messages, how long they are, and, for who asks, one digest over all of them. */
+/** The messages of a conversation, with their approximate length and a digest over all of them. */
 import { digestOfText } from '../../journal/record.js';
 import type { ModelMessage, PromptToolCall, PromptToolResult } from '../../protocol/model.js';
 
-/** What a number, a truth or nothing is taken for, in characters. */
+/** The assumed length of a number, a boolean or null. */
 const SCALAR_CHARS = 4;
 
+/** An append-only list of messages. */
 export class MessageLog {
   readonly messages: ModelMessage[] = [];
-  /** About how many characters all that is said in the messages has. */
+  /** The approximate length of all messages in characters. */
   lengthChars = 0;
   private chainedDigest = '';
-  /** How many messages the digest is over. */
+  /** How many messages the digest covers. */
   private digestedCount = 0;
 
-  constructor(before: readonly ModelMessage[]) {
-    for (const message of before) this.add(message);
+  constructor(earlier: readonly ModelMessage[]) {
+    for (const message of earlier) this.add(message);
   }
 
-  /** Takes a message; it is never changed afterwards. */
+  /** Appends a message, which must not change afterwards. */
   add(message: ModelMessage): void {
     this.messages.push(message);
     this.lengthChars += messageChars(message);
   }
 
-  /** Changes with every message, and tells two conversations apart. Asked for once a round, it costs one hash a round. */
+  /**
+   * A digest of the conversation. It is extended incrementally: each read hashes only the messages since the last one.
+   */
   get digest(): string {
-    const news = this.messages.slice(this.digestedCount).map((message) => JSON.stringify(message));
-    if (news.length > 0) this.chainedDigest = digestOfText(`${this.chainedDigest}\n${news.join('\n')}`);
+    const added = this.messages.slice(this.digestedCount).map((message) => JSON.stringify(message));
+    if (added.length > 0) this.chainedDigest = digestOfText(`${this.chainedDigest}\n${added.join('\n')}`);
     this.digestedCount = this.messages.length;
     return this.chainedDigest;
   }
@@ -39,13 +42,13 @@ function messageChars({ content }: ModelMessage): number {
   return length;
 }
 
-/** Of a call, what it is given; of a result, what came back. */
+/** Returns the length of the input of a tool call, or of the output of a tool result. */
 function toolPartChars(part: PromptToolCall | PromptToolResult): number {
   if (part.type === 'tool-call') return approximateChars(part.input);
   return approximateChars('value' in part.output ? part.output.value : part.output.reason);
 }
 
-/** About how many characters a value has: to write it out only to count would cost more than all else in a round. */
+/** Estimates the length of a value as JSON. Serializing it only to count would dominate the cost of a round. */
 function approximateChars(value: unknown): number {
   if (typeof value === 'string') return value.length;
   if (typeof value !== 'object' || value === null) return SCALAR_CHARS;

@@ -1,15 +1,18 @@
-/** What an agent's last words mean for its output: text is `{text}`, anything else is read against the schema. */
+/**
+ * Parses the final reply of an agent into its output: text becomes `{text}`, and a structured output is parsed as JSON.
+ */
 
 import type { Validator } from '../../json/schema.js';
 import { type ParsedReply, parseReply } from '../reply.js';
 
-/** Whether the output is more than text, so that the model has to be asked for JSON. */
+/** True if the output is structured, so that the model must answer with JSON. */
 export function expectsJson({ schema }: Validator): boolean {
   if (typeof schema !== 'object' || Object.keys(schema).length === 0 || schema.type === 'string') return false;
   const names = Object.keys((schema.properties ?? {}) as object);
   return names.length !== 1 || names[0] !== 'text';
 }
 
+/** Returns the output in the final reply, and whether it is valid. */
 export function parseAgentOutput(text: string, output: Validator): ParsedReply {
   if (expectsJson(output)) return parseReply(text, output);
   const plain = [{ text }, text].find((value) => output.isValid(value));

@@ -1,16 +1,18 @@
-/** Where an agent stops short: a result with a reason, never success and never a failure of anything. */
+/**
+ * The stop conditions of an agent. A stop is BUDGET_EXHAUSTED with a reason: neither success nor a failure of a step.
+ */
 import { LoopError } from '../../base/errors.js';
 import type { StopSpec } from '../../protocol/loop.js';
 import type { ModelReply } from '../model.js';
 
-/** What an agent has used so far. */
+/** The total usage of an agent so far. */
 export class UsageTotal {
   rounds = 0;
   inputTokens = 0;
   outputTokens = 0;
-  /** A reply did not tell how much it used: what is left cannot be known. */
+  /** Set once a reply did not report this count. The total is then unknown. */
   unreported: 'inputTokens' | 'outputTokens' | undefined;
-  /** What the model said last. */
+  /** The text of the last reply. */
   lastText = '';
 
   add({ text, inputTokens, outputTokens }: ModelReply): void {
@@ -26,35 +28,35 @@ export class UsageTotal {
 interface StopLimits {
   readonly maxRounds: number;
   readonly stop: StopSpec;
-  /** When it has to be done, and what time it is. */
+  /** By the same clock as `now`. */
   readonly deadlineAt: number | undefined;
   readonly now: number;
 }
 
-/** Throws the stop that was reached, if one was; asked before each round. */
+/** Throws BUDGET_EXHAUSTED if the agent has reached a limit. Called before each model call. */
 export function assertWithinLimits(
   agent: string,
-  spent: UsageTotal,
+  usage: UsageTotal,
   { maxRounds, stop, deadlineAt, now }: StopLimits,
 ): void {
   const { inputTokens, outputTokens, deadlineMs } = stop;
-  if (spent.rounds >= maxRounds) throw stoppedError(agent, spent, 'rounds', `asked its model ${maxRounds} times`);
+  if (usage.rounds >= maxRounds) throw stoppedError(agent, usage, 'rounds', `called its model ${maxRounds} times`);
   if (deadlineAt !== undefined && now >= deadlineAt)
-    throw stoppedError(agent, spent, 'deadline', `ran for ${deadlineMs} ms`);
-  if (spent.rounds === 0) return;
+    throw stoppedError(agent, usage, 'deadline', `ran for ${deadlineMs} ms`);
+  if (usage.rounds === 0) return;
   for (const [name, limit] of [['inputTokens', inputTokens] as const, ['outputTokens', outputTokens] as const]) {
     if (limit === undefined) continue;
-    if (spent.unreported !== undefined)
-      throw stoppedError(agent, spent, 'tokens-untold', unreportedTokensMessage(name));
-    if (spent[name] >= limit) throw stoppedError(agent, spent, name, `used ${spent[name]} of ${limit} ${name}`);
+    if (usage.unreported !== undefined)
+      throw stoppedError(agent, usage, 'tokens-untold', unreportedTokensMessage(name));
+    if (usage[name] >= limit) throw stoppedError(agent, usage, name, `used ${usage[name]} of ${limit} ${name}`);
   }
 }
 
 function unreportedTokensMessage(name: string): string {
-  return `has a limit of ${name}, and its model does not tell how many it used`;
+  return `has a limit of ${name}, but its model does not report how many it used`;
 }
 
-function stoppedError(agent: string, { rounds, lastText }: UsageTotal, reason: string, what: string): LoopError {
-  const message = `"${agent}" stopped: it ${what}.`;
+function stoppedError(agent: string, { rounds, lastText }: UsageTotal, reason: string, cause: string): LoopError {
+  const message = `"${agent}" stopped: it ${cause}.`;
   return new LoopError('BUDGET_EXHAUSTED', message, { reason, rounds, text: lastText.slice(0, 2000) });
 }

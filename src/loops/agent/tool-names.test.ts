@@ -131,7 +131,7 @@ verifies('agent.names', 'two tools that a model could not tell apart are refused
   }
   const inputSchema = z.object({});
   const tools = ['summarize/v1', NAME].map((name) => loopsTool({ name, inputSchema, execute: () => 1 }));
-  expect(() => defineAgent({ id: 'agent', model: 'told', tools })).toThrow(/would both know as "summarize_2F_v1"/);
+  expect(() => defineAgent({ id: 'agent', model: 'told', tools })).toThrow(/would both see as "summarize_2F_v1"/);
   expect(refusalOf(agentDef('agent', { tools: ['a', 'a'] })).message).toContain('names "a" twice');
 });
 

@@ -1,6 +1,6 @@
 /**
- * The tools of an agent: loops of any kind, shown to the model and run when it asks. Whatever goes wrong with one (there
- * is none of that name, its arguments do not fit, it throws, somebody says no) is a result that the model sees.
+ * The tools of an agent: loops of any kind that the model can call. Every failure of a tool call (an unknown name,
+ * invalid arguments, an error, a denied approval) becomes a result that the model receives.
  */
 
 import { toLoopError } from '../../base/errors.js';
@@ -18,33 +18,33 @@ import type { ModelReply } from '../model.js';
 export interface LinkedTool {
   /** The id of the loop. */
   readonly loopId: string;
-  /** Whether what it answers is the answer of the agent. */
+  /** True if its output is the output of the agent. */
   readonly isHandoff: boolean;
-  /** What the model is shown; undefined, like the loop, if there is none of that id. */
+  /** The description for the model; undefined, like `loop`, if no loop with that id is registered. */
   modelTool: ModelTool | undefined;
   isReadOnly: boolean;
   loop: Loop | undefined;
 }
 
-/** What the model is told of a loop. */
+/** Returns the description of a loop for the model. */
 export function toModelTool({ id, name, description = name, inputSchema }: LoopDef): ModelTool {
   const schema = typeof inputSchema === 'object' ? inputSchema : {};
-  // Providers take nothing but objects.
+  // Providers accept only object schemas.
   return { type: 'function', name: toolNameOf(id), description, inputSchema: { type: 'object', ...schema } };
 }
 
-/** Whether a loop declares that it changes nothing: `metadata.readOnly`, by default whether its safety is `pure`. */
+/** True if a loop declares that it changes nothing: by `metadata.readOnly`, or else by the safety `pure`. */
 export function isReadOnlyLoop({ metadata, tool }: LoopDef): boolean {
   return typeof metadata?.readOnly === 'boolean' ? metadata.readOnly : tool?.safety === 'pure';
 }
 
-/** The tools of one agent, found by loop id and by what a model may call them. */
+/** The tools of one agent, by loop id and by the name that the model uses. */
 export class ToolTable {
   readonly tools: readonly LinkedTool[];
   readonly byId: ReadonlyMap<string, LinkedTool>;
   /**
-   * Both the name that a model is shown and the id itself, which a script uses. No name is the id of another tool: such an
-   * agent is not registered.
+   * Keys are the names that the model uses and the ids, which scripted models use. No name equals the id of another
+   * tool: such an agent is refused when it is registered.
    */
   private readonly byName: ReadonlyMap<string, LinkedTool>;
 
@@ -54,12 +54,12 @@ export class ToolTable {
     this.byName = new Map([...this.byId, ...tools.map((tool) => [toolNameOf(tool.loopId), tool] as const)]);
   }
 
-  /** The id of the loop that a model calls by this name; the name itself if there is none. */
+  /** Returns the id of the loop that the model calls by this name; the name itself if there is none. */
   loopIdOf(name: string): string {
     return this.byName.get(name)?.loopId ?? name;
   }
 
-  /** A reply with the ids of the tools that it calls in place of their names, and with what is known of them. */
+  /** Replaces the tool names in a reply with loop ids and marks calls of read-only tools. */
   withLoopIds(reply: ModelReply): ModelReply {
     const { toolCalls } = reply;
     if (toolCalls === undefined || toolCalls.every((call) => this.withLoopId(call) === call)) return reply;
@@ -74,42 +74,42 @@ export class ToolTable {
   }
 }
 
-/** What the calls of one reply are run with. */
+/** The options for running the tool calls of one reply. */
 export interface ToolRunOptions {
   readonly agentKey: string;
   readonly toolsById: ReadonlyMap<string, LinkedTool>;
   readonly restrictions: RestrictionTable;
-  /** Why none of the calls may run, if so. */
+  /** Set if all calls are refused. */
   readonly refusalReason: string | undefined;
-  /** How long one of them may take, in milliseconds. */
+  /** The timeout of each call. */
   readonly timeoutMs: number;
 }
 
 /**
- * Runs the calls of one reply side by side; how each ended, in the order of the calls. One alone is a step of the agent
- * itself, several are branches of a group.
+ * Runs the tool calls of one reply concurrently and returns their outcomes in the order of the calls. A single call is
+ * a step of the agent itself; several are branches of a group.
  */
 export function runToolCalls(
   scope: Scope,
   calls: readonly RecordedToolCall[],
-  given: readonly Json[],
-  hands: ToolRunOptions,
+  args: readonly Json[],
+  options: ToolRunOptions,
 ): Promise<readonly ToolCallOutcome[]> {
   const [only] = calls;
   if (only !== undefined && calls.length === 1)
-    return runToolCall(scope, only, given[0] ?? null, hands).then((end) => [end]);
+    return runToolCall(scope, only, args[0] ?? null, options).then((outcome) => [outcome]);
   return scope.all(
-    calls.map((call, index) => (branch: Scope) => runToolCall(branch, call, given[index] ?? null, hands)),
+    calls.map((call, index) => (branch: Scope) => runToolCall(branch, call, args[index] ?? null, options)),
   );
 }
 
 function runToolCall(
   scope: Scope,
   call: RecordedToolCall,
-  given: Json,
-  hands: ToolRunOptions,
+  args: Json,
+  options: ToolRunOptions,
 ): Promise<ToolCallOutcome> {
-  const { agentKey, toolsById, restrictions, refusalReason, timeoutMs } = hands;
+  const { agentKey, toolsById, restrictions, refusalReason, timeoutMs } = options;
   const { key } = scope;
   const loop = toolsById.get(call.name)?.loop;
   if (refusalReason !== undefined) return refuseToolCall(scope, call, 'TOOL_NOT_ADMITTED', refusalReason);
@@ -117,17 +117,17 @@ function runToolCall(
     return refuseToolCall(scope, call, 'TOOL_NOT_FOUND', unknownToolMessage(call.name, toolsById));
   if (restrictions.approvalPolicy(key, call.name) === 'blocked')
     return refuseToolCall(scope, call, 'TOOL_NOT_ADMITTED', `"${call.name}" is blocked here.`);
-  // No JSON text is its own value.
-  if (given === call.input)
+  // parseArgumentsOrText returned the text itself, so it is not valid JSON: no JSON text equals its own value.
+  if (args === call.input)
     return refuseToolCall(scope, call, 'INPUT_VALIDATION_FAILED', invalidArgumentsMessage(call.input));
   restrictions.toolCallStarted(key, { agentKey, toolCallId: call.id, toolName: call.name, timeoutMs });
-  const done = (end: ToolCallOutcome): ToolCallOutcome => {
+  const finish = (outcome: ToolCallOutcome): ToolCallOutcome => {
     restrictions.toolCallEnded(key);
-    return end;
+    return outcome;
   };
-  return scope.call(loop, given).then(
-    (value) => done({ value: value as Json }),
-    (thrown) => done({ error: toLoopError(thrown).toErrorRecord() }),
+  return scope.call(loop, args).then(
+    (value) => finish({ value: value as Json }),
+    (thrown) => finish({ error: toLoopError(thrown).toErrorRecord() }),
   );
 }
 
@@ -142,17 +142,16 @@ async function refuseToolCall(
 }
 
 function unknownToolMessage(name: string, tools: ReadonlyMap<string, LinkedTool>): string {
-  const known = [...tools.keys()].slice(0, 50).map(toolNameOf).join(', ');
-  return `There is no tool ${JSON.stringify(name.slice(0, 100))}; ${known === '' ? 'there are none' : `there are ${known}`}.`;
+  const names = [...tools.keys()].slice(0, 50).map(toolNameOf).join(', ');
+  return `There is no tool ${JSON.stringify(name.slice(0, 100))}; ${names === '' ? 'there are none' : `there are ${names}`}.`;
 }
 
-/** What is wrong with arguments that are no value. */
 function invalidArgumentsMessage(input: string): string {
-  let said = '';
+  let reason = '';
   try {
     parseArguments(input);
   } catch (thrown) {
-    if (thrown instanceof Error) said = thrown.message.slice(0, 300);
+    if (thrown instanceof Error) reason = thrown.message.slice(0, 300);
   }
-  return `The arguments are not JSON that can be used: ${said}`;
+  return `The arguments are not usable JSON: ${reason}`;
 }

@@ -1,4 +1,4 @@
-/** The shape of an agent. What it calls (its tools, its backend) is judged by whoever links it. */
+/** Checks the `agent` member of a composite. Whether its tools and its backend exist is checked when it is linked. */
 import { isObject } from '../../base/own-property.js';
 import { toolNameOf } from '../../views/tool-name.js';
 import { checkBackendRef } from './bodies.js';
@@ -22,13 +22,13 @@ const MAX_TOOLS = 1000;
 const NO_UPPER_BOUND = Number.MAX_SAFE_INTEGER;
 const checkApprovalPolicy = oneOf(['always_allow', 'ask', 'blocked']);
 
-/** By the name of a tool; which of them there are is not known here, but a name that none can have is a slip. */
-const checkApprovals: DefinitionCheck = (value, path, flaws) => {
-  if (!isObject(value)) return flaws.add(path, 'must be an object of tool names and policies');
-  for (const [tool, said] of Object.entries(value)) {
-    const place = appendPointer(path, tool);
-    if (tool !== '*') checkLoopId(tool, place, flaws);
-    checkApprovalPolicy(said, place, flaws);
+/** Policies by tool name. The registered tools are not known here, but a name that no tool can have is an error. */
+const checkApprovals: DefinitionCheck = (value, path, issues) => {
+  if (!isObject(value)) return issues.add(path, 'must be an object of tool names and policies');
+  for (const [tool, policy] of Object.entries(value)) {
+    const policyPath = appendPointer(path, tool);
+    if (tool !== '*') checkLoopId(tool, policyPath, issues);
+    checkApprovalPolicy(policy, policyPath, issues);
   }
 };
 
@@ -53,28 +53,29 @@ const checkAgentShape = objectOf({
   },
 });
 
-export const checkAgent: DefinitionCheck = (value, path, flaws) => {
-  checkAgentShape(value, path, flaws);
+/** Checks the specification of an agent. */
+export const checkAgent: DefinitionCheck = (value, path, issues) => {
+  checkAgentShape(value, path, issues);
   if (!isObject(value)) return;
   const { tools = [], handoffs = [] } = value;
-  if (Array.isArray(tools) && Array.isArray(handoffs)) checkToolNames([...tools, ...handoffs], path, flaws);
+  if (Array.isArray(tools) && Array.isArray(handoffs)) checkToolNames([...tools, ...handoffs], path, issues);
 };
 
-/** The model knows a tool by its name alone: two tools of one name would be one to it, and to the policies of both. */
-function checkToolNames(ids: readonly unknown[], path: string, flaws: DefinitionIssues): void {
-  const known = new Map<string, string>();
+/** A model identifies a tool by its name only. Two tools with one name would share calls and approval policies. */
+function checkToolNames(ids: readonly unknown[], path: string, issues: DefinitionIssues): void {
+  const idsByName = new Map<string, string>();
   for (const id of ids) {
     if (typeof id !== 'string') continue;
     // guard: tool-names-compared-as-models-see-them
     const name = toolNameOf(id);
-    const other = known.get(name);
-    known.set(name, id);
-    if (other === id) flaws.add(appendPointer(path, 'tools'), `names ${quoteText(id)} twice`);
+    const other = idsByName.get(name);
+    idsByName.set(name, id);
+    if (other === id) issues.add(appendPointer(path, 'tools'), `names ${quoteText(id)} twice`);
     // guard: tools-with-one-name-refused
-    else if (other !== undefined) flaws.add(appendPointer(path, 'tools'), sameNameReason(other, id, name));
+    else if (other !== undefined) issues.add(appendPointer(path, 'tools'), sameNameReason(other, id, name));
   }
 }
 
 function sameNameReason(id: string, other: string, name: string): string {
-  return `has ${quoteText(id)} and ${quoteText(other)}, which a model would both know as ${quoteText(name)}; rename one of them`;
+  return `has ${quoteText(id)} and ${quoteText(other)}, which a model would both see as ${quoteText(name)}; rename one of them`;
 }

@@ -1,4 +1,4 @@
-/** The shapes of a prompt, of a tool and of a reference to a backend. */
+/** Checks the bodies of prompts and tools, and references to backends. */
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import {
@@ -17,36 +17,37 @@ import {
   textMatching,
 } from './shape.js';
 
+/** Checks a reference to a backend. */
 export const checkBackendRef: DefinitionCheck = objectOf({
   required: { id: nonEmptyText },
   optional: { model: nonEmptyText, options: anyObject },
 });
 
-/** Whether it is a name, or names with dots between them. */
+/** True for a name, or for names separated by dots. */
 const isVariableName = (dotted: string): boolean =>
   dotted.split('.').every((name) => name !== '' && name.trim() === name && !/[{}"':\r\n]/.test(name));
 
-/** What stands between the braces of each placeholder; undefined for one that is never closed. */
+/** Returns the content of each `{{placeholder}}`; undefined for one without closing braces. */
 function placeholdersIn(template: string): (string | undefined)[] {
-  const found: (string | undefined)[] = [];
+  const placeholders: (string | undefined)[] = [];
   let open = template.indexOf('{{');
   while (open !== -1) {
     const close = template.indexOf('}}', open + 2);
-    if (close === -1) return [...found, undefined];
-    found.push(template.slice(open + 2, close).trim());
+    if (close === -1) return [...placeholders, undefined];
+    placeholders.push(template.slice(open + 2, close).trim());
     open = template.indexOf('{{', close + 2);
   }
-  return found;
+  return placeholders;
 }
 
-function checkTemplate(template: string, variables: Json | undefined, path: string, flaws: DefinitionIssues): void {
+function checkTemplate(template: string, variables: Json | undefined, path: string, issues: DefinitionIssues): void {
   const declared = Array.isArray(variables) ? new Set<Json>(variables) : undefined;
   for (const name of placeholdersIn(template)) {
-    if (flaws.isFull) return;
-    if (name === undefined) flaws.add(path, 'has "{{" without "}}"');
+    if (issues.isFull) return;
+    if (name === undefined) issues.add(path, 'has "{{" without "}}"');
     else if (!isVariableName(name))
-      flaws.add(path, `has {{${name.slice(0, 60)}}}, which names no variable; write {{name}} or {{a.b}}`);
-    else checkVariable(name, declared, path, flaws);
+      issues.add(path, `has {{${name.slice(0, 60)}}}, which is not a variable name; write {{name}} or {{a.b}}`);
+    else checkVariable(name, declared, path, issues);
   }
 }
 
@@ -54,12 +55,12 @@ function checkVariable(
   name: string,
   declared: ReadonlySet<Json> | undefined,
   path: string,
-  flaws: DefinitionIssues,
+  issues: DefinitionIssues,
 ): void {
   const first = name.split('.', 1)[0] ?? name;
   if (declared === undefined || declared.has(first)) return;
   const list = [...declared].slice(0, 20).join(', ') || 'none';
-  flaws.add(path, `uses ${quoteText(first)}, which is not among its variables (${list})`);
+  issues.add(path, `uses ${quoteText(first)}, which is not among its variables (${list})`);
 }
 
 const checkPromptShape = objectOf({
@@ -72,12 +73,14 @@ const checkPromptShape = objectOf({
   },
 });
 
-export const checkPrompt: DefinitionCheck = (value, path, flaws) => {
-  checkPromptShape(value, path, flaws);
+/** Checks the body of a prompt, including the placeholders of its template. */
+export const checkPrompt: DefinitionCheck = (value, path, issues) => {
+  checkPromptShape(value, path, issues);
   if (!isObject(value) || typeof value.template !== 'string') return;
-  checkTemplate(value.template, value.variables, appendPointer(path, 'template'), flaws);
+  checkTemplate(value.template, value.variables, appendPointer(path, 'template'), issues);
 };
 
+/** Checks the body of a tool. */
 export const checkTool: DefinitionCheck = objectOf({
   required: {
     implementation: textMatching(

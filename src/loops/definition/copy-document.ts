@@ -1,13 +1,13 @@
 /**
- * The private copy of a document. It is plain JSON of bounded depth and size, made from own properties only; whoever
- * keeps the original cannot change it. What is not JSON is told with its place.
+ * Makes a private copy of a document: plain JSON of bounded depth and size, copied from own properties only. Later
+ * changes of the original do not affect it. A value that is not JSON is reported with its JSON pointer.
  */
 import { toLoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 import { appendPointer, type DefinitionIssues } from './shape.js';
 
 const MAX_DEPTH = 200;
-/** Characters of the document written as compact JSON. */
+/** Upper bound on the size of the document as compact JSON, estimated while copying. */
 const MAX_JSON_CHARS = 1024 * 1024;
 
 class NotJsonError extends Error {}
@@ -39,7 +39,7 @@ class JsonCopier {
 
   private copyText(value: string): string {
     this.addChars(value.length + 3);
-    if (/\p{Surrogate}/u.test(value)) throw new NotJsonError('holds half of a character (a lone surrogate)');
+    if (/\p{Surrogate}/u.test(value)) throw new NotJsonError('contains a lone surrogate (half of a character)');
     return value;
   }
 
@@ -51,9 +51,9 @@ class JsonCopier {
 
   private copyObject(source: object): Json {
     if (source instanceof Date)
-      throw new NotJsonError('is a date, which JSON does not know; write it as text, in quotes');
+      throw new NotJsonError('is a date, which JSON does not support; write it as text, in quotes');
     const proto: unknown = Object.getPrototypeOf(source);
-    // An object of another realm has a prototype whose own prototype is null; anything further is a class.
+    // The prototype of a plain object has a null prototype, also in another realm. Anything else is a class instance.
     if (proto !== null && Object.getPrototypeOf(proto) !== null)
       throw new NotJsonError('is an instance of a class, not JSON');
     const copied: { [name: string]: Json } = {};
@@ -74,22 +74,25 @@ class JsonCopier {
     return copied;
   }
 
-  private addChars(more: number): void {
-    this.chars += more;
+  private addChars(count: number): void {
+    this.chars += count;
     if (this.chars <= MAX_JSON_CHARS) return;
     this.path.length = 0;
     throw new NotJsonError(`is larger than ${MAX_JSON_CHARS} characters of JSON`);
   }
 }
 
-/** The copy, or undefined after a flaw was added. */
-export function copyDocument(value: unknown, flaws: DefinitionIssues): Json | undefined {
+/** Returns the copy, or adds an issue and returns undefined. */
+export function copyDocument(value: unknown, issues: DefinitionIssues): Json | undefined {
   const copier = new JsonCopier();
   try {
     return copier.copy(value);
   } catch (thrown) {
     const path = copier.path.reduce<string>(appendPointer, '');
-    flaws.add(path, thrown instanceof NotJsonError ? thrown.message : `cannot be read: ${toLoopError(thrown).message}`);
+    issues.add(
+      path,
+      thrown instanceof NotJsonError ? thrown.message : `cannot be read: ${toLoopError(thrown).message}`,
+    );
     return undefined;
   }
 }

@@ -219,7 +219,7 @@ verifies('definition.near-miss', 'a guard that stands at the top, where it guard
     ['safety', 'tool'],
   ];
   for (const [key, place] of guards) {
-    expect(verdictOn(key), key).toBe(`mistake: guards nothing here and is ignored; it belongs in "${place}"`);
+    expect(verdictOn(key), key).toBe(`mistake: has no effect here and is ignored; it belongs in "${place}"`);
   }
 });
 
@@ -266,7 +266,7 @@ verifies('definition.place', 'of ten mistakes only the first is told', () => {
     ],
   });
   expect(error.message).toBe(
-    'here is not a definition that can be run: at /id: must be an id of 1 to 256 visible characters (Unicode normal form C) without a space at either end, an empty part, "." or ".." between slashes, "*" or ".*" at the end, or "@" and a version at the end, not 3. (4 more in data.flaws)',
+    'here is not a valid definition: at /id: must be an id of 1 to 256 visible characters (Unicode normal form C) without a space at either end, an empty part, "." or ".." between slashes, "*" or ".*" at the end, or "@" and a version at the end, not 3. (4 more in data.flaws)',
   );
   const many = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`k${n}`, '$.no']));
   const flood = refusal({ ...composite, composite: { steps: [{ ...step, inputMapping: many }] } });

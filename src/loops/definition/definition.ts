@@ -1,7 +1,7 @@
 /**
- * A definition as a document: whether it is a LoopDef, all of it. What it names (schemas, paths, tools, backends, other
- * loops) is judged by whoever compiles it. A renamed key must never switch a guard off, so inside the parts every
- * unknown key is refused, and at the top every key that looks like `policy`; other unknown keys are warned of.
+ * Parses a document into a LoopDef. Schemas, paths, tools, backends and other loops that it refers to are checked when
+ * they are compiled or linked. A misspelt key must never disable a policy: nested objects refuse every unknown key, and
+ * the top level refuses every key that resembles `policy`. Other unknown keys at the top level cause a warning.
  */
 
 import { nearestWord } from '../../base/nearest-word.js';
@@ -57,14 +57,14 @@ const optionalMembers: { readonly [name: string]: DefinitionCheck } = {
 const memberChecks = new Map(Object.entries({ ...requiredMembers, ...optionalMembers }));
 const knownMembers = [...memberChecks.keys(), ...LOOP_KINDS];
 
-/** Members that are nobody's misspelling. */
+/** True for members that are allowed in any document and have no effect. */
 const isNeutralMember = (key: string): boolean => key === '$schema' || key === '$comment' || key.startsWith('x-');
 
-/** Members at the top that keep something from happening: without them a loop still runs. */
+/** Top-level members that restrict a loop. Without them the loop still runs, but unrestricted. */
 // guard: near-miss-of-policy-refused
 const GUARD_MEMBERS: readonly string[] = ['policy'];
 
-/** Members of the parts that do the same, and where each belongs. */
+/** Nested members that restrict a loop, with the object that each belongs to. */
 const NESTED_GUARD_MEMBERS: ReadonlyMap<string, string> = new Map([
   ...['approval', 'filters', 'rateLimit', 'retry', 'timeoutMs'].map((name) => [name, 'policy'] as const),
   ...['approvals', 'maxRounds', 'stop', 'toolTimeoutMs'].map((name) => [name, 'composite.agent'] as const),
@@ -74,72 +74,78 @@ const NESTED_GUARD_MEMBERS: ReadonlyMap<string, string> = new Map([
 const longMembers = knownMembers.filter((name) => name.length > 4);
 const shortMembers = knownMembers.filter((name) => name.length === 4);
 
-/** A known name that is so near that it was meant. Of short names half the dictionary is near, so they allow less. */
+/**
+ * Returns the known member that a misspelt key most likely means. Short names must be closer to avoid false matches.
+ */
 function closestMember(key: string): string | undefined {
   return nearestWord(key, ['id'], 0) ?? nearestWord(key, shortMembers, 1) ?? nearestWord(key, longMembers, 2);
 }
 
 const isUnknownMember = (key: string): boolean => !knownMembers.includes(key) && !isNeutralMember(key);
 
-/** A misspelt policy would switch a guard off, and a misspelt member that is missing is the reason for its absence. */
-function checkMember(key: string, document: JsonObject, flaws: DefinitionIssues): void {
-  memberChecks.get(key)?.(document[key] ?? null, appendPointer('', key), flaws);
+/**
+ * Checks one top-level member. An unknown key is an issue if it resembles `policy`, or if it resembles a required
+ * member that is missing.
+ */
+function checkMember(key: string, document: JsonObject, issues: DefinitionIssues): void {
+  memberChecks.get(key)?.(document[key] ?? null, appendPointer('', key), issues);
   if (!isUnknownMember(key)) return;
-  const meant = nearestWord(key, GUARD_MEMBERS) ?? closestMember(key);
-  if (meant === undefined || !(GUARD_MEMBERS.includes(meant) || isMissingMember(meant, document))) return;
-  flaws.add(appendPointer('', key), `is not a known key; did you mean "${meant}"?`);
+  const nearest = nearestWord(key, GUARD_MEMBERS) ?? closestMember(key);
+  if (nearest === undefined || !(GUARD_MEMBERS.includes(nearest) || isMissingMember(nearest, document))) return;
+  issues.add(appendPointer('', key), `is not a known key; did you mean "${nearest}"?`);
 }
 
 function isMissingMember(name: string, document: JsonObject): boolean {
   return (Object.hasOwn(requiredMembers, name) || name === document.kind) && !Object.hasOwn(document, name);
 }
 
-function checkBody(document: JsonObject, flaws: DefinitionIssues): void {
+function checkBody(document: JsonObject, issues: DefinitionIssues): void {
   const kind = LOOP_KINDS.find((name) => name === document.kind);
   for (const name of LOOP_KINDS) {
     const body = document[name];
-    const place = appendPointer('', name);
+    const path = appendPointer('', name);
     if (name !== kind && body !== undefined && kind !== undefined) {
-      flaws.add(place, `is the body of another kind; a loop of kind "${kind}" has "${kind}" only`);
+      issues.add(path, `is the body of another kind; a loop of kind "${kind}" has "${kind}" only`);
     }
     if (name !== kind) continue;
-    if (body === undefined) flaws.add(place, `is required for kind "${kind}"`);
-    else bodyChecks[kind](body, place, flaws);
+    if (body === undefined) issues.add(path, `is required for kind "${kind}"`);
+    else bodyChecks[kind](body, path, issues);
   }
 }
 
-function checkDocument(document: JsonObject, form: LoopForm | undefined, flaws: DefinitionIssues): void {
+function checkDocument(document: JsonObject, form: LoopForm | undefined, issues: DefinitionIssues): void {
   const members = Object.keys(document);
-  if (members.length > MAX_MEMBERS) flaws.add('', `has ${members.length} members; ${MAX_MEMBERS} is the most`);
-  for (const key of members.slice(0, MAX_MEMBERS)) checkMember(key, document, flaws);
+  if (members.length > MAX_MEMBERS) issues.add('', `has ${members.length} members; the maximum is ${MAX_MEMBERS}`);
+  for (const key of members.slice(0, MAX_MEMBERS)) checkMember(key, document, issues);
   for (const key of Object.keys(requiredMembers)) {
-    if (!Object.hasOwn(document, key)) flaws.add(appendPointer('', key), 'is required');
+    if (!Object.hasOwn(document, key)) issues.add(appendPointer('', key), 'is required');
   }
-  checkBody(document, flaws);
+  checkBody(document, issues);
   // guard: ineffective-policy-refused
-  checkPolicyApplies(document, form ?? loopFormOf(document), flaws);
+  checkPolicyApplies(document, form ?? loopFormOf(document), issues);
 }
 
 /**
- * A private copy of the document as a definition, or DEFINITION_INVALID with `path`, `reason` and up to twenty `flaws`.
- * `where` tells people where the document comes from; `form` what the loop is made of, where the document does not say so.
+ * Returns a private copy of the document as a definition. Throws DEFINITION_INVALID with `path`, `reason` and up to 20
+ * `flaws` in its data. `where` names the origin of the document in messages. `form` overrides the form that the
+ * document implies, for a loop in code.
  */
 export function parseDefinition(value: unknown, where: string, form?: LoopForm): LoopDef {
-  const flaws = new DefinitionIssues();
-  const document = copyDocument(value, flaws);
-  if (isObject(document)) checkDocument(document, form, flaws);
-  else if (flaws.count === 0) flaws.add('', 'must be an object: one definition a document');
-  if (flaws.count > 0) throw flaws.toError(where);
+  const issues = new DefinitionIssues();
+  const document = copyDocument(value, issues);
+  if (isObject(document)) checkDocument(document, form, issues);
+  else if (issues.count === 0) issues.add('', 'must be an object: one definition per document');
+  if (issues.count > 0) throw issues.toError(where);
   return document as unknown as LoopDef;
 }
 
-/** What is odd about a definition that can be run. */
+/** A part of a valid definition that has no effect. */
 export interface DefinitionWarning extends DefinitionIssue {
-  /** Whether it looks like a mistake, and not like a member that another program reads. */
+  /** True if it looks like a mistake rather than a member for another program. */
   readonly mistake: boolean;
 }
 
-/** The members at the top that have no effect here: they are kept as they are, and ignored. */
+/** Returns a warning for each top-level member that is ignored. Ignored members stay part of the definition. */
 export function warningsOf(definition: LoopDef): DefinitionWarning[] {
   const unknown = Object.keys(definition).filter(isUnknownMember).map(warningOf);
   const isUsed = definition.kind === 'prompt' || definition.backend === undefined;
@@ -148,13 +154,13 @@ export function warningsOf(definition: LoopDef): DefinitionWarning[] {
 
 function warningOf(key: string): DefinitionWarning {
   const path = appendPointer('', key);
-  const meant = closestMember(key);
-  const place = NESTED_GUARD_MEMBERS.get(key);
-  if (meant !== undefined) {
-    return { path, reason: `is not a known key and is ignored; did you mean "${meant}"?`, mistake: true };
+  const nearest = closestMember(key);
+  const parent = NESTED_GUARD_MEMBERS.get(key);
+  if (nearest !== undefined) {
+    return { path, reason: `is not a known key and is ignored; did you mean "${nearest}"?`, mistake: true };
   }
-  if (place !== undefined) {
-    return { path, reason: `guards nothing here and is ignored; it belongs in "${place}"`, mistake: true };
+  if (parent !== undefined) {
+    return { path, reason: `has no effect here and is ignored; it belongs in "${parent}"`, mistake: true };
   }
-  return { path, reason: 'is not a key that means anything here; it is kept and ignored', mistake: false };
+  return { path, reason: 'is not a known key; it is kept and ignored', mistake: false };
 }

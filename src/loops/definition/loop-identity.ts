@@ -1,17 +1,18 @@
-/** How a loop is named: its id and its version. */
+/** Checks the identity of a loop: its id and its version. */
 import { parseVersion } from '../semver.js';
 import { checkThat, type DefinitionCheck } from './shape.js';
 
 /**
- * Any id that LSR, the reference runtime of LSEM, takes, but for those that would be mistaken for something else: for another
- * id (characters that cannot be seen, "." and ".." between slashes), for an id with a version, for a pattern, or for a
- * member that JavaScript gives a meaning. `protocol/tool.ts` has the same rule for names of tools.
+ * The ids that LSR accepts (the reference runtime of LSEM, the Loop Stack Execution Model), except ambiguous ones: ids
+ * that look like another id (invisible characters, "." and ".." between slashes), like an id with a version or like a
+ * pattern, and `__proto__`. `protocol/tool.ts` has the same rule for tool names.
  */
 const LOOP_ID_PATTERN =
   /^(?! )(?!(?:.*\/)?\.{0,2}(?:\/|$))(?!(?:.*\.)?\*$)(?!__proto__$)(?!.*@\d+\.\d+\.\d+(?:[-+].*)?$)(?: |[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]){1,256}(?<! )$/u;
 
 const MAX_LOOP_ID_CHARS = 512;
 
+/** True if the value is a valid loop id. */
 export function isLoopId(value: unknown): boolean {
   return (
     typeof value === 'string' &&
@@ -21,12 +22,14 @@ export function isLoopId(value: unknown): boolean {
   );
 }
 
+/** Checks a loop id. */
 export const checkLoopId: DefinitionCheck = checkThat(
   'an id of 1 to 256 visible characters (Unicode normal form C) without a space at either end, an empty part, "." or ".." ' +
     'between slashes, "*" or ".*" at the end, or "@" and a version at the end',
   isLoopId,
 );
 
+/** Checks a version. */
 export const checkVersion: DefinitionCheck = checkThat(
   'a semantic version such as 1.0.0',
   (value) => typeof value === 'string' && parseVersion(value) !== undefined,

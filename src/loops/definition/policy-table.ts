@@ -1,14 +1,15 @@
 /**
- * Which keys of a policy take effect on which form of loop. The one home of this: a key that would be ignored is refused
- * when the definition is registered, and the guide to policies shows this very table.
+ * Defines which policy keys apply to which form of loop. A key that would have no effect is refused when the definition
+ * is registered. The guide to policies shows this table.
  */
 import { isObject } from '../../base/own-property.js';
 import type { PolicySpec } from '../../protocol/loop.js';
 import { appendPointer, type DefinitionIssues, type JsonObject } from './shape.js';
 
-/** What a loop is made of. */
+/** The form of the body of a loop. */
 export type LoopForm = 'prompt' | 'tool' | 'agent' | 'steps' | 'code';
 
+/** The forms as they appear in messages. */
 export const loopFormNames: { readonly [form in LoopForm]: string } = {
   prompt: 'a prompt',
   tool: 'a tool',
@@ -18,13 +19,13 @@ export const loopFormNames: { readonly [form in LoopForm]: string } = {
 };
 
 interface PolicyRow {
-  /** What the key is about, by the form of the loop; where nothing is named, the key is refused. */
+  /** What the key applies to, by the form of the loop. The key is refused for forms that are not listed. */
   readonly appliesTo: { readonly [form in LoopForm]?: string };
-  /** What to do where it is refused. */
+  /** What to do if the key is refused. */
   readonly advice: string;
 }
 
-/** By key, in the order of the layers, outermost first. */
+/** Rows by policy key, in the order of the layers, outermost first. */
 export const policyTable: { readonly [key in keyof Required<PolicySpec>]: PolicyRow } = {
   routing: { appliesTo: { prompt: 'the request' }, advice: 'put it on a prompt' },
   approval: {
@@ -63,27 +64,27 @@ export const policyTable: { readonly [key in keyof Required<PolicySpec>]: Policy
   },
 };
 
-/** What repeats an effect has no effect on one that may happen only once. */
+/** Keys that repeat or reuse an effect. They do not apply to tools with the safety `once`. */
 const REPEATING_KEYS: ReadonlySet<string> = new Set(['retry', 'cache']);
 const ONCE_REASON =
   'has no effect on a tool whose safety is "once", which is the default; if the tool may run again, declare "safety": "keyed", "idempotent" or "pure", else remove it';
 
-/** The form of a document; undefined if its kind is none. */
+/** Returns the form of a document; undefined if its kind is invalid. */
 export function loopFormOf({ kind, composite }: JsonObject): LoopForm | undefined {
   if (kind === 'prompt' || kind === 'tool') return kind;
   if (kind !== 'composite') return undefined;
   return isObject(composite) && Object.hasOwn(composite, 'agent') ? 'agent' : 'steps';
 }
 
-/** Refuses each key of a policy that would be ignored. */
-export function checkPolicyApplies(document: JsonObject, form: LoopForm | undefined, flaws: DefinitionIssues): void {
+/** Adds an issue for each policy key that would have no effect. */
+export function checkPolicyApplies(document: JsonObject, form: LoopForm | undefined, issues: DefinitionIssues): void {
   const { policy, tool } = document;
   if (form === undefined || !isObject(policy)) return;
   const isOnce = form === 'tool' && (!isObject(tool) || (tool.safety ?? 'once') === 'once');
   for (const [key, { appliesTo, advice }] of Object.entries(policyTable)) {
     if (!Object.hasOwn(policy, key)) continue;
-    const place = appendPointer('/policy', key);
-    if (appliesTo[form] === undefined) flaws.add(place, `has no effect on ${loopFormNames[form]}; ${advice}`);
-    else if (isOnce && REPEATING_KEYS.has(key)) flaws.add(place, ONCE_REASON);
+    const path = appendPointer('/policy', key);
+    if (appliesTo[form] === undefined) issues.add(path, `has no effect on ${loopFormNames[form]}; ${advice}`);
+    else if (isOnce && REPEATING_KEYS.has(key)) issues.add(path, ONCE_REASON);
   }
 }

@@ -1,4 +1,4 @@
-/** The shape of a policy. Every bound here keeps a definition from asking for what no run should do. */
+/** Checks the `policy` member of a definition. The bounds refuse values that no loop can need. */
 import { isObject } from '../../base/own-property.js';
 import { checkBackendRef } from './bodies.js';
 import {
@@ -23,33 +23,33 @@ const checkFilterShape = objectOf({
   optional: { action: oneOf(['refuse', 'redact']), replacement: anyText, reason: anyText },
 });
 
-/** What is replaced needs no reason, and what is refused no replacement. */
-const checkFilter: DefinitionCheck = (value, path, flaws) => {
-  checkFilterShape(value, path, flaws);
+/** A `reason` applies only to refusals, and a `replacement` only to redactions. */
+const checkFilter: DefinitionCheck = (value, path, issues) => {
+  checkFilterShape(value, path, issues);
   if (!isObject(value)) return;
   const isRedacting = value.action === 'redact';
   if (isRedacting && value.reason !== undefined)
-    flaws.add(appendPointer(path, 'reason'), 'has no effect on a filter that redacts; it is for the action "refuse"');
+    issues.add(appendPointer(path, 'reason'), 'has no effect on a filter that redacts; it is for the action "refuse"');
   if (!isRedacting && value.replacement !== undefined)
-    flaws.add(appendPointer(path, 'replacement'), 'has no effect on a filter that refuses; set "action": "redact"');
+    issues.add(appendPointer(path, 'replacement'), 'has no effect on a filter that refuses; set "action": "redact"');
 };
 
 const checkFiltersShape = objectOf({
   optional: { before: nonEmptyListOf(checkFilter, MAX_ENTRIES), after: nonEmptyListOf(checkFilter, MAX_ENTRIES) },
 });
 
-const checkFilters: DefinitionCheck = (value, path, flaws) => {
-  checkFiltersShape(value, path, flaws);
+const checkFilters: DefinitionCheck = (value, path, issues) => {
+  checkFiltersShape(value, path, issues);
   if (isObject(value) && Object.keys(value).length === 0)
-    flaws.add(path, 'is empty, and has no effect; name filters in "before" or "after", or remove it');
+    issues.add(path, 'is empty, and has no effect; name filters in "before" or "after", or remove it');
 };
 
-const checkConditions: DefinitionCheck = (value, path, flaws) => {
-  anyObject(value, path, flaws);
+const checkConditions: DefinitionCheck = (value, path, issues) => {
+  anyObject(value, path, issues);
   if (!isObject(value)) return;
   for (const key of Object.keys(value)) {
     if (!key.startsWith('$'))
-      flaws.add(appendPointer(path, key), `must be a path that starts with $, not ${quoteText(key)}`);
+      issues.add(appendPointer(path, key), `must be a path that starts with $, not ${quoteText(key)}`);
   }
 };
 
@@ -64,20 +64,21 @@ const checkRoute = objectOf({
 
 const checkRouteList = nonEmptyListOf(checkRoute, MAX_ENTRIES);
 
-/** Routes behind one that always holds are never taken. */
-const checkRouting: DefinitionCheck = (value, path, flaws) => {
-  checkRouteList(value, path, flaws);
+/** Refuses routes after one whose conditions always hold, because they are never taken. */
+const checkRouting: DefinitionCheck = (value, path, issues) => {
+  checkRouteList(value, path, issues);
   if (!Array.isArray(value)) return;
-  const always = value.findIndex(
+  const unconditional = value.findIndex(
     (item) => isObject(item) && isObject(item.when) && Object.keys(item.when).length === 0,
   );
-  if (always === -1 || always === value.length - 1) return;
-  flaws.add(
-    appendPointer(path, always + 1),
-    `is never taken: the route before it, ${appendPointer(path, always)}, always holds`,
+  if (unconditional === -1 || unconditional === value.length - 1) return;
+  issues.add(
+    appendPointer(path, unconditional + 1),
+    `is never taken: the route before it, ${appendPointer(path, unconditional)}, always holds`,
   );
 };
 
+/** Checks a policy. */
 export const checkPolicy: DefinitionCheck = objectOf({
   optional: {
     routing: checkRouting,

@@ -1,6 +1,6 @@
 /**
- * The words in which shapes are told: a check looks at a JSON value and adds what is wrong with it to the flaws, with
- * the place as a JSON pointer. Checks never throw and never change what they look at.
+ * Building blocks for checks of JSON documents. A check examines a value and adds each issue with its JSON pointer.
+ * Checks never throw and never change the value.
  */
 
 import { LoopError } from '../../base/errors.js';
@@ -9,20 +9,23 @@ import { numbers, wholeNumbers } from '../../base/number-range.js';
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 
+/** A JSON object. */
 export type JsonObject = { readonly [name: string]: Json };
 
+/** One thing that is wrong with a definition, and where. */
 export interface DefinitionIssue {
   /** A JSON pointer; empty for the whole document. */
   readonly path: string;
   readonly reason: string;
 }
 
-export type DefinitionCheck = (value: Json, path: string, flaws: DefinitionIssues) => void;
+/** Adds the issues of `value`, which is at the JSON pointer `path`. */
+export type DefinitionCheck = (value: Json, path: string, issues: DefinitionIssues) => void;
 
 const MAX_ISSUES = 20;
 const MAX_ISSUE_CHARS = 400;
 
-/** What is wrong with a document; the first twenty flaws are kept, all are counted. */
+/** Collects the issues of a document. Only the first 20 are kept, but all are counted. */
 export class DefinitionIssues {
   readonly list: DefinitionIssue[] = [];
   count = 0;
@@ -33,128 +36,138 @@ export class DefinitionIssues {
       this.list.push({ path: truncateText(path, MAX_ISSUE_CHARS), reason: truncateText(reason, MAX_ISSUE_CHARS) });
   }
 
-  /** Whether a further flaw would only be counted, so that nobody need word it. */
+  /** True if further issues are only counted, so that a check need not build their messages. */
   get isFull(): boolean {
     return this.list.length >= MAX_ISSUES;
   }
 
+  /** Returns DEFINITION_INVALID for the first issue, with all kept issues in its data as `flaws`. */
   toError(where: string): LoopError {
-    const { path, reason } = this.list[0] ?? { path: '', reason: 'it is not one' };
-    const place = path === '' ? '' : `at ${path}: `;
+    const { path, reason } = this.list[0] ?? { path: '', reason: 'it has no issues' };
+    const location = path === '' ? '' : `at ${path}: `;
     const more = this.count === 1 ? '' : ` (${this.count - 1} more in data.flaws)`;
-    const flaws = this.list.map((flaw) => ({ path: flaw.path, reason: flaw.reason }));
-    const message = `${where} is not a definition that can be run: ${place}${reason}.${more}`;
+    const flaws = this.list.map((issue) => ({ path: issue.path, reason: issue.reason }));
+    const message = `${where} is not a valid definition: ${location}${reason}.${more}`;
     return new LoopError('DEFINITION_INVALID', message, { path, reason, flaws, where });
   }
 }
 
-/** The first characters of a text; half a character is never left over, nor passed on. */
-export function truncateText(text: string, length: number): string {
+/** Truncates a text to `length` characters and replaces lone surrogates, also those that truncation leaves. */
+function truncateText(text: string, length: number): string {
   const short = text.length > length ? `${text.slice(0, length)}…` : text;
   return short.replace(/\p{Surrogate}/gu, '\ufffd');
 }
 
-/** A text in quotes, short enough to be read. */
+/** Returns a text in quotes, truncated for messages. */
 export function quoteText(text: string): string {
   return JSON.stringify(truncateText(text, 60));
 }
 
+/** Appends a member name or an index to a JSON pointer. */
 export function appendPointer(path: string, member: string | number): string {
   return `${path}/${String(member).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** What a value is, in words. */
+/** Describes a value for messages. */
 function describeValue(value: Json): string {
   if (Array.isArray(value)) return 'a list';
   if (isObject(value)) return 'an object';
   return typeof value === 'string' ? quoteText(value) : String(value);
 }
 
-/** A check that the value is what `says` says. */
-export function checkThat(says: string, holds: (value: Json) => boolean): DefinitionCheck {
-  return (value, path, flaws) => {
-    if (!holds(value)) flaws.add(path, `must be ${says}, not ${describeValue(value)}`);
+/** Returns a check of a predicate. `expected` completes the message "must be …". */
+export function checkThat(expected: string, holds: (value: Json) => boolean): DefinitionCheck {
+  return (value, path, issues) => {
+    if (!holds(value)) issues.add(path, `must be ${expected}, not ${describeValue(value)}`);
   };
 }
 
+/** Accepts any string. */
 export const anyText = checkThat('text', (value) => typeof value === 'string');
+/** Accepts any string that is not blank. */
 export const nonEmptyText = checkThat(
   'text that is not empty',
   (value) => typeof value === 'string' && value.trim() !== '',
 );
+/** Accepts any object. */
 export const anyObject = checkThat('an object', isObject);
 
-/** Text that fits a pattern of ours. */
-export function textMatching(says: string, pattern: RegExp): DefinitionCheck {
-  return checkThat(says, (value) => typeof value === 'string' && pattern.test(value));
+/** Accepts a string that matches a pattern. */
+export function textMatching(expected: string, pattern: RegExp): DefinitionCheck {
+  return checkThat(expected, (value) => typeof value === 'string' && pattern.test(value));
 }
 
+/** Accepts a number from `min` to `max`. */
 export function numberBetween(min: number, max: number): DefinitionCheck {
   const { description, includes } = numbers(min, max);
   return checkThat(description, includes);
 }
 
+/** Accepts an integer from `min` to `max`. */
 export function integerBetween(min: number, max: number): DefinitionCheck {
   const { description, includes } = wholeNumbers(min, max);
   return checkThat(description, includes);
 }
 
-export function oneOf(words: readonly string[]): DefinitionCheck {
-  return (value, path, flaws) => {
-    if (typeof value === 'string' && words.includes(value)) return;
-    const meant = typeof value === 'string' ? nearestWord(value, words) : undefined;
-    flaws.add(path, `must be one of ${words.join(', ')}, not ${describeValue(value)}${didYouMean(meant)}`);
+/** Accepts one of the given strings. */
+export function oneOf(options: readonly string[]): DefinitionCheck {
+  return (value, path, issues) => {
+    if (typeof value === 'string' && options.includes(value)) return;
+    const nearest = typeof value === 'string' ? nearestWord(value, options) : undefined;
+    issues.add(path, `must be one of ${options.join(', ')}, not ${describeValue(value)}${didYouMean(nearest)}`);
   };
 }
 
-export function listOf(check: DefinitionCheck, most: number): DefinitionCheck {
-  return (value, path, flaws) => {
-    if (!Array.isArray(value)) return flaws.add(path, `must be a list, not ${describeValue(value)}`);
-    if (value.length > most) return flaws.add(path, `has ${value.length} elements; ${most} is the most`);
-    for (const [index, item] of value.entries()) check(item, appendPointer(path, index), flaws);
+/** Accepts a list of at most `maxItems` items that all pass the check. */
+export function listOf(check: DefinitionCheck, maxItems: number): DefinitionCheck {
+  return (value, path, issues) => {
+    if (!Array.isArray(value)) return issues.add(path, `must be a list, not ${describeValue(value)}`);
+    if (value.length > maxItems) return issues.add(path, `has ${value.length} elements; the maximum is ${maxItems}`);
+    for (const [index, item] of value.entries()) check(item, appendPointer(path, index), issues);
   };
 }
 
-/** A list that names at least one thing: an empty one would be ignored. */
-export function nonEmptyListOf(check: DefinitionCheck, most: number): DefinitionCheck {
-  const all = listOf(check, most);
-  return (value, path, flaws) => {
-    if (Array.isArray(value) && value.length === 0) flaws.add(path, 'is empty, and has no effect; remove it');
-    else all(value, path, flaws);
+/** Accepts a list like `listOf`, but refuses an empty one, because it would be ignored. */
+export function nonEmptyListOf(check: DefinitionCheck, maxItems: number): DefinitionCheck {
+  const checkItems = listOf(check, maxItems);
+  return (value, path, issues) => {
+    if (Array.isArray(value) && value.length === 0) issues.add(path, 'is empty, and has no effect; remove it');
+    else checkItems(value, path, issues);
   };
 }
 
-export interface ObjectShape {
+interface ObjectShape {
   readonly required?: { readonly [name: string]: DefinitionCheck };
   readonly optional?: { readonly [name: string]: DefinitionCheck };
-  /** Known keys that are refused, and why. */
+  /** Keys that are refused with a specific reason. */
   readonly refused?: { readonly [name: string]: string };
 }
 
-/** An object of exactly these members; any other key is a flaw. */
+/** Accepts an object with exactly these members. Every other key is an issue. */
 export function objectOf({ required = {}, optional = {}, refused = {} }: ObjectShape): DefinitionCheck {
   const checks = new Map(Object.entries({ ...required, ...optional }));
-  const known = [...checks.keys()];
-  return (value, path, flaws) => {
-    if (!isObject(value)) return flaws.add(path, `must be an object, not ${describeValue(value)}`);
+  const knownKeys = [...checks.keys()];
+  return (value, path, issues) => {
+    if (!isObject(value)) return issues.add(path, `must be an object, not ${describeValue(value)}`);
     for (const [key, member] of Object.entries(value)) {
       const check = checks.get(key);
-      const place = appendPointer(path, key);
-      if (check !== undefined) check(member, place, flaws);
-      else if (Object.hasOwn(refused, key)) flaws.add(place, refused[key] ?? '');
-      else addUnknownKey(key, place, known, flaws);
+      const memberPath = appendPointer(path, key);
+      if (check !== undefined) check(member, memberPath, issues);
+      else if (Object.hasOwn(refused, key)) issues.add(memberPath, refused[key] ?? '');
+      else addUnknownKey(key, memberPath, knownKeys, issues);
     }
     for (const key of Object.keys(required)) {
-      if (!Object.hasOwn(value, key)) flaws.add(appendPointer(path, key), 'is required');
+      if (!Object.hasOwn(value, key)) issues.add(appendPointer(path, key), 'is required');
     }
   };
 }
 
-function addUnknownKey(key: string, place: string, known: readonly string[], flaws: DefinitionIssues): void {
-  const reason = flaws.isFull ? '' : `is not a known key; known here: ${known.join(', ')}`;
-  flaws.add(place, `${reason}${flaws.isFull ? '' : didYouMean(nearestWord(key, known))}`);
+function addUnknownKey(key: string, path: string, knownKeys: readonly string[], issues: DefinitionIssues): void {
+  const reason = issues.isFull ? '' : `is not a known key; known here: ${knownKeys.join(', ')}`;
+  issues.add(path, `${reason}${issues.isFull ? '' : didYouMean(nearestWord(key, knownKeys))}`);
 }
 
-export function didYouMean(meant: string | undefined): string {
-  return meant === undefined ? '' : `; did you mean "${meant}"?`;
+/** Returns the end of a message that suggests another spelling; empty without a suggestion. */
+export function didYouMean(suggestion: string | undefined): string {
+  return suggestion === undefined ? '' : `; did you mean "${suggestion}"?`;
 }

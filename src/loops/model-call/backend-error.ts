@@ -1,6 +1,6 @@
 /**
- * What a provider throws or sends instead of an answer, as an outcome that says whether to try again: read field by
- * field, bounded, and told without anything that was sent to it.
+ * Converts errors of a provider to BACKEND_FAILED, which states whether a retry may help. Provider errors are
+ * untrusted: they are read field by field and bounded, and echoes of the request and secrets are removed.
  */
 
 import { LoopError } from '../../base/errors.js';
@@ -9,15 +9,19 @@ import { nonEmptyText, ownProperty } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import type { ModelConversation, ModelRequest } from '../model.js';
 
+/** Upper bound on error messages and streamed tool names. */
 export const MAX_MESSAGE_CHARS = 500;
-/** A run of this many characters that the request has too is taken for an echo of it. */
+/** A run of this many characters that also occurs in the request counts as an echo of it. */
 const MIN_ECHO_CHARS = 20;
 
-/** What was sent: the request, and the conversation that it is part of. */
+/** A request that was sent, and the conversation that it belongs to. */
 export interface SentRequest {
   readonly request: ModelRequest;
   readonly conversation?: ModelConversation | undefined;
 }
+
+/** The reason of an error without a message. */
+const NO_REASON = 'it gave no reason';
 
 interface FailureData {
   readonly retryable: boolean;
@@ -25,44 +29,48 @@ interface FailureData {
   readonly retryAfterMs?: number;
 }
 
-export function backendError({ request }: SentRequest, what: string, data: FailureData): LoopError {
-  const who = `${request.backendId} '${request.model.slice(0, 200)}'`;
-  return new LoopError('BACKEND_FAILED', truncateMessage(`${who} ${what}`), { ...data });
+/** Returns BACKEND_FAILED. `problem` continues a message that begins with the backend and the model. */
+export function backendError({ request }: SentRequest, problem: string, data: FailureData): LoopError {
+  const subject = `${request.backendId} '${request.model.slice(0, 200)}'`;
+  return new LoopError('BACKEND_FAILED', truncateMessage(`${subject} ${problem}`), { ...data });
 }
 
 /**
- * What a provider threw or sent, as an outcome; `otherwise` says whether to try again when it does not tell: unless
- * given, when it came from the network.
+ * Converts an error that a provider threw or sent; a LoopError is returned as it is. `retryableByDefault` applies to an
+ * error that does not state whether it is retryable. Without it, only network errors are.
  */
-export function toBackendError(sent: SentRequest, thrown: unknown, otherwise?: boolean): LoopError {
+export function toBackendError(sent: SentRequest, thrown: unknown, retryableByDefault?: boolean): LoopError {
   try {
-    return thrown instanceof LoopError ? thrown : backendErrorFrom(sent, thrown, otherwise ?? isNetworkError(thrown));
+    if (thrown instanceof LoopError) return thrown;
+    return backendErrorFrom(sent, thrown, retryableByDefault ?? isNetworkError(thrown));
   } catch {
-    // It is made so that looking at it fails.
-    return backendError(sent, 'failed: it did not say why', { retryable: otherwise ?? false });
+    // A hostile error whose properties throw when they are read.
+    return backendError(sent, `failed: ${NO_REASON}`, { retryable: retryableByDefault ?? false });
   }
 }
 
-/** Why a backend could not be opened: whatever it threw, the backend has failed. */
+/**
+ * Converts an error of opening a backend. Every error other than BACKEND_FAILED is converted, also other LoopErrors.
+ */
 export function toOpenError(sent: SentRequest, thrown: unknown): LoopError {
   try {
     if (thrown instanceof LoopError && thrown.code === 'BACKEND_FAILED') return thrown;
     return backendErrorFrom(sent, thrown, isNetworkError(thrown));
   } catch {
-    return backendError(sent, 'failed: it did not say why', { retryable: false });
+    return backendError(sent, `failed: ${NO_REASON}`, { retryable: false });
   }
 }
 
-function backendErrorFrom(sent: SentRequest, thrown: unknown, otherwise: boolean): LoopError {
+function backendErrorFrom(sent: SentRequest, thrown: unknown, retryableByDefault: boolean): LoopError {
   const status = httpStatusOf(thrown);
-  const told = ownProperty(thrown, 'isRetryable');
-  const retryable =
-    status === undefined ? (typeof told === 'boolean' ? told : otherwise) : status < 400 || isRetryableStatus(status);
+  const declared = ownProperty(thrown, 'isRetryable');
+  const withoutStatus = typeof declared === 'boolean' ? declared : retryableByDefault;
+  const retryable = status === undefined ? withoutStatus : status < 400 || isRetryableStatus(status);
   const retryAfterMs = retryAfterMsOf(ownProperty(ownProperty(thrown, 'responseHeaders'), 'retry-after'));
-  const said = redactSecrets(removeEcho(toShortLine(thrownMessageOf(thrown)), sent));
-  const what =
-    status === undefined ? `failed: ${said}` : `answered with status ${status}${statusHint(status)}: ${said}`;
-  return backendError(sent, what, {
+  const reason = redactSecrets(removeEcho(toShortLine(thrownMessageOf(thrown)), sent));
+  const problem =
+    status === undefined ? `failed: ${reason}` : `answered with status ${status}${statusHint(status)}: ${reason}`;
+  return backendError(sent, problem, {
     retryable,
     ...(status !== undefined && { status }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
@@ -78,15 +86,15 @@ function statusHint(status: number): string {
   return status === 404 ? ' (check the name of the model and the base URL)' : '';
 }
 
-/** The HTTP status, where the AI SDK or an error document of a server puts it. */
+/** Returns the HTTP status from `statusCode` (errors of the AI SDK) or `code` (error documents of servers). */
 function httpStatusOf(thrown: unknown): number | undefined {
-  const known = [ownProperty(thrown, 'statusCode'), ownProperty(thrown, 'code')].find(
+  const status = [ownProperty(thrown, 'statusCode'), ownProperty(thrown, 'code')].find(
     (value) => Number.isInteger(value) && Number(value) >= 100 && Number(value) < 600,
   );
-  return known === undefined ? undefined : Number(known);
+  return status === undefined ? undefined : Number(status);
 }
 
-/** Seconds as milliseconds. A date would need a clock, so it counts as not told. */
+/** Converts the seconds of a `Retry-After` header. A date is ignored, because it would need a clock. */
 function retryAfterMsOf(header: unknown): number | undefined {
   if (typeof header !== 'string' || !/^\d{1,9}(?:\.\d{1,9})?$/.test(header.trim())) return undefined;
   return Math.ceil(Number(header) * 1000);
@@ -109,49 +117,50 @@ function isNetworkError(thrown: unknown): boolean {
 function thrownMessageOf(thrown: unknown): string {
   if (typeof thrown === 'string') return thrown;
   const message: unknown = thrown instanceof Error ? thrown.message : ownProperty(thrown, 'message');
-  return nonEmptyText(message) ?? 'it did not say why';
+  return nonEmptyText(message) ?? NO_REASON;
 }
 
-/** One short line. */
-function toShortLine(said: string): string {
-  return singleLine(said.slice(0, MAX_MESSAGE_CHARS)).trim();
+function toShortLine(message: string): string {
+  return singleLine(message.slice(0, MAX_MESSAGE_CHARS)).trim();
 }
 
-/** Servers like to repeat a request that they refuse; what was sent is not for messages. */
-function removeEcho(said: string, { request, conversation }: SentRequest): string {
+/**
+ * Replaces echoes of the request: servers often repeat a request that they refuse, and messages must not contain it.
+ */
+function removeEcho(message: string, { request, conversation }: SentRequest): string {
   const { system = '', prompt = lastMessageText(conversation), schema } = request;
-  const short = [system, prompt]
+  const shortTexts = [system, prompt]
     .map((part) => singleLine(part).trim())
     .filter(({ length }) => length > 3 && length < MIN_ECHO_CHARS);
-  const rest = short.reduce((text, part) => text.replaceAll(part, '[…]'), said);
+  const text = shortTexts.reduce((rest, part) => rest.replaceAll(part, '[…]'), message);
   const sent = singleLine(`${system}\n${prompt}\n${JSON.stringify([system, prompt, schema ?? null])}`);
-  // Every run holds one of these halves whole: without it there is no need to look for the run in a long prompt.
+  // Every run contains one aligned half completely: if that half does not occur, the run need not be searched for.
   const half = MIN_ECHO_CHARS / 2;
-  const halves = Array.from({ length: Math.ceil(rest.length / half) + 1 }, (_, nth) =>
-    sent.includes(rest.slice(nth * half, (nth + 1) * half)),
+  const isHalfSent = Array.from({ length: Math.ceil(text.length / half) + 1 }, (_, index) =>
+    sent.includes(text.slice(index * half, (index + 1) * half)),
   );
-  let kept = '';
+  let clean = '';
   let echoEnd = 0;
-  for (let at = 0; at < rest.length; at++) {
-    const run = rest.slice(at, at + MIN_ECHO_CHARS);
-    if (run.length === MIN_ECHO_CHARS && halves[Math.ceil(at / half)] && sent.includes(run)) {
-      if (at >= echoEnd) kept += '[…]';
+  for (let at = 0; at < text.length; at++) {
+    const run = text.slice(at, at + MIN_ECHO_CHARS);
+    if (run.length === MIN_ECHO_CHARS && isHalfSent[Math.ceil(at / half)] && sent.includes(run)) {
+      if (at >= echoEnd) clean += '[…]';
       echoEnd = at + MIN_ECHO_CHARS;
     }
-    if (at >= echoEnd) kept += rest[at];
+    if (at >= echoEnd) clean += text[at];
   }
-  return kept;
+  return clean;
 }
 
-/** Of a conversation, the message that came last: servers that repeat anything repeat that. */
+/** Returns the text of the last message of a conversation, the one that servers echo. */
 function lastMessageText(conversation: ModelConversation | undefined): string {
   const last = conversation?.messages.at(-1);
   if (last === undefined) return '';
   if (typeof last.content === 'string') return last.content;
-  const words = last.content.map((part) =>
+  const texts = last.content.map((part) =>
     part.type === 'text' ? part.text : JSON.stringify(part as unknown as Json),
   );
-  return words.join('\n').slice(0, 100_000);
+  return texts.join('\n').slice(0, 100_000);
 }
 
 const SECRET_PATTERNS: readonly RegExp[] = [
@@ -160,10 +169,10 @@ const SECRET_PATTERNS: readonly RegExp[] = [
   /\b(?:sk|pk|rk|gsk|xai|ghp)[-_][\w*-]{6,}/giu,
 ];
 
-/** What has the look of a key. An adapter that knows the key has taken it out before. */
-function redactSecrets(said: string): string {
-  const named = SECRET_PATTERNS.reduce((rest, secret) => rest.replace(secret, '[secret]'), said);
-  return named.replace(/[\w+=-]{32,}/gu, (run) => (/\d/.test(run) && /[a-z]/i.test(run) ? '[secret]' : run));
+/** Redacts text that looks like a credential. Adapters remove the API keys that they use themselves. */
+function redactSecrets(message: string): string {
+  const redacted = SECRET_PATTERNS.reduce((text, pattern) => text.replace(pattern, '[secret]'), message);
+  return redacted.replace(/[\w+=-]{32,}/gu, (run) => (/\d/.test(run) && /[a-z]/i.test(run) ? '[secret]' : run));
 }
 
 function truncateMessage(message: string): string {

@@ -136,7 +136,7 @@ verifies('model.failure', 'a whole answer of a wrong shape fails in a riddle', a
   const list = { length: 1, 0: { type: 'text', text: 'x' } };
   for (const content of [undefined, null, 'text', 5, {}, list, new Set(), revoked([])]) {
     const { message, data } = await failure(giving({ content }));
-    expect(message).toBe("test 'm-1' failed: what it gave has no list of content");
+    expect(message).toBe("test 'm-1' failed: its result has no list of content");
     expect(data).toEqual({ retryable: false });
   }
   for (const none of [undefined, null, 5, 'text', [], revoked({})]) await failure(giving(none));
@@ -178,7 +178,7 @@ verifies('model.failure', 'a reply of many calls keeps the process busy for a mi
     await failure(giving({ content: tooMany })),
     await failure(saying(...tooMany, finish), WATCHED),
   ]) {
-    expect(message).toContain('more than 10000 calls');
+    expect(message).toContain('more than 10000 tool calls');
     expect(data).toEqual({ retryable: false });
   }
   const { user, system } = process.cpuUsage(start);

@@ -1,4 +1,4 @@
-/** Asking a model as an effect: what is journaled is the request and the reply, whoever asks. */
+/** The effect that calls a model, for prompts and agents. The journal contains the request and the reply. */
 import type { Effect, Scope } from '../../protocol/body.js';
 import type { PolicySpec } from '../../protocol/loop.js';
 import type { Model } from '../../protocol/model.js';
@@ -9,81 +9,86 @@ import { type LoopServices, turnIdOf } from '../services.js';
 import { isThenable } from '../tool.js';
 import { toOpenError } from './backend-error.js';
 
-export interface ModelEffectOptions {
+interface ModelEffectOptions {
   readonly services: LoopServices;
   readonly scope: Scope;
   readonly origin: DefinitionOrigin;
   readonly policy: PolicySpec | undefined;
-  /** Tells this definition from others of its id. */
+  /** Distinguishes definitions with the same id. */
   readonly definitionFingerprint: string;
-  /** Whose answers tell a script where it stands: the turn's, or the whole session's for one that goes on over turns. */
+  /**
+   * Which recorded replies determine the position in a script: those of the turn, or of the session for a conversation.
+   */
   readonly replyCountScope: 'turn' | 'session';
-  /** Answers in place of the backend; a layer that names another backend asks that. */
+  /** Replaces the model of the request's backend. It does not apply once a layer has chosen another backend. */
   readonly model?: Model | undefined;
   readonly conversation?: ModelConversation;
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
-  /** Adds what is known of the tools that a reply calls. */
+  /** Adds information about the called tools to the reply. */
   readonly annotateReply?: (reply: ModelReply) => ModelReply;
 }
 
-/** Asks whatever backend the request names: a layer may have named another. */
-export function modelEffect(request: ModelRequest, questioning: ModelEffectOptions): Effect {
-  const { policy, definitionFingerprint } = questioning;
+/** Returns the effect. It calls the backend that its input names, which a layer may have changed. */
+export function modelEffect(request: ModelRequest, options: ModelEffectOptions): Effect {
+  const { policy, definitionFingerprint } = options;
   let attempts = 0;
-  const perform: Effect['perform'] = (input, performance) => {
-    const asked = input as unknown as ModelRequest;
-    const { conversation, onDelta, services, annotateReply } = questioning;
+  const perform: Effect['perform'] = (input, context) => {
+    const current = input as unknown as ModelRequest;
+    const { conversation, onDelta, services, annotateReply } = options;
     attempts += 1;
     if (attempts > 1) onDelta?.({ kind: 'text', text: '', isRestart: true });
-    // To make a signal costs more than all else here. We leave nothing at the one that is used again; a model might.
-    const signal = performance.sharedSignal ?? performance.signal;
-    const handed = (): AbortSignal => performance.signal;
-    const put = (model: Model): Promise<ModelReply> =>
-      callModel(model, asked, {
+    // Creating a signal dominates the cost here. The shared one is safe, because callModel removes its listener. A
+    // model
+    // might not, so it gets a signal of its own if it reads one.
+    const signal = context.sharedSignal ?? context.signal;
+    const signalForModel = (): AbortSignal => context.signal;
+    const call = (model: Model): Promise<ModelReply> =>
+      callModel(model, current, {
         signal,
-        signalForModel: handed,
+        signalForModel,
         conversation,
         onDelta,
         clock: services.clock,
         annotateReply,
       });
-    // A backend that cannot be opened has failed like one that does not answer: another may do better.
+    // A backend that cannot be opened counts as failed, so that a fallback can answer.
     const fail = (thrown: unknown): never => {
-      throw toOpenError({ request: asked, conversation }, thrown);
+      throw toOpenError({ request: current, conversation }, thrown);
     };
     let model: Model | PromiseLike<Model>;
     // guard: backend-open-error-caught
     try {
-      model = openModel(asked, request, questioning);
+      model = openModel(current, request, options);
       if (isThenable(model))
-        return Promise.resolve(model as PromiseLike<Model>).then(put, /* guard: backend-open-rejection-caught */ fail);
+        return Promise.resolve(model as PromiseLike<Model>).then(call, /* guard: backend-open-rejection-caught */ fail);
     } catch (thrown) {
       return fail(thrown);
     }
-    return put(model);
+    return call(model);
   };
-  // Without a policy no layer reads the definition.
+  // Layers read the definition only if there is a policy.
   const rules = policy === undefined ? undefined : { policy, definition: definitionFingerprint };
   return { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform, ...rules };
 }
 
 function openModel(
-  asked: ModelRequest,
-  request: ModelRequest,
-  questioning: ModelEffectOptions,
+  current: ModelRequest,
+  original: ModelRequest,
+  { services, scope, origin, model: modelObject, replyCountScope }: ModelEffectOptions,
 ): Model | PromiseLike<Model> {
-  const { services, scope, origin, model: own, replyCountScope } = questioning;
-  const { backendId: id, model, options } = asked;
-  if (own !== undefined && id === request.backendId && model === request.model) return own;
+  const { backendId: id, model, options } = current;
+  if (modelObject !== undefined && id === original.backendId && model === original.model) return modelObject;
   const ref = options === undefined ? { id, model } : { id, model, options };
-  const turn = turnIdOf(scope);
-  return services
-    .provider(id)
-    .open(ref, { origin, turnId: turn, replyCount: services.turnContext(turn).replyCount(ref, replyCountScope) });
+  const turnId = turnIdOf(scope);
+  const provider = services.provider(id);
+  const replyCount = services.turnContext(turnId).replyCount(ref, replyCountScope);
+  return provider.open(ref, { origin, turnId, replyCount });
 }
 
-/** The policy with every backend's model by name: a layer knows no backends. */
-export function withNamedFallbacks(policy: PolicySpec | undefined, bench: LoopServices): PolicySpec | undefined {
+/**
+ * Returns the policy with an explicit model for every fallback. Layers have no access to providers and their defaults.
+ */
+export function withNamedFallbacks(policy: PolicySpec | undefined, services: LoopServices): PolicySpec | undefined {
   if (policy?.fallback === undefined) return policy;
-  return { ...policy, fallback: policy.fallback.map((ref) => bench.toModelRef(ref)) };
+  return { ...policy, fallback: policy.fallback.map((ref) => services.toModelRef(ref)) };
 }

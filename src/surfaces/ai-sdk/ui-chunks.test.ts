@@ -267,7 +267,7 @@ verifies(
       { text: 'Done.' },
     ]);
     const stopped = chunksOf((told) => {
-      told.addEnvelope(make.of('generation-failure', { error: 'BUDGET_EXHAUSTED: it asked its model 20 times' }));
+      told.addEnvelope(make.of('generation-failure', { error: 'BUDGET_EXHAUSTED: it called its model 20 times' }));
       told.end(turnResultOf('stopped', { reason: 'rounds' }));
     });
     expect(stopped.at(-1)).toEqual({ type: 'finish', finishReason: 'other' });

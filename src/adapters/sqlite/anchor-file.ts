@@ -1,9 +1,9 @@
 /**
- * The anchor: where each session's chain ended, told apart from the database in an append-only file beside it.
- * SQLite drops the end of a damaged WAL without a word; the anchor is how that loss is noticed.
- * Invariants: a line is written after its COMMIT and before anything of it is acknowledged, so the anchor never
- * names what was not committed; each line has its own checksum and commit numbers have no gaps; the file is
- * replaced only whole (temporary file, sync, rename).
+ * The anchor: an append-only file beside the database that records where the hash chain of each session ends.
+ * SQLite silently drops the end of a damaged WAL; the anchor makes that loss detectable.
+ * Invariants: a line is written after its COMMIT and before any operation of the commit is acknowledged, so the anchor never names
+ * an uncommitted entry. Every line has a checksum, and commit numbers have no gaps. The file is only ever replaced as a whole
+ * (temporary file, sync, rename).
  */
 import {
   closeSync,
@@ -21,8 +21,10 @@ import { AnchorLineReader, type ByteRange, encodeLine, formatLine } from './anch
 import { openForAppend, writeNewFile } from './files.js';
 import type { SessionHead } from './session-heads.js';
 
+/** The end of a session's chain, as the anchor records it. */
 export interface AnchoredHead {
   readonly sid: number;
+  /** The sequence number of the next entry. */
   readonly next: number;
   /** The first characters of the head's hash. */
   readonly hashPrefix: string;
@@ -30,50 +32,52 @@ export interface AnchoredHead {
   readonly committedAt: number;
 }
 
-/** What the file says once all of its lines are taken together. */
+/** The content of an anchor file, folded over all of its lines. */
 export interface AnchorState {
   readonly heads: Map<string, AnchoredHead>;
-  /** The last commit that it knows, and when that was. */
+  /** The number of the last commit. */
   lastCommitNumber: number;
+  /** When the last commit happened, in milliseconds since the epoch. */
   lastCommittedAt: number;
-  /** The highest sid ever given, so that none is given twice. */
+  /** The highest sid ever assigned, so that none is assigned twice. */
   highestSid: number;
-  /** Why it cannot be trusted to be complete; a torn last line is none. */
+  /** Reasons why the file may be incomplete. A torn last line is not one. */
   readonly flaws: string[];
 }
 
 const ANCHOR_FORMAT = 'rondo.anchor.v1';
 const MIN_COMPACTION_BYTES = 1 << 20;
-/** More than two million sessions need. */
+/** Enough for more than two million sessions. */
 const MAX_ANCHOR_BYTES = 1 << 28;
 const HEADS_PER_LINE = 500;
 
+/** Returns the part of a hash that the anchor stores. */
 export function hashPrefixOf(hash: string): string {
   return hash.slice(0, 16);
 }
 
-function applyCommitLine(fold: AnchorState, line: AnchorLineReader): void {
+function applyCommitLine(state: AnchorState, line: AnchorLineReader): void {
   const commit = line.readNumber();
   const at = line.readNumber();
-  if (fold.lastCommitNumber > 0 && commit !== fold.lastCommitNumber + 1)
-    fold.flaws.push(`commit ${commit} follows commit ${fold.lastCommitNumber}`);
-  fold.lastCommitNumber = Math.max(fold.lastCommitNumber, commit);
-  fold.lastCommittedAt = at;
+  if (state.lastCommitNumber > 0 && commit !== state.lastCommitNumber + 1)
+    state.flaws.push(`commit ${commit} follows commit ${state.lastCommitNumber}`);
+  state.lastCommitNumber = Math.max(state.lastCommitNumber, commit);
+  state.lastCommittedAt = at;
   while (line.hasMoreFields) {
     if (line.skipIfNext('- ')) {
-      fold.heads.delete(line.readField());
+      state.heads.delete(line.readField());
       continue;
     }
     const sid = line.readNumber();
     const next = line.readNumber();
     const head = line.readWord();
-    fold.heads.set(line.readField(), { sid, next, hashPrefix: head, commitNumber: commit, committedAt: at });
-    fold.highestSid = Math.max(fold.highestSid, sid);
+    state.heads.set(line.readField(), { sid, next, hashPrefix: head, commitNumber: commit, committedAt: at });
+    state.highestSid = Math.max(state.highestSid, sid);
   }
 }
 
-/** Returns how many sessions the line has. */
-function applyHeadsLine(fold: AnchorState, line: AnchorLineReader): number {
+/** Applies a line of compacted heads and returns the number of sessions on it. */
+function applyHeadsLine(state: AnchorState, line: AnchorLineReader): number {
   let count = 0;
   for (; line.hasMoreFields; count++) {
     const sid = line.readNumber();
@@ -81,45 +85,46 @@ function applyHeadsLine(fold: AnchorState, line: AnchorLineReader): number {
     const head = line.readWord();
     const commit = line.readNumber();
     const at = line.readNumber();
-    fold.heads.set(line.readField(), { sid, next, hashPrefix: head, commitNumber: commit, committedAt: at });
+    state.heads.set(line.readField(), { sid, next, hashPrefix: head, commitNumber: commit, committedAt: at });
   }
   return count;
 }
 
-/** Takes the first line, and returns how many sessions it says were kept. */
-function applyHeaderLine(fold: AnchorState, line: AnchorLineReader): number {
-  fold.lastCommitNumber = line.readNumber();
-  fold.lastCommittedAt = line.readNumber();
-  fold.highestSid = line.readNumber();
+/** Applies the first line and returns the number of sessions that the compacted lines must have. */
+function applyHeaderLine(state: AnchorState, line: AnchorLineReader): number {
+  state.lastCommitNumber = line.readNumber();
+  state.lastCommittedAt = line.readNumber();
+  state.highestSid = line.readNumber();
   return line.readNumber();
 }
 
-/** Folds the text of an anchor file; never throws. */
+/** Parses the text of an anchor file. Never throws: problems are listed in `flaws`. */
 export function parseAnchor(content: string): AnchorState {
-  const fold: AnchorState = { heads: new Map(), lastCommitNumber: 0, lastCommittedAt: 0, highestSid: 0, flaws: [] };
+  const state: AnchorState = { heads: new Map(), lastCommitNumber: 0, lastCommittedAt: 0, highestSid: 0, flaws: [] };
   const line = new AnchorLineReader(content);
-  let stated: number | undefined;
-  let damaged: number[] = [];
-  let kept = 0;
+  let expectedSessions: number | undefined;
+  let damagedLines: number[] = [];
+  let sessions = 0;
   for (let number = 1; line.nextLine(); number++) {
     if (!line.verifyChecksum()) {
-      damaged.push(number);
+      damagedLines.push(number);
       continue;
     }
-    // What is damaged at the very end was torn, and nothing of it was acknowledged.
-    for (const earlier of damaged) fold.flaws.push(`line ${earlier} is damaged`);
-    damaged = [];
-    if (line.skipIfNext('commit\t')) applyCommitLine(fold, line);
-    else if (line.skipIfNext('keep\t')) kept += applyHeadsLine(fold, line);
-    else if (number === 1 && line.skipIfNext(`${ANCHOR_FORMAT}\t`)) stated = applyHeaderLine(fold, line);
-    else fold.flaws.push(`line ${number} is not one of an anchor`);
+    // A damaged line at the end of the file is a torn write that was never acknowledged, so it is not a flaw.
+    for (const earlier of damagedLines) state.flaws.push(`line ${earlier} is damaged`);
+    damagedLines = [];
+    if (line.skipIfNext('commit\t')) applyCommitLine(state, line);
+    else if (line.skipIfNext('keep\t')) sessions += applyHeadsLine(state, line);
+    else if (number === 1 && line.skipIfNext(`${ANCHOR_FORMAT}\t`)) expectedSessions = applyHeaderLine(state, line);
+    else state.flaws.push(`line ${number} is not one of an anchor`);
   }
-  if (stated === undefined) fold.flaws.push('its first line is damaged');
-  else if (kept !== stated) fold.flaws.push(`${stated - kept} of ${stated} sessions were cut off`);
-  return fold;
+  if (expectedSessions === undefined) state.flaws.push('its first line is damaged');
+  else if (sessions !== expectedSessions)
+    state.flaws.push(`${expectedSessions - sessions} of ${expectedSessions} sessions were cut off`);
+  return state;
 }
 
-/** Reads the anchor; undefined if there is none. */
+/** Reads an anchor file; undefined if there is none. */
 export function readAnchorFile(path: string): AnchorState | undefined {
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   if (size === undefined) return undefined;
@@ -127,24 +132,25 @@ export function readAnchorFile(path: string): AnchorState | undefined {
   return { ...parseAnchor(''), flaws: [`it has ${size} bytes, more than an anchor can have`] };
 }
 
-function serializeAnchor(fold: AnchorState): string {
-  const { lastCommitNumber, lastCommittedAt, highestSid, heads } = fold;
+/** Returns the compacted text of an anchor. */
+function serializeAnchor(state: AnchorState): string {
+  const { lastCommitNumber, lastCommittedAt, highestSid, heads } = state;
   const lines = [formatLine([ANCHOR_FORMAT, lastCommitNumber, lastCommittedAt, highestSid, heads.size].join('\t'))];
-  const all = Array.from(
+  const fields = Array.from(
     heads,
-    ([name, a]) => `${a.sid} ${a.next} ${a.hashPrefix} ${a.commitNumber} ${a.committedAt} ${name}`,
+    ([name, head]) => `${head.sid} ${head.next} ${head.hashPrefix} ${head.commitNumber} ${head.committedAt} ${name}`,
   );
-  for (let i = 0; i < all.length; i += HEADS_PER_LINE)
-    lines.push(formatLine(['keep', ...all.slice(i, i + HEADS_PER_LINE)].join('\t')));
+  for (let i = 0; i < fields.length; i += HEADS_PER_LINE)
+    lines.push(formatLine(['keep', ...fields.slice(i, i + HEADS_PER_LINE)].join('\t')));
   return lines.join('');
 }
 
 function replaceFile(path: string, content: string): void {
-  const fresh = `${path}.new`;
-  rmSync(fresh, { force: true });
-  writeNewFile(fresh, content, { flush: true });
-  renameSync(fresh, path);
-  // Elsewhere a directory cannot be synced.
+  const temporaryPath = `${path}.new`;
+  rmSync(temporaryPath, { force: true });
+  writeNewFile(temporaryPath, content, { flush: true });
+  renameSync(temporaryPath, path);
+  // Windows cannot sync a directory.
   if (process.platform === 'win32') return;
   const directory = openSync(dirname(path), 'r');
   try {
@@ -159,68 +165,70 @@ function prependBacklog(backlog: Buffer, { bytes, from, to }: ByteRange): ByteRa
   return { bytes: all, from: 0, to: all.length };
 }
 
+/** The anchor file of an open store. */
 export class AnchorFile {
-  readonly #path: string;
-  #fd: number;
-  #sizeBytes: number;
-  #compactAboveBytes: number;
-  /** Lines that a full disk did not take; they go first once it does. */
-  #backlog: Buffer | undefined;
+  private readonly path: string;
+  private fd: number;
+  private sizeBytes: number;
+  private compactAboveBytes: number;
+  /** Lines that could not be written because the disk was full. They are written before the next line. */
+  private backlog: Buffer | undefined;
 
-  /** Replaces the file by what `fold` says and goes on from there; "keep" leaves a file that is there as it is, as evidence. */
-  constructor(path: string, fold: AnchorState, how: 'replace' | 'keep' = 'replace') {
-    this.#path = path;
-    const kept = how === 'keep' ? statSync(path, { throwIfNoEntry: false })?.size : undefined;
-    const content = serializeAnchor(fold);
-    if (kept === undefined) replaceFile(path, content);
-    this.#fd = openForAppend(path);
-    this.#sizeBytes = kept ?? Buffer.byteLength(content);
-    this.#compactAboveBytes = Math.max(MIN_COMPACTION_BYTES, 4 * this.#sizeBytes);
+  /** Replaces the file by this state, then appends to it. "keep" preserves an existing file unchanged, as evidence. */
+  constructor(path: string, state: AnchorState, mode: 'replace' | 'keep' = 'replace') {
+    this.path = path;
+    const existingBytes = mode === 'keep' ? statSync(path, { throwIfNoEntry: false })?.size : undefined;
+    const content = serializeAnchor(state);
+    if (existingBytes === undefined) replaceFile(path, content);
+    this.fd = openForAppend(path);
+    this.sizeBytes = existingBytes ?? Buffer.byteLength(content);
+    this.compactAboveBytes = Math.max(MIN_COMPACTION_BYTES, 4 * this.sizeBytes);
   }
 
-  /** Adds the line of one commit; throws the system's error, and then keeps the line for the next time. */
-  appendCommit(commit: number, at: number, heads: Iterable<SessionHead | undefined>, gone: Iterable<string>): void {
+  /** Appends the line of one commit. On failure, throws the system error and keeps the line for the next call. */
+  appendCommit(commit: number, at: number, heads: Iterable<SessionHead | undefined>, removed: Iterable<string>): void {
     let fields = `commit\t${commit}\t${at}`;
-    for (const name of gone) fields += `\t- ${name}`;
+    for (const name of removed) fields += `\t- ${name}`;
     for (const head of heads)
       if (head !== undefined) fields += `\t${head.sid} ${head.next} ${hashPrefixOf(head.hash)} ${head.name}`;
     const line = encodeLine(fields);
-    this.#write(this.#backlog === undefined ? line : prependBacklog(this.#backlog, line));
+    this.write(this.backlog === undefined ? line : prependBacklog(this.backlog, line));
   }
 
-  #write({ bytes, from, to }: ByteRange): void {
+  private write({ bytes, from, to }: ByteRange): void {
     try {
-      for (let at = from; at < to; ) at += writeSync(this.#fd, bytes, at, to - at);
+      for (let at = from; at < to; ) at += writeSync(this.fd, bytes, at, to - at);
     } catch (error) {
-      this.#backlog = Buffer.from(bytes.subarray(from, to));
-      // Half a line would look like damage once more lines follow it.
-      ftruncateSync(this.#fd, this.#sizeBytes);
+      this.backlog = Buffer.from(bytes.subarray(from, to));
+      // A partial line followed by further lines would count as damage.
+      ftruncateSync(this.fd, this.sizeBytes);
       throw error;
     }
-    this.#sizeBytes += to - from;
-    this.#backlog = undefined;
+    this.sizeBytes += to - from;
+    this.backlog = undefined;
   }
 
-  /** True when the file has outgrown what it says. */
+  /** True if the file is much larger than its compacted content. */
   get needsCompaction(): boolean {
-    return this.#sizeBytes > this.#compactAboveBytes;
+    return this.sizeBytes > this.compactAboveBytes;
   }
 
-  /** Rewrites the file without what is superseded. A file with flaws is kept as it is: it is evidence. */
+  /** Rewrites the file without superseded lines. A file with flaws is preserved as evidence. */
   compact(): void {
-    this.#compactAboveBytes = 2 * this.#sizeBytes;
-    const fold = parseAnchor(readFileSync(this.#path, 'utf8'));
-    if (fold.flaws.length > 0) return;
-    const content = serializeAnchor(fold);
-    replaceFile(this.#path, content);
-    const fresh = openForAppend(this.#path);
-    closeSync(this.#fd);
-    this.#fd = fresh;
-    this.#sizeBytes = Buffer.byteLength(content);
-    this.#compactAboveBytes = Math.max(MIN_COMPACTION_BYTES, 4 * this.#sizeBytes);
+    this.compactAboveBytes = 2 * this.sizeBytes;
+    const state = parseAnchor(readFileSync(this.path, 'utf8'));
+    if (state.flaws.length > 0) return;
+    const content = serializeAnchor(state);
+    replaceFile(this.path, content);
+    const newFd = openForAppend(this.path);
+    closeSync(this.fd);
+    this.fd = newFd;
+    this.sizeBytes = Buffer.byteLength(content);
+    this.compactAboveBytes = Math.max(MIN_COMPACTION_BYTES, 4 * this.sizeBytes);
   }
 
+  /** Closes the file. */
   close(): void {
-    closeSync(this.#fd);
+    closeSync(this.fd);
   }
 }

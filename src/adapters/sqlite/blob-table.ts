@@ -1,75 +1,78 @@
-/** The large values as rows, by session and digest; none is handed out whose text does not fit its digest. */
+/** Blobs as rows, by session and digest. A blob whose text does not match its digest is never returned. */
 import { Fault } from '../../base/errors.js';
 import { partDigestsIn } from '../../journal/blob-parts.js';
 import { digestOfText } from '../../journal/record.js';
 import { type Driver, readText, type Statement, textColumn } from './driver.js';
 
-/** Large values that are checked at once. */
+/** Number of blobs that are read and checked at a time. */
 const BLOBS_PER_PAGE = 16;
 
+/** Reads and verifies the `blobs` table. */
 export class BlobTable {
-  readonly #select: Statement;
-  readonly #selectPage: Statement;
-  readonly #selectExists: Statement;
+  private readonly select: Statement;
+  private readonly selectPage: Statement;
+  private readonly selectExists: Statement;
 
   constructor(driver: Driver) {
-    this.#select = driver.prepare(`SELECT ${textColumn('body')} FROM blobs WHERE sid = ? AND digest = ?`);
-    this.#selectExists = driver.prepare('SELECT 1 AS n FROM blobs WHERE sid = ? AND digest = ?');
-    this.#selectPage = driver.prepare(
+    this.select = driver.prepare(`SELECT ${textColumn('body')} FROM blobs WHERE sid = ? AND digest = ?`);
+    this.selectExists = driver.prepare('SELECT 1 AS n FROM blobs WHERE sid = ? AND digest = ?');
+    this.selectPage = driver.prepare(
       `SELECT ${textColumn('digest')}, ${textColumn('body')} FROM blobs WHERE sid = ? AND blobs.digest > ? ORDER BY blobs.digest LIMIT ${BLOBS_PER_PAGE}`,
     );
   }
 
-  get(session: string, sid: number, name: string): string | undefined {
-    const [row] = this.#select.all(sid, name);
+  /** Returns the text of a blob; undefined if there is none. Throws if the text does not match the digest. */
+  get(session: string, sid: number, digest: string): string | undefined {
+    const [row] = this.select.all(sid, digest);
     if (row === undefined) return undefined;
     const body = readText(row.body);
-    if (digestOfText(body) === name) return body;
-    const message = `Session "${session}" is damaged: the value ${name} is not what was written. Restore the store from a backup.`;
-    throw new Fault('STORE_DAMAGED', message, { session, digest: name });
+    if (digestOfText(body) === digest) return body;
+    const message = `Session "${session}" is damaged: the value ${digest} is not what was written. Restore the store from a backup.`;
+    throw new Fault('STORE_DAMAGED', message, { session, digest });
   }
 
-  has(sid: number, name: string): boolean {
-    return this.#selectExists.all(sid, name).length > 0;
+  /** True if the session has a blob with this digest. The text of the blob is not verified. */
+  has(sid: number, digest: string): boolean {
+    return this.selectExists.all(sid, digest).length > 0;
   }
 
-  /** Checks the values behind one: which are bad, and the last that was looked at unless there are no more. */
+  /** Verifies the blobs after a digest. `bad` lists the damaged ones; `last` is where to continue, absent at the end. */
   checkPage(sid: number, after: string): { readonly bad: readonly string[]; readonly last?: string } {
-    const rows = this.#selectPage.all(sid, after);
+    const rows = this.selectPage.all(sid, after);
     const bad: string[] = [];
     let last = after;
     for (const row of rows) {
-      const [name, body] = [readText(row.digest), readText(row.body)];
-      if (name > last) last = name;
-      const isGood = digestOfText(body) === name && partDigestsIn(body).every((part) => this.has(sid, part));
-      if (!isGood) bad.push(name);
+      const [digest, body] = [readText(row.digest), readText(row.body)];
+      if (digest > last) last = digest;
+      const isGood = digestOfText(body) === digest && partDigestsIn(body).every((part) => this.has(sid, part));
+      if (!isGood) bad.push(digest);
     }
     return rows.length < BLOBS_PER_PAGE || last === after ? { bad } : { bad, last };
   }
 
-  /** The digests of a session's values, apart by whether the value still fits. */
+  /** Verifies all blobs of a session and returns the digests of the intact and of the damaged ones. */
   checkSession(sid: number): { readonly good: ReadonlySet<string>; readonly bad: readonly string[] } {
     const good = new Set<string>();
     const bad: string[] = [];
-    const whole = new Map<string, readonly string[]>();
+    const partsByDigest = new Map<string, readonly string[]>();
     let after = '';
     for (let before: string | undefined; after !== before; ) {
       before = after;
-      const rows = this.#selectPage.all(sid, after);
+      const rows = this.selectPage.all(sid, after);
       for (const row of rows) {
-        const name = readText(row.digest);
-        // Damaged names may come out of order, and must not send the walk in circles.
-        if (name > after) after = name;
+        const digest = readText(row.digest);
+        // Damaged digests may come out of order and must not cause an endless loop.
+        if (digest > after) after = digest;
         const body = readText(row.body);
-        if (digestOfText(body) === name) good.add(name);
-        else bad.push(name);
-        const parts = good.has(name) ? partDigestsIn(body) : [];
-        if (parts.length > 0) whole.set(name, parts);
+        if (digestOfText(body) === digest) good.add(digest);
+        else bad.push(digest);
+        const parts = good.has(digest) ? partDigestsIn(body) : [];
+        if (parts.length > 0) partsByDigest.set(digest, parts);
       }
       if (rows.length < BLOBS_PER_PAGE) break;
     }
-    // A value is as good as its parts.
-    for (const [name, parts] of whole) if (!parts.every((part) => good.has(part))) good.delete(name);
+    // A blob in parts is intact only if all of its parts are.
+    for (const [digest, parts] of partsByDigest) if (!parts.every((part) => good.has(part))) good.delete(digest);
     return { good, bad };
   }
 }

@@ -1,45 +1,46 @@
-/** The walk along one session's chain of records. */
+/** Verification of one session's hash chain, record by record. */
 import { findRecordProblem, genesisHash } from '../../journal/record.js';
 import type { StoredRecord } from './record-table.js';
 import type { SessionHead } from './session-heads.js';
 
-/** A walk along a chain up to a head: what was taken so far fits, and `rest` says what the end lacks. */
+/** Verifies a chain of records up to a head. */
 export class ChainVerifier {
-  readonly #head: SessionHead;
-  #lastHash: string;
-  #nextSeq: number;
+  private readonly head: SessionHead;
+  private tailHash: string;
+  private expectedSeq: number;
 
+  /** Starts at the genesis, or at a record in the middle of the chain, whose `prevHash` is then trusted. */
   constructor(head: SessionHead, start?: Pick<StoredRecord, 'firstSeq' | 'prevHash'>) {
-    this.#head = head;
+    this.head = head;
     const first = start?.firstSeq ?? 0;
-    this.#nextSeq = first;
-    this.#lastHash = start === undefined || first === 0 ? genesisHash(head.name, head.sid) : start.prevHash;
+    this.expectedSeq = first;
+    this.tailHash = start === undefined || first === 0 ? genesisHash(head.name, head.sid) : start.prevHash;
   }
 
-  /** The entry that the next record must start with. */
+  /** The sequence number that the next record must start with. */
   get nextSeq(): number {
-    return this.#nextSeq;
+    return this.expectedSeq;
   }
 
-  /** Hash of the last record that was taken. */
+  /** Hash of the last verified record. */
   get lastHash(): string {
-    return this.#lastHash;
+    return this.tailHash;
   }
 
-  /** Goes on to a record, or tells why it cannot be the next one. */
+  /** Advances over a record; returns why it cannot be the next one, or undefined if it matches. */
   advance(record: StoredRecord): string | undefined {
-    const flaw = findRecordProblem(record, this.#lastHash, this.#nextSeq);
+    const flaw = findRecordProblem(record, this.tailHash, this.expectedSeq);
     if (flaw !== undefined) return flaw;
     if (record.count < 1) return 'it holds no entry';
-    this.#nextSeq += record.count;
-    this.#lastHash = record.hash;
+    this.expectedSeq += record.count;
+    this.tailHash = record.hash;
     return undefined;
   }
 
-  /** What is wrong once no record is left. */
+  /** Returns what is wrong with the end of the chain after the last record; undefined if it matches the head. */
   findEndFlaw(): string | undefined {
-    const { next, hash } = this.#head;
-    if (this.#nextSeq < next) return `entries ${this.#nextSeq} to ${next - 1} are not there`;
-    return this.#lastHash === hash ? undefined : 'the last record is not the one that its session ended with';
+    const { next, hash } = this.head;
+    if (this.expectedSeq < next) return `entries ${this.expectedSeq} to ${next - 1} are missing`;
+    return this.tailHash === hash ? undefined : 'the last record is not the one that the session ended with';
   }
 }

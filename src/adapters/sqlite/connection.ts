@@ -1,7 +1,7 @@
 /**
- * The one connection to the database file. WAL is entered with normal locking, so that there is a shared-memory file, and only
- * then made exclusive: transactions cost no locks, and yet a process that lost ownership sees the new owner's commits, and with
- * them the new epoch.
+ * The owner's single connection to the database file.
+ * The connection enters WAL mode with normal locking, so that a shared-memory file exists, and only then switches to exclusive
+ * locking. Transactions then take no file locks, and yet a process that lost ownership sees the new owner's commits and its epoch.
  */
 import { Fault } from '../../base/errors.js';
 import { type Driver, readText } from './driver.js';
@@ -10,8 +10,8 @@ import { sqliteResultCode, toFault } from './sqlite-faults.js';
 const SQLITE_BUSY = 5;
 
 /**
- * "fsync": an acknowledged write survives the loss of power. "os": it survives the end of the process, and is lost
- * with the last moments before a loss of power.
+ * What an acknowledged write survives. "fsync": a power failure. "os": the end of the process; a power failure may lose the most
+ * recent writes.
  */
 export type Durability = 'fsync' | 'os';
 
@@ -28,7 +28,7 @@ const setupStatements = (durability: Durability): readonly string[] => [
   'COMMIT',
 ];
 
-/** Keeps the locks from now on. Where an older connection of this process still has some, transactions take them one by one. */
+/** Switches to exclusive locking. If an older connection of this process still holds locks, normal locking is kept. */
 function keepExclusiveLocks(driver: Driver): void {
   driver.exec('PRAGMA locking_mode=EXCLUSIVE');
   try {
@@ -40,10 +40,10 @@ function keepExclusiveLocks(driver: Driver): void {
   }
 }
 
-/** Opens the file for its owner. */
+/** Opens the database file for its owner and closes the connections that this process abandoned earlier. */
 export function openConnection(path: string, durability: Durability, open: (path: string) => Driver): Driver {
   try {
-    for (const left of abandonedConnections.get(path) ?? []) closeConnection(left);
+    for (const abandoned of abandonedConnections.get(path) ?? []) closeConnection(abandoned);
     abandonedConnections.delete(path);
     const driver = open(path);
     try {
@@ -60,24 +60,24 @@ export function openConnection(path: string, durability: Durability, open: (path
   }
 }
 
-/** Gives the locks back. A libsql connection lives on until its statements are collected, so it must be done by hand. */
+/** Releases the file locks. A libsql connection stays open until its statements are garbage-collected, so closing is not enough. */
 function releaseLocks(driver: Driver): void {
   driver.exec('PRAGMA locking_mode=NORMAL');
   driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
 }
 
-/** The same for a connection that is given up: whatever fails, somebody else has the file now. */
+/** Releases the locks of an abandoned connection and ignores failures, because another process may own the file. */
 function tryToReleaseLocks(driver: Driver): void {
-  for (const attempt of [() => driver.exec('ROLLBACK'), () => releaseLocks(driver)]) {
+  for (const step of [() => driver.exec('ROLLBACK'), () => releaseLocks(driver)]) {
     try {
-      attempt();
+      step();
     } catch {
-      // No transaction was open; the new owner has the file for itself; or the disk fails.
+      // No transaction was open, the new owner has locked the file, or the disk fails.
     }
   }
 }
 
-/** Checkpoints, gives the locks back and closes. */
+/** Checkpoints the WAL, releases the locks and closes the connection. */
 export function closeConnection(driver: Driver): void {
   try {
     releaseLocks(driver);
@@ -91,21 +91,25 @@ export function closeConnection(driver: Driver): void {
   }
 }
 
-/** Connections to databases that belong to another process now: closing one could remove the WAL under its owner. */
+/** Connections to databases that another process owns, by path. Closing one could remove the WAL that the owner uses. */
 const abandonedConnections = new Map<string, Driver[]>();
 
-/** Gives up a connection without another write: it only hands back its locks. It is closed when this process owns the file again. */
+/** Releases the locks of a connection without writing. The connection is closed when this process owns the file again. */
 export function abandonConnection(driver: Driver, path: string): void {
   abandonedConnections.set(path, [...(abandonedConnections.get(path) ?? []), driver]);
   tryToReleaseLocks(driver);
 }
 
-/** Refuses a file system on which SQLite could not keep a WAL. */
+/** Throws if SQLite could not enter WAL mode, for example on a network file system. */
 export function assertWalMode(driver: Driver, path: string): void {
   const [row] = driver.prepare('PRAGMA journal_mode').all();
   const mode = readText(row?.journal_mode);
   if (mode === 'wal') return;
-  throw new Fault('STORE_FAILED', `${path} cannot be kept with a write-ahead log here (journal mode "${mode}").`, {
-    path,
-  });
+  throw new Fault(
+    'STORE_FAILED',
+    `${path} cannot use a write-ahead log on this file system (journal mode "${mode}"). Choose a local directory.`,
+    {
+      path,
+    },
+  );
 }

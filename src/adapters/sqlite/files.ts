@@ -1,6 +1,6 @@
 /**
- * The store's files: readable by their user alone, whatever the umask, and never reached through a symbolic link. A link
- * in a cloned project must not make the store write to, or believe, a file elsewhere.
+ * The store's files: private to their user whatever the umask, and never reached through a symbolic link.
+ * A symlink in a cloned project must not redirect the store's reads or writes to another file.
  */
 import {
   chmodSync,
@@ -20,44 +20,44 @@ import { Fault } from '../../base/errors.js';
 import { databasePathOf, storeFilesOf } from '../../journal/store-files.js';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_WRONLY, O_APPEND } = constants;
-/** Windows has no such flag, and no links that a clone could bring. */
+/** Windows has no such flag, and a clone creates no symlinks there. */
 const O_NOFOLLOW = constants.O_NOFOLLOW ?? 0;
 
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
-/** The status of what is at a path itself, links not followed; undefined if there is nothing. */
+/** Returns the status of a path without following symlinks, or undefined if the path does not exist. */
 function lstatOf(path: string): Stats | undefined {
   return lstatSync(path, { throwIfNoEntry: false });
 }
 
-/** True if the file belongs to the user of this process; always true where files have no such owner. */
+/** True if the file belongs to the user of this process. Always true on platforms without file owners. */
 export function isOwnedByThisUser({ uid }: Pick<Stats, 'uid'>): boolean {
   return process.getuid === undefined || uid === process.getuid();
 }
 
-/** What tells a file or directory from a copy of it, and from one that takes its place later; empty if there is none. */
+/** Returns an identity that a copy or a later replacement of the file does not share; empty if there is no file. */
 export function identityOf(status: Stats | undefined): string {
   return status === undefined ? '' : `${status.dev}:${status.ino}:${status.birthtimeMs}`;
 }
 
-/** The identity of what is at a path itself, links not followed. */
+/** Returns the identity of the file at a path without following symlinks; see `identityOf`. */
 export function identityAt(path: string): string {
   return identityOf(lstatOf(path));
 }
 
-/** The identity of the directory of a database. */
+/** Returns the identity of the directory that contains a database. */
 export function directoryIdentityOf(database: string): string {
   return identityOf(statSync(dirname(database)));
 }
 
-/** Creates the data directory with mode 0700 if it is absent; refuses one that is a symbolic link. */
+/** Creates the data directory with mode 0700 if it is absent. Throws if it is a symbolic link. */
 export function makeDataDirectory(directory: string): void {
   assertNotSymlink(directory);
-  const found = lstatOf(directory);
-  if (found !== undefined) {
-    // The default data directory is the store's own; another one may hold anything else.
-    if (basename(directory) === '.rondo' && (found.mode & 0o077) !== 0 && isOwnedByThisUser(found))
+  const status = lstatOf(directory);
+  if (status !== undefined) {
+    // The default data directory belongs to the store alone. A directory of another name may hold other files.
+    if (basename(directory) === '.rondo' && (status.mode & 0o077) !== 0 && isOwnedByThisUser(status))
       chmodSync(directory, DIRECTORY_MODE);
     return;
   }
@@ -66,10 +66,10 @@ export function makeDataDirectory(directory: string): void {
 
 function assertNotSymlink(directory: string): void {
   if (!lstatOf(directory)?.isSymbolicLink()) return;
-  throw unusableFileFault(directory, 'it is a symbolic link; name the directory that it leads to');
+  throw unusableFileFault(directory, 'it is a symbolic link; use the path of the directory that it points to');
 }
 
-/** Makes a directory and those above it. Node's own recursion does not end where a file system refuses new directories. */
+/** Creates a directory and its parents. Node's recursive mkdir never returns on a file system that refuses new directories. */
 function makeDirectories(directory: string): void {
   if (statSync(directory, { throwIfNoEntry: false }) !== undefined) return;
   if (dirname(directory) !== directory) makeDirectories(dirname(directory));
@@ -81,37 +81,38 @@ function makeDirectories(directory: string): void {
   }
 }
 
-/** Refuses a database of which a file is a link, no file at all or another user's, and takes others' rights to the files away. */
+/** Throws if a store file is a symlink, not a regular file or owned by another user. Makes the other files private. */
 export function assertSafeStoreFiles(database: string): void {
   assertNotSymlink(dirname(database));
-  const other = databasePathOf(database);
-  if (other !== undefined && lstatOf(other) !== undefined) throw unusableFileFault(database, `it belongs to ${other}`);
+  const mainDatabase = databasePathOf(database);
+  if (mainDatabase !== undefined && lstatOf(mainDatabase) !== undefined)
+    throw unusableFileFault(database, `it belongs to ${mainDatabase}`);
   for (const path of storeFilesOf(database)) {
-    const found = lstatOf(path);
-    // A record of the owner that others could have written is not made private: it is not believed.
-    if (found === undefined || found.isSocket() || (path.endsWith('.owner') && found.isFile())) continue;
-    assertOwnRegularFile(path, found);
-    if (path.endsWith('-journal')) assertNoSuperJournal(path, found.size);
-    if ((found.mode & 0o077) !== 0) chmodSync(path, FILE_MODE);
+    const status = lstatOf(path);
+    // The owner file keeps its mode: a reader rejects an owner file that other users could have written.
+    if (status === undefined || status.isSocket() || (path.endsWith('.owner') && status.isFile())) continue;
+    assertOwnRegularFile(path, status);
+    if (path.endsWith('-journal')) assertNoSuperJournal(path, status.size);
+    if ((status.mode & 0o077) !== 0) chmodSync(path, FILE_MODE);
   }
 }
 
-function assertOwnRegularFile(path: string, found: Stats): void {
+function assertOwnRegularFile(path: string, status: Stats): void {
   // guard: store-file-is-regular
-  if (!found.isFile()) throw unusableFileFault(path, 'it is not a regular file; remove it if it is not yours');
-  // Also for root: the files that it made would keep their user out.
-  if (isOwnedByThisUser(found)) return;
+  if (!status.isFile()) throw unusableFileFault(path, 'it is not a regular file; remove it if it is not yours');
+  // Root is refused too: files that root creates here would lock out the user of the store.
+  if (isOwnedByThisUser(status)) return;
   throw unusableFileFault(
     path,
-    `it belongs to another user (uid ${found.uid}); use the store as that user, or change its owner`,
+    `it belongs to another user (uid ${status.uid}); use the store as that user, or change its owner`,
     'STORE_READ_ONLY',
   );
 }
 
-/** The end of a rollback journal that belongs to a transaction over several databases. */
+/** The last bytes of a rollback journal that names a super-journal, which coordinates a transaction over several databases. */
 const SUPER_JOURNAL_MAGIC = Buffer.from('d9d505f920a163d7', 'hex');
 
-/** Refuses a rollback journal that names another file: SQLite deletes that file when it has rolled back. The store writes no such journal. */
+/** Throws if a rollback journal names a super-journal: SQLite deletes that file after a rollback. The store writes no such journal. */
 function assertNoSuperJournal(path: string, size: number): void {
   const end = Buffer.alloc(Math.min(size, SUPER_JOURNAL_MAGIC.length));
   const descriptor = openSync(path, O_RDONLY | O_NOFOLLOW);
@@ -121,13 +122,16 @@ function assertNoSuperJournal(path: string, size: number): void {
     closeSync(descriptor);
   }
   if (end.equals(SUPER_JOURNAL_MAGIC))
-    throw unusableFileFault(path, 'it names a file that SQLite would delete; remove it');
+    throw unusableFileFault(
+      path,
+      'it is a rollback journal that names another file, which SQLite would delete; remove it',
+    );
 }
 
-/** Creates an empty file of mode 0600 unless one is there. */
+/** Creates an empty file with mode 0600 if the path does not exist. Throws if the existing file is unsafe. */
 export function ensureFile(path: string): void {
-  const found = lstatOf(path);
-  if (found !== undefined) return void assertOwnRegularFile(path, found);
+  const status = lstatOf(path);
+  if (status !== undefined) return void assertOwnRegularFile(path, status);
   try {
     closeSync(createFile(path));
   } catch (error) {
@@ -135,7 +139,7 @@ export function ensureFile(path: string): void {
   }
 }
 
-/** Creates a file of mode 0600, whatever the umask, that must not be there yet; the descriptor to write it. */
+/** Creates a file with mode 0600 whatever the umask, and returns its descriptor. Throws if the path exists. */
 export function createFile(path: string): number {
   const descriptor = openSync(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, FILE_MODE);
   // guard: store-file-mode-set
@@ -143,7 +147,7 @@ export function createFile(path: string): number {
   return descriptor;
 }
 
-/** Creates a file with this content, synced to the disk if asked. */
+/** Creates a file with this content; `flush` syncs it to disk. */
 export function writeNewFile(path: string, content: string, options: { readonly flush?: boolean } = {}): void {
   const descriptor = createFile(path);
   try {
@@ -153,15 +157,15 @@ export function writeNewFile(path: string, content: string, options: { readonly 
   }
 }
 
-/** Opens a file that is there to append to it. */
+/** Opens an existing file for appending and returns its descriptor. */
 export function openForAppend(path: string): number {
   return openSync(path, O_WRONLY | O_APPEND | O_NOFOLLOW);
 }
 
 function unusableFileFault(
   path: string,
-  why: string,
+  reason: string,
   code: 'STORE_FAILED' | 'STORE_READ_ONLY' = 'STORE_FAILED',
 ): Fault {
-  return new Fault(code, `${path} cannot be used by the store: ${why}.`, { path });
+  return new Fault(code, `${path} cannot be used by the store: ${reason}.`, { path });
 }

@@ -1,4 +1,4 @@
-/** The durable store of one machine: a journal, its large values and its snapshots in one SQLite file, shared by processes. */
+/** The durable store of one machine: journals, blobs and snapshots in one SQLite file that several processes share. */
 
 export type { CommitStats } from './commit-queue.js';
 export type { Durability } from './connection.js';

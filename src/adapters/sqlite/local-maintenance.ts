@@ -1,4 +1,4 @@
-/** The maintenance of a store in the process that owns it. Damage that is found after the opening is recorded and refused here. */
+/** Maintenance of a store in the process that owns it. Damage that is found after the store was opened is logged and refused here. */
 import { setImmediate } from 'node:timers/promises';
 import { Fault } from '../../base/errors.js';
 import type { CommitQueue } from './commit-queue.js';
@@ -22,115 +22,118 @@ import { isSessionRefused, refusalOf, type StoreHealth } from './store-inspectio
 import { StoreVerifier, VERIFY_START, type VerifyCursor, type VerifyStep } from './store-verifier.js';
 import type { TransactionWriter } from './transaction-writer.js';
 
+/** What local maintenance works with. */
 export interface LocalMaintenanceDeps {
   readonly driver: Driver;
   readonly path: string;
-  readonly commits: CommitQueue;
-  readonly writes: TransactionWriter;
+  readonly commitQueue: CommitQueue;
+  readonly writer: TransactionWriter;
   readonly heads: SessionHeads;
-  /** What is refused, and why nothing may be written; shared with the store. */
+  /** Refused sessions and the read-only state. The object is shared with the store and updated here. */
   readonly health: StoreHealth;
 }
 
+/** Maintenance in the owner of a store. */
 export class LocalMaintenance implements Maintenance {
-  readonly #deps: LocalMaintenanceDeps;
-  readonly #incidentTable: IncidentTable;
-  /** Made when it is first used: most processes verify nothing. */
-  #cachedVerifier: StoreVerifier | undefined;
-  /** Damage that is being recorded. */
-  readonly #pendingIncidents = new Map<string, Promise<void>>();
+  private readonly deps: LocalMaintenanceDeps;
+  private readonly incidentTable: IncidentTable;
+  /** Created on first use, because most processes verify nothing. */
+  private cachedVerifier: StoreVerifier | undefined;
+  /** Damage that is being logged, by its key. */
+  private readonly pendingIncidents = new Map<string, Promise<void>>();
 
-  constructor(parts: LocalMaintenanceDeps) {
-    this.#deps = parts;
-    this.#incidentTable = new IncidentTable(parts.driver);
+  constructor(deps: LocalMaintenanceDeps) {
+    this.deps = deps;
+    this.incidentTable = new IncidentTable(deps.driver);
   }
 
-  get #verifier(): StoreVerifier {
-    const { driver, path } = this.#deps;
-    this.#cachedVerifier ??= new StoreVerifier(driver, path);
-    return this.#cachedVerifier;
+  private get verifier(): StoreVerifier {
+    const { driver, path } = this.deps;
+    this.cachedVerifier ??= new StoreVerifier(driver, path);
+    return this.cachedVerifier;
   }
 
   async readLog(): Promise<MaintenanceLog> {
-    return this.#withReadFaults(() => {
-      const damage = this.#incidentTable.listOutstanding().filter(isOpenIncident);
+    return this.withReadFaults(() => {
+      const damage = this.incidentTable.listOutstanding().filter(isOpenIncident);
       return {
         damage: damage.map(({ incident }) => incident),
-        closed: this.#incidentTable.listClosed(),
-        removals: this.#incidentTable.listRemovedSessions(),
+        closed: this.incidentTable.listClosed(),
+        removals: this.incidentTable.listRemovedSessions(),
       };
     });
   }
 
-  async verify(cursor: VerifyCursor = VERIFY_START, alone = true): Promise<VerifyStep> {
-    const { health, driver } = this.#deps;
-    const step = this.#withReadFaults(() => this.#verifier.step(cursor, alone));
-    const broken = step.damage.find(({ kind }) => kind === 'file');
-    if (broken !== undefined && health.writeFault === undefined) {
+  /** `isExclusive` is true if no other process waits for this one; the structure of a large file is checked only then. */
+  async verify(cursor: VerifyCursor = VERIFY_START, isExclusive = true): Promise<VerifyStep> {
+    const { health, driver } = this.deps;
+    const step = this.withReadFaults(() => this.verifier.step(cursor, isExclusive));
+    const structureDamage = step.damage.find(({ kind }) => kind === 'file');
+    if (structureDamage !== undefined && health.writeFault === undefined) {
       markBroken(driver, true);
-      health.writeFault = this.#brokenStructureFault(broken);
+      health.writeFault = this.brokenStructureFault(structureDamage);
     }
-    for (const damage of step.damage) await this.#recordDamage(damage);
-    return { ...step, damage: step.damage.filter((damage) => !this.#isAbandoned(damage)) };
+    for (const damage of step.damage) await this.recordDamage(damage);
+    return { ...step, damage: step.damage.filter((damage) => !this.isAbandoned(damage)) };
   }
 
-  async accept(ids: readonly number[], word: Attribution): Promise<readonly Incident[]> {
-    this.#assertWritable();
-    const { commits, writes, health } = this.#deps;
-    const meant = health.incidents.filter(({ incident }) => ids.includes(incident.id));
+  async accept(ids: readonly number[], attribution: Attribution): Promise<readonly Incident[]> {
+    this.assertWritable();
+    const { commitQueue, writer, health } = this.deps;
+    const accepted = health.incidents.filter(({ incident }) => ids.includes(incident.id));
     const unusable = new Set<string>();
-    for (const { incident, sids } of meant) {
-      if (incident.kind === 'damaged' && !(await this.#isRepaired(incident, sids)))
-        unusable.add(incident.session ?? '');
+    for (const { incident, sids } of accepted) {
+      if (incident.kind === 'damaged' && !(await this.isRepaired(incident, sids))) unusable.add(incident.session ?? '');
     }
-    const closureOf = ({ incident }: IncidentRow): IncidentOutcome =>
+    const outcomeOf = ({ incident }: IncidentRow): IncidentOutcome =>
       unusable.has(incident.session ?? '') || !(canContinueAfter(incident) || incident.kind === 'damaged')
         ? 'abandoned'
         : 'continued';
-    const left = health.incidents.filter((item) => !meant.includes(item) || closureOf(item) === 'abandoned');
-    const isFree = (session: string): boolean => !left.some(({ incident }) => incident.session === session);
-    const sessions = new Set(meant.flatMap(({ incident }) => incident.session ?? []));
-    await commits.submit(() => {
-      for (const item of meant)
-        this.#incidentTable.close([item.incident.id], closureOf(item), word, writes.committedAt);
-      // What the anchor says of them from now on is what is left.
-      for (const session of sessions) if (isFree(session)) writes.anchorSession(session);
+    const remaining = health.incidents.filter((item) => !accepted.includes(item) || outcomeOf(item) === 'abandoned');
+    const isUsable = (session: string): boolean => !remaining.some(({ incident }) => incident.session === session);
+    const sessions = new Set(accepted.flatMap(({ incident }) => incident.session ?? []));
+    await commitQueue.submit(() => {
+      for (const item of accepted)
+        this.incidentTable.close([item.incident.id], outcomeOf(item), attribution, writer.committedAt);
+      // The anchor now records the remaining entries as the end of the session.
+      for (const session of sessions) if (isUsable(session)) writer.anchorSession(session);
     }, false);
-    const closed = this.#incidentTable.find(ids);
+    const closed = this.incidentTable.find(ids);
     const byId = new Map(closed.map((item) => [item.incident.id, item]));
-    health.incidents = left.map((item) => byId.get(item.incident.id) ?? item);
-    for (const session of sessions) if (isFree(session)) health.refusals.delete(session);
+    health.incidents = remaining.map((item) => byId.get(item.incident.id) ?? item);
+    for (const session of sessions) if (isUsable(session)) health.refusals.delete(session);
     return closed.map(({ incident }) => incident);
   }
 
-  /** Removing is the one thing that may be done to a session that is refused. */
-  async remove(session: string, word: Attribution = { by: '' }): Promise<RemovedSession | undefined> {
-    this.#assertWritable();
-    const { commits, writes, health } = this.#deps;
-    const head = this.#findHead(session);
-    await Promise.all(this.#pendingIncidents.values());
+  /** Removal is the only operation that is allowed on a refused session. */
+  async remove(session: string, attribution: Attribution = { by: '' }): Promise<RemovedSession | undefined> {
+    this.assertWritable();
+    const { commitQueue, writer, health } = this.deps;
+    const head = this.findHead(session);
+    await Promise.all(this.pendingIncidents.values());
     const refusal = health.refusals.get(session);
-    const mine = health.incidents.filter(({ incident }) => incident.session === session);
-    if (head === undefined && refusal === undefined) return this.#incidentTable.findRemovedSession(session);
-    const sids = refusal && [...new Set([...refusal.sids, ...this.#sidsOf(session)])];
-    const had = Math.max(0, ...mine.map(({ incident }) => incident.had ?? 0));
-    await commits.submit(() => {
-      const removal = { session, entries: head?.next ?? had, head: head?.hash ?? '', at: writes.committedAt, ...word };
-      writes.remove(session, sids);
-      this.#incidentTable.close(
-        mine.map(({ incident }) => incident.id),
+    const sessionIncidents = health.incidents.filter(({ incident }) => incident.session === session);
+    if (head === undefined && refusal === undefined) return this.incidentTable.findRemovedSession(session);
+    const sids = refusal && [...new Set([...refusal.sids, ...this.sidsOf(session)])];
+    const had = Math.max(0, ...sessionIncidents.map(({ incident }) => incident.had ?? 0));
+    await commitQueue.submit(() => {
+      const entries = head?.next ?? had;
+      const removal = { session, entries, head: head?.hash ?? '', at: writer.committedAt, ...attribution };
+      writer.remove(session, sids);
+      this.incidentTable.close(
+        sessionIncidents.map(({ incident }) => incident.id),
         'removed',
-        word,
-        writes.committedAt,
+        attribution,
+        writer.committedAt,
       );
-      this.#incidentTable.addRemovedSession(removal);
+      this.incidentTable.addRemovedSession(removal);
     }, false);
     health.refusals.delete(session);
-    health.incidents = health.incidents.filter((item) => !mine.includes(item));
-    return this.#incidentTable.findRemovedSession(session);
+    health.incidents = health.incidents.filter((item) => !sessionIncidents.includes(item));
+    return this.incidentTable.findRemovedSession(session);
   }
 
-  /** Records damage that a read came upon; the session is refused from here on. */
+  /** Logs the damage that a read found, and refuses its session from now on. */
   recordReadFault(error: unknown): void {
     if (!(error instanceof Fault) || error.code !== 'STORE_DAMAGED') return;
     const {
@@ -138,54 +141,54 @@ export class LocalMaintenance implements Maintenance {
       seq = 0,
       flaw = error.message,
     } = (error.data ?? {}) as { session?: string; seq?: number; flaw?: string };
-    if (session === undefined || this.#deps.health.refusals.has(session)) return;
-    void this.#recordDamage({ kind: 'damaged', session, seq, note: flaw });
+    if (session === undefined || this.deps.health.refusals.has(session)) return;
+    void this.recordDamage({ kind: 'damaged', session, seq, note: flaw });
   }
 
-  /** Resolves once the damage is on record. What cannot be recorded is refused all the same, until the store is opened again. */
-  #recordDamage(damage: Damage): Promise<void> {
+  /** Resolves once the damage is logged. If that fails, its session is still refused until the store is opened again. */
+  private recordDamage(damage: Damage): Promise<void> {
     const key = damageKeyOf(damage);
-    const { health } = this.#deps;
+    const { health } = this.deps;
     if (health.incidents.some(({ incident }) => damageKeyOf(incident) === key)) return Promise.resolve();
     const pending =
-      this.#pendingIncidents.get(key) ?? this.#addIncident(damage).finally(() => this.#pendingIncidents.delete(key));
-    this.#pendingIncidents.set(key, pending);
+      this.pendingIncidents.get(key) ?? this.addIncident(damage).finally(() => this.pendingIncidents.delete(key));
+    this.pendingIncidents.set(key, pending);
     return pending;
   }
 
-  async #addIncident(damage: Damage): Promise<void> {
-    const { commits, writes, health } = this.#deps;
+  private async addIncident(damage: Damage): Promise<void> {
+    const { commitQueue, writer, health } = this.deps;
     const { session } = damage;
-    const sids = session === undefined ? [] : this.#sidsOf(session);
+    const sids = session === undefined ? [] : this.sidsOf(session);
     if (session !== undefined && isSessionRefused(damage)) health.refusals.set(session, refusalOf(damage, sids));
     if (health.writeFault !== undefined) return;
     try {
-      const added = await commits.submit(() => this.#incidentTable.add(damage, sids, writes.committedAt), false);
+      const added = await commitQueue.submit(() => this.incidentTable.add(damage, sids, writer.committedAt), false);
       health.incidents = [...health.incidents, added];
     } catch {
-      // The commits have stopped or the disk is full; the next full check finds it again.
+      // The commit queue has stopped or the disk is full. The next full check finds the damage again.
     }
   }
 
-  #isAbandoned(damage: Damage): boolean {
-    const known = this.#deps.health.incidents.find(({ incident }) => damageKeyOf(incident) === damageKeyOf(damage));
-    return known !== undefined && !isOpenIncident(known);
+  private isAbandoned(damage: Damage): boolean {
+    const logged = this.deps.health.incidents.find(({ incident }) => damageKeyOf(incident) === damageKeyOf(damage));
+    return logged !== undefined && !isOpenIncident(logged);
   }
 
-  /** True if a session that was damaged is whole: it was repaired. */
-  async #isRepaired({ session = '' }: Damage, sids: readonly number[]): Promise<boolean> {
-    const head = this.#findHead(session);
+  /** True if a session that was damaged is intact again. */
+  private async isRepaired({ session = '' }: Damage, sids: readonly number[]): Promise<boolean> {
+    const head = this.findHead(session);
     if (head === undefined || !sids.includes(head.sid)) return false;
-    const walk = this.#verifier.verifySession(head.sid);
+    const verification = this.verifier.verifySession(head.sid);
     for (;;) {
-      const { done, value } = this.#withReadFaults(() => walk.next());
+      const { done, value } = this.withReadFaults(() => verification.next());
       if (done === true) return value === undefined;
       await setImmediate();
     }
   }
 
-  #findHead(session: string): SessionHead | undefined {
-    const { heads } = this.#deps;
+  private findHead(session: string): SessionHead | undefined {
+    const { heads } = this.deps;
     try {
       return heads.find(session);
     } catch (error) {
@@ -194,10 +197,10 @@ export class LocalMaintenance implements Maintenance {
     }
   }
 
-  #sidsOf(session: string): readonly number[] {
+  private sidsOf(session: string): readonly number[] {
     try {
       const sql = `SELECT ${integerColumn('sid')} FROM sessions WHERE sessions.name = ?`;
-      return this.#deps.driver
+      return this.deps.driver
         .prepare(sql)
         .all(session)
         .map((row) => readInteger(row.sid));
@@ -206,21 +209,21 @@ export class LocalMaintenance implements Maintenance {
     }
   }
 
-  #brokenStructureFault({ note }: Damage): Fault {
-    const { path } = this.#deps;
+  private brokenStructureFault({ note }: Damage): Fault {
+    const { path } = this.deps;
     const message = `${path} has a broken structure and can only be read: ${note}. Restore it from a backup.`;
     return new Fault('STORE_DAMAGED', message, { path });
   }
 
-  #assertWritable(): void {
-    const { commits, health } = this.#deps;
-    if (commits.stopFault !== undefined) throw commits.stopFault;
+  private assertWritable(): void {
+    const { commitQueue, health } = this.deps;
+    if (commitQueue.stopFault !== undefined) throw commitQueue.stopFault;
     if (health.writeFault !== undefined) throw health.writeFault;
   }
 
-  #withReadFaults<T>(read: () => T): T {
-    const { commits, path } = this.#deps;
-    if (commits.stopFault !== undefined) throw commits.stopFault;
+  private withReadFaults<T>(read: () => T): T {
+    const { commitQueue, path } = this.deps;
+    if (commitQueue.stopFault !== undefined) throw commitQueue.stopFault;
     try {
       return read();
     } catch (error) {

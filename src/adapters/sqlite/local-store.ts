@@ -1,6 +1,6 @@
 /**
- * The store in the process that owns it: the ports of the kernel over one SQLite file. It only puts together: what is written
- * goes through the group commit, what is read is verified, and a session with damage is refused before either.
+ * The store in the process that owns the database: the ports of the kernel over one SQLite file. This file only composes: writes go
+ * through the commit queue, reads are verified, and a damaged session is refused before either.
  */
 import { Fault } from '../../base/errors.js';
 import { digestOfText, type RecordDraft, recordDraftOf } from '../../journal/record.js';
@@ -22,210 +22,213 @@ import { StoreFileGuard } from './store-file-guard.js';
 import type { CheckReport, StoreHealth } from './store-inspection.js';
 import { TransactionWriter } from './transaction-writer.js';
 
+/** What a local store works with. */
 export interface LocalStoreDeps {
   readonly driver: Driver;
   readonly path: string;
   readonly anchor: AnchorFile;
   readonly health: StoreHealth;
   readonly now: () => number;
-  /** Which owner of the database this process is, counted from the first. */
+  /** The ordinal number of this owner of the database. */
   readonly epoch: number;
 }
 
-/** Sessions that are listed without a chance to yield to the event loop. */
+/** Number of sessions that are listed before the list yields to the event loop. */
 const SESSIONS_PER_PAGE = 500;
 
-/** SQLite takes no text over 10^9 bytes; no character has more than three. */
+/** SQLite limits a text to 10^9 bytes, and a UTF-16 code unit takes at most three bytes in UTF-8. */
 const MAX_BLOB_CHARS = 3 * 10 ** 8;
 
 function assertSessionName(session: string): void {
   if (session.length > 0 && session.length <= 256 && !/[\p{Cc}\p{Cs}]/u.test(session)) return;
-  const message = `${JSON.stringify(session.slice(0, 64))} cannot name a session: a name has 1 to 256 characters and no control characters.`;
+  const message = `${JSON.stringify(session.slice(0, 64))} is not a valid session name: a name has 1 to 256 characters and no control characters.`;
   throw new Fault('STORE_FAILED', message, { session: session.slice(0, 64) });
 }
 
 /**
- * Failures of the chores at the end that lose nothing: there is no room for them, or a connection of this process that could not be closed
- * before has the file too. All that was acknowledged is in the WAL.
+ * Failures while closing that lose nothing: the disk is full, or an older connection of this process still has the file open. All
+ * acknowledged writes are in the WAL.
  */
 const HARMLESS_CLOSE_CODES: ReadonlySet<string> = new Set(['STORE_FULL', 'STORE_OWNED']);
 
+/** The store of the owner. */
 export class LocalStore {
   readonly journal: Journal;
   readonly blobs: Blobs;
   readonly snapshots: Snapshots;
   readonly maintenance: LocalMaintenance;
-  /** What opening the store found. */
+  /** The result of the check when the store was opened. */
   readonly report: CheckReport;
-  /** Called when the file is found not to be this process's any more. */
+  /** Called when this process has lost the file to another owner, or the file was removed. */
   onLost: () => void = () => {};
-  /** Called when all of a commit was acknowledged, before the sessions of this process go on. */
+  /** Called when all operations of a commit are acknowledged, before the sessions of this process continue. */
   onAcknowledged: () => void = () => {};
-  readonly #path: string;
-  readonly #driver: Driver;
-  readonly #anchor: AnchorFile;
-  readonly #health: StoreHealth;
-  readonly #records: RecordTable;
-  readonly #sessionHeads: SessionHeads;
-  readonly #writer: TransactionWriter;
-  readonly #fileGuard: StoreFileGuard;
-  readonly #commitQueue: CommitQueue;
-  #closing: Promise<void> | undefined;
+  private readonly path: string;
+  private readonly driver: Driver;
+  private readonly anchor: AnchorFile;
+  private readonly health: StoreHealth;
+  private readonly records: RecordTable;
+  private readonly sessionHeads: SessionHeads;
+  private readonly writer: TransactionWriter;
+  private readonly fileGuard: StoreFileGuard;
+  private readonly commitQueue: CommitQueue;
+  private closing: Promise<void> | undefined;
 
   constructor({ driver, path, anchor, health, now, epoch }: LocalStoreDeps) {
     const { lastCommitNumber, highestSid } = health.anchorState;
-    this.#path = path;
-    this.#driver = driver;
-    this.#anchor = anchor;
-    this.#health = health;
+    this.path = path;
+    this.driver = driver;
+    this.anchor = anchor;
+    this.health = health;
     this.report = health.report;
-    this.#records = new RecordTable(driver);
-    this.#sessionHeads = new SessionHeads(driver, this.#records);
-    this.#writer = new TransactionWriter({
+    this.records = new RecordTable(driver);
+    this.sessionHeads = new SessionHeads(driver, this.records);
+    this.writer = new TransactionWriter({
       driver,
-      heads: this.#sessionHeads,
-      records: this.#records,
+      heads: this.sessionHeads,
+      records: this.records,
       highestSid,
       epoch,
     });
-    this.#fileGuard = new StoreFileGuard(path);
-    const { writes, presence } = { writes: this.#writer, presence: this.#fileGuard };
-    const lost = (): void => this.onLost();
-    const acknowledged = (): void => this.onAcknowledged();
-    this.#commitQueue = new CommitQueue({
+    this.fileGuard = new StoreFileGuard(path);
+    const { writer, fileGuard } = this;
+    this.commitQueue = new CommitQueue({
       driver,
       path,
-      writes,
+      writer,
       anchor,
       now,
       lastCommitNumber,
-      presence,
-      onLost: lost,
-      onAcknowledged: acknowledged,
+      fileGuard,
+      onLost: () => this.onLost(),
+      onAcknowledged: () => this.onAcknowledged(),
     });
     this.maintenance = new LocalMaintenance({
       driver,
       path,
-      commits: this.#commitQueue,
-      writes,
-      heads: this.#sessionHeads,
+      commitQueue: this.commitQueue,
+      writer,
+      heads: this.sessionHeads,
       health,
     });
-    this.journal = this.#createJournal();
-    this.blobs = this.#createBlobs(new BlobTable(driver));
-    this.snapshots = this.#createSnapshots(new SnapshotTable(driver));
+    this.journal = this.createJournal();
+    this.blobs = this.createBlobs(new BlobTable(driver));
+    this.snapshots = this.createSnapshots(new SnapshotTable(driver));
   }
 
+  /** Returns counters since the store was opened. */
   stats(): CommitStats {
-    return this.#commitQueue.stats();
+    return this.commitQueue.stats();
   }
 
-  /** Why nothing is accepted any more, if so. */
+  /** Why the store accepts no more operations; undefined while it runs. */
   get stopFault(): Fault | undefined {
-    return this.#commitQueue.stopFault;
+    return this.commitQueue.stopFault;
   }
 
-  /** The processes that held leases under the last owner, by their ids. */
+  /** Returns the processes that held leases under the previous owner, by client id. */
   recordedClients(): ReadonlyMap<string, ProcessId> {
-    return this.#withReadFaults(() => readRecordedClients(this.#driver));
+    return this.withReadFaults(() => readRecordedClients(this.driver));
   }
 
+  /** Records a process that holds leases. */
   addClient(id: string, process: ProcessId): Promise<void> {
-    return this.#commitQueue.submit(() => this.#writer.addClient(id, process), false);
+    return this.commitQueue.submit(() => this.writer.addClient(id, process), false);
   }
 
+  /** Removes the record of a process that no longer holds leases. */
   removeClient(id: string): Promise<void> {
-    return this.#commitQueue.submit(() => this.#writer.removeClient(id), false);
+    return this.commitQueue.submit(() => this.writer.removeClient(id), false);
   }
 
-  /** Writes an append whose entries are JSON text already. Judged inside the commit: this is the hot path. */
+  /** Appends entries that are already JSON text. Checks run inside the commit, because this is the hot path. */
   append(draft: RecordDraft): Promise<void> {
     return new Promise((resolve, reject) => this.enqueueAppend(draft, resolve, reject));
   }
 
-  /** The same for a client of the owner: it needs no promise, and each would cost it microseconds. */
+  /** Appends with callbacks instead of a promise, which would cost microseconds for every append of a client. */
   enqueueAppend(draft: RecordDraft, acknowledge: () => void, reject: (fault: Fault) => void): void {
     const perform = (): (() => void) => {
-      this.#assertWritable(draft.session);
-      this.#writer.append(draft);
+      this.assertWritable(draft.session);
+      this.writer.append(draft);
       // guard: acknowledged-after-commit
       return acknowledge;
     };
-    this.#commitQueue.enqueue({ perform, reject, isSingleStatement: true });
+    this.commitQueue.enqueue({ perform, reject, isSingleStatement: true });
   }
 
-  /** This process listens from now on, or no longer. */
-  setListening(isOn: boolean): void {
-    this.#fileGuard.setListening(isOn);
+  /** Sets whether this process listens for clients. */
+  setListening(isListening: boolean): void {
+    this.fileGuard.setListening(isListening);
   }
 
-  /** True if the session has entries behind this one. */
+  /** True if the session has entries after this one. */
   hasEntriesAfter(session: string, seq: number): boolean {
-    return (this.#sessionHeads.find(session)?.next ?? 0) > seq + 1;
+    return (this.sessionHeads.find(session)?.next ?? 0) > seq + 1;
   }
 
-  /** Commits what is queued, at once. */
+  /** Commits the queued operations immediately. */
   flush(): void {
-    this.#commitQueue.flush();
+    this.commitQueue.flush();
   }
 
-  /** Commits what is queued, then gives the file back; what comes later is refused. */
+  /** Commits the queued operations, then closes the files. Later operations are refused. */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
+    this.closing ??= this.closeFiles();
+    return this.closing;
   }
 
-  async #close(): Promise<void> {
-    this.#commitQueue.flush();
-    const failed = this.#commitQueue.stopFault !== undefined;
-    const lost = this.#hasLostFiles();
-    this.#commitQueue.stop(new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }));
-    this.#fileGuard.close();
-    if (lost) return this.#abandonFiles();
-    const chores = [
-      () => failed || this.#anchor.compact(),
-      () => this.#anchor.close(),
-      () => closeConnection(this.#driver),
+  private async closeFiles(): Promise<void> {
+    this.commitQueue.flush();
+    const hasFailed = this.commitQueue.stopFault !== undefined;
+    const isLost = this.hasLostFiles();
+    this.commitQueue.stop(new Fault('STORE_CLOSED', `${this.path} was closed. Open it again.`, { path: this.path }));
+    this.fileGuard.close();
+    if (isLost) return this.abandonFiles();
+    const steps = [
+      () => hasFailed || this.anchor.compact(),
+      () => this.anchor.close(),
+      () => closeConnection(this.driver),
     ];
-    const faults = chores.map((chore) => this.#tryCloseStep(chore));
-    const fault = faults.find((found) => found !== undefined && !HARMLESS_CLOSE_CODES.has(found.code));
-    if (fault !== undefined) throw fault;
+    const faults = steps.map((step) => this.tryCloseStep(step));
+    const failure = faults.find((fault) => fault !== undefined && !HARMLESS_CLOSE_CODES.has(fault.code));
+    if (failure !== undefined) throw failure;
   }
 
-  /** True if the files are not this process's any more: removed, replaced, or with another owner. */
-  #hasLostFiles(): boolean {
-    const { stopFault } = this.#commitQueue;
+  /** True if the files were removed or replaced, or have another owner. */
+  private hasLostFiles(): boolean {
+    const { stopFault } = this.commitQueue;
     if (stopFault !== undefined && STORE_LOST_CODES.has(stopFault.code)) return true;
     try {
-      this.#fileGuard.assertUnchanged();
-      this.#writer.assertOwner();
+      this.fileGuard.assertUnchanged();
+      this.writer.assertOwner();
       return false;
     } catch (error) {
       return error instanceof Fault && STORE_LOST_CODES.has(error.code);
     }
   }
 
-  /** Nothing is touched any more that is not this process's. */
-  #abandonFiles(): void {
-    this.#anchor.close();
-    abandonConnection(this.#driver, this.#path);
+  /** Closes without touching files that belong to another owner. */
+  private abandonFiles(): void {
+    this.anchor.close();
+    abandonConnection(this.driver, this.path);
   }
 
-  #tryCloseStep(chore: () => unknown): Fault | undefined {
+  private tryCloseStep(step: () => unknown): Fault | undefined {
     try {
-      chore();
+      step();
       return undefined;
     } catch (error) {
-      return toFault(error, 'Closing', this.#path);
+      return toFault(error, 'Closing', this.path);
     }
   }
 
-  #createJournal(): Journal {
-    const source: ReadContext = {
-      path: this.#path,
-      heads: this.#sessionHeads,
-      records: this.#records,
-      assertReadable: (session) => this.#assertReadable(session),
+  private createJournal(): Journal {
+    const context: ReadContext = {
+      path: this.path,
+      heads: this.sessionHeads,
+      records: this.records,
+      assertReadable: (session) => this.assertReadable(session),
       // guard: damage-of-reads-recorded
       onError: (error) => this.maintenance.recordReadFault(error),
       yieldedAt: 0,
@@ -233,8 +236,8 @@ export class LocalStore {
     return {
       claim: async (session) => {
         assertSessionName(session);
-        this.#assertWritable(session);
-        return this.#commitQueue.submit(() => this.#writer.claim(session), true);
+        this.assertWritable(session);
+        return this.commitQueue.submit(() => this.writer.claim(session), true);
       },
       append: (batch) => {
         try {
@@ -243,105 +246,102 @@ export class LocalStore {
           return Promise.reject(fault);
         }
       },
-      read: (session, from) => readEntries(source, session, from),
-      list: () => this.#listSessions(source),
+      read: (session, from) => readEntries(context, session, from),
+      list: () => this.listSessions(context),
       remove: async (session) => void (await this.maintenance.remove(session)),
     };
   }
 
-  #createBlobs(rows: BlobTable): Blobs {
+  private createBlobs(table: BlobTable): Blobs {
     return {
-      put: async (session, name, text) => {
-        this.#assertWritable(session);
-        const head = this.#withReadFaults(() => this.#sessionHeads.find(session));
+      put: async (session, digest, text) => {
+        this.assertWritable(session);
+        const head = this.withReadFaults(() => this.sessionHeads.find(session));
         if (head === undefined) {
-          throw new Fault('STALE_WRITER', `Session "${session}" is not there: claim it before it is written.`, {
+          throw new Fault('STALE_WRITER', `Session "${session}" does not exist: claim it before writing to it.`, {
             session,
           });
         }
-        if (text.length > MAX_BLOB_CHARS || digestOfText(text) !== name) {
-          const flaw = text.length > MAX_BLOB_CHARS ? 'is too large' : 'does not fit its digest';
-          throw new Fault('STORE_FAILED', `The value ${name} of session "${session}" ${flaw}.`, {
-            session,
-            digest: name,
-          });
+        if (text.length > MAX_BLOB_CHARS || digestOfText(text) !== digest) {
+          const flaw = text.length > MAX_BLOB_CHARS ? 'is too large' : 'does not match its digest';
+          throw new Fault('STORE_FAILED', `The value ${digest} of session "${session}" ${flaw}.`, { session, digest });
         }
-        this.#commitQueue.stageBlob(head.sid, name, text);
+        this.commitQueue.stageBlob(head.sid, digest, text);
       },
-      get: async (session, name) => {
-        this.#assertReadable(session);
-        return this.#withReadFaults(() => {
-          const head = this.#sessionHeads.find(session);
-          return head && (this.#commitQueue.findStagedBlob(head.sid, name) ?? rows.get(session, head.sid, name));
+      get: async (session, digest) => {
+        this.assertReadable(session);
+        return this.withReadFaults(() => {
+          const head = this.sessionHeads.find(session);
+          return head && (this.commitQueue.findStagedBlob(head.sid, digest) ?? table.get(session, head.sid, digest));
         });
       },
     };
   }
 
-  #createSnapshots(rows: SnapshotTable): Snapshots {
+  private createSnapshots(table: SnapshotTable): Snapshots {
     return {
       load: async (session) => {
-        this.#assertReadable(session);
-        const head = this.#withReadFaults(() => this.#sessionHeads.find(session));
-        return head && rows.load(head.sid);
+        this.assertReadable(session);
+        const head = this.withReadFaults(() => this.sessionHeads.find(session));
+        return head && table.load(head.sid);
       },
       save: async (session, snapshot) => {
-        this.#assertWritable(session);
-        return this.#commitQueue.submit(() => this.#writer.saveSnapshot(session, snapshot), true);
+        this.assertWritable(session);
+        return this.commitQueue.submit(() => this.writer.saveSnapshot(session, snapshot), true);
       },
     };
   }
 
-  /** A session that is refused is listed too: whoever takes up all sessions must meet its Fault. */
-  async #listSessions(source: ReadContext): Promise<readonly SessionListing[]> {
-    this.#assertRunning();
-    const { refusals } = this.#health;
+  /** Lists all sessions, including refused ones, so that resuming all sessions meets their Faults. */
+  private async listSessions(context: ReadContext): Promise<readonly SessionListing[]> {
+    this.assertRunning();
+    const { refusals } = this.health;
     const sql = `SELECT ${SESSION_COLUMNS} FROM sessions WHERE sessions.sid > ? ORDER BY sessions.sid LIMIT ${SESSIONS_PER_PAGE}`;
-    const statement = this.#withReadFaults(() => this.#driver.prepare(sql));
+    const statement = this.withReadFaults(() => this.driver.prepare(sql));
     const listed: SessionListing[] = [];
     let after = 0;
     for (let before = -1; after !== before; ) {
-      await yieldToEventLoop(source);
-      this.#assertRunning();
+      await yieldToEventLoop(context);
+      this.assertRunning();
       before = after;
-      this.#withReadFaults(() => {
+      this.withReadFaults(() => {
         const rows = statement.all(before).map(parseSessionRow);
-        after = Math.max(before, ...rows.map(({ owned }) => owned.sid));
-        const tails = this.#records.readLastRecords(before, after);
-        for (const { owned, sound } of rows) {
-          const { sid, name } = owned;
-          if (sound && !refusals.has(name))
-            listed.push({ session: name, nextSeq: sessionHeadOf(owned, tails.get(sid)).next });
+        after = Math.max(before, ...rows.map(({ sessionRow }) => sessionRow.sid));
+        const lastRecords = this.records.readLastRecords(before, after);
+        for (const { sessionRow, isIntact } of rows) {
+          const { sid, name } = sessionRow;
+          if (isIntact && !refusals.has(name))
+            listed.push({ session: name, nextSeq: sessionHeadOf(sessionRow, lastRecords.get(sid)).next });
         }
       });
     }
     return [...listed, ...Array.from(refusals.keys(), (session) => ({ session, nextSeq: 0 }))];
   }
 
-  #assertRunning(): void {
-    if (this.#commitQueue.stopFault !== undefined) throw this.#commitQueue.stopFault;
+  private assertRunning(): void {
+    if (this.commitQueue.stopFault !== undefined) throw this.commitQueue.stopFault;
   }
 
-  #assertFileWritable(): void {
-    if (this.#health.writeFault !== undefined) throw this.#health.writeFault;
+  private assertFileWritable(): void {
+    if (this.health.writeFault !== undefined) throw this.health.writeFault;
   }
 
-  #assertReadable(session: string): void {
-    this.#assertRunning();
-    const refusal = this.#health.refusals.get(session);
+  private assertReadable(session: string): void {
+    this.assertRunning();
+    const refusal = this.health.refusals.get(session);
     if (refusal !== undefined) throw refusal.fault;
   }
 
-  #assertWritable(session: string): void {
-    this.#assertReadable(session);
-    this.#assertFileWritable();
+  private assertWritable(session: string): void {
+    this.assertReadable(session);
+    this.assertFileWritable();
   }
 
-  #withReadFaults<T>(read: () => T): T {
+  private withReadFaults<T>(read: () => T): T {
     try {
       return read();
     } catch (error) {
-      const fault = toReadFault(error, this.#path);
+      const fault = toReadFault(error, this.path);
       this.maintenance.recordReadFault(fault);
       throw fault;
     }

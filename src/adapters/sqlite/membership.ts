@@ -1,6 +1,6 @@
 /**
- * The part of this process in a shared store: its owner, or a client of the owner. It finds the owner, becomes it when there is
- * none, and changes its part when the owner goes or another process has taken over.
+ * The role of this process in a shared store: its owner, or a client of the owner. A membership finds the owner, takes over
+ * ownership if there is none, and changes its role when the owner ends or another process takes over.
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate, setTimeout } from 'node:timers/promises';
@@ -32,29 +32,30 @@ import { StoreClient } from './wire/store-client.js';
 import { StoreServer } from './wire/store-server.js';
 import { ConnectionLost } from './wire/wire-errors.js';
 
-/** How long an owner that cannot be reached is looked for. */
+/** How long a join retries while the owner is unreachable. */
 const MAX_JOIN_MS = 8500;
 const RETRY_DELAY_MS = 10;
 /**
- * How long a process that has not shared the store yet leaves it to those that did when its owner was killed. They are waiting, know what
- * they are waiting for, and need not read a small store as a whole first.
+ * How long a process that was not a member yet defers to existing clients after the owner was killed. They are waiting, and need no
+ * full check of a small store first.
  */
 const NEWCOMER_DELAY_MS = 250;
-/** An owner that closes so many connections in a row, each after so little time, is of no use. */
+/** An owner that closes this many connections in a row, each within `QUICK_DISCONNECT_MS`, counts as unreachable. */
 const MAX_QUICK_DISCONNECTS = 20;
 const QUICK_DISCONNECT_MS = 1000;
 
-/** What this process has while it is the owner. */
+/** The resources of this process while it is the owner. */
 interface Ownership {
   readonly store: LocalStore;
   readonly lock: OwnerLock;
   readonly ownerInfo: OwnerInfo;
-  /** The file of the record. */
+  /** Identity of the owner file that this process wrote. */
   readonly ownerFileIdentity: string;
   readonly leaseTable: LeaseTable;
   readonly server: StoreServer;
 }
 
+/** Performs operations on the store locally as the owner, or remotely as a client. */
 export class Membership implements LeaseRoute {
   readonly leases: SharedLeases;
   private readonly database: string;
@@ -71,7 +72,7 @@ export class Membership implements LeaseRoute {
     this.leases = new SharedLeases(randomUUID(), this);
   }
 
-  /** The store itself, while this process is the owner. */
+  /** The local store while this process is the owner; otherwise undefined. */
   get local(): LocalStore | undefined {
     const store = this.ownership?.store;
     if (store?.stopFault?.code !== 'OWNERSHIP_LOST') return store;
@@ -79,23 +80,27 @@ export class Membership implements LeaseRoute {
     return undefined;
   }
 
+  /** The lease table while this process is the owner; otherwise undefined. */
   get leaseTable(): LeaseTable | undefined {
     return this.ownership?.leaseTable;
   }
 
+  /** The connection to the owner while this process is a client; otherwise undefined. */
   get client(): StoreClient | undefined {
     return this.connectedClient;
   }
 
-  /** The owner that was last seen. */
+  /** The current owner, or the last one while this process looks for a new owner. */
   get owner(): ProcessId {
     return this.ownership?.ownerInfo ?? this.connectedClient?.owner ?? this.lastSeen?.owner ?? thisProcess();
   }
 
+  /** The result of the check when the owner opened the file. */
   get report(): CheckReport {
     return this.lastSeen?.report ?? { checked: 'heads', damage: [] };
   }
 
+  /** Passes a message to the operator. */
   notify(message: string): void {
     this.options.notify?.(message);
   }
@@ -110,9 +115,9 @@ export class Membership implements LeaseRoute {
     await this.pendingJoin;
   }
 
-  /** Does something with the store, here or through the owner; it is done again if the owner went away meanwhile. */
+  /** Performs an operation locally or through the owner, and repeats it if the connection to the owner is lost. */
   async perform<T>(local: (store: LocalStore) => Promise<T>, remote: (client: StoreClient) => Promise<T>): Promise<T> {
-    for (let lost = 0; ; ) {
+    for (let disconnects = 0; ; ) {
       await this.ensureJoined();
       const store = this.local;
       if (store !== undefined) return local(store);
@@ -121,17 +126,17 @@ export class Membership implements LeaseRoute {
       const begun = performance.now();
       try {
         return await remote(client);
-      } catch (thrown) {
-        if (!(thrown instanceof ConnectionLost)) throw thrown;
+      } catch (error) {
+        if (!(error instanceof ConnectionLost)) throw error;
       }
-      lost = performance.now() - begun < QUICK_DISCONNECT_MS ? lost + 1 : 0;
-      if (lost > MAX_QUICK_DISCONNECTS)
+      disconnects = performance.now() - begun < QUICK_DISCONNECT_MS ? disconnects + 1 : 0;
+      if (disconnects > MAX_QUICK_DISCONNECTS)
         throw unreachableOwnerFault(this.database, client.owner, 'it closes every connection');
-      if (lost > 1) await setTimeout(RETRY_DELAY_MS * lost);
+      if (disconnects > 1) await setTimeout(RETRY_DELAY_MS * disconnects);
     }
   }
 
-  /** Commits and answers what is under way, then leaves the store to the others. */
+  /** Commits and answers pending operations, then leaves the store. Later operations are rejected with this fault. */
   async close(fault: Fault): Promise<void> {
     this.closedFault = fault;
     await this.pendingJoin?.catch(() => undefined);
@@ -141,7 +146,7 @@ export class Membership implements LeaseRoute {
     if (ownership === undefined) return;
     const { store, server } = ownership;
     store.flush();
-    // The acknowledgements of that commit are on their way to the clients.
+    // One iteration of the event loop sends the acknowledgements of that commit to the clients.
     await setImmediate();
     if (this.ownership !== ownership) return;
     store.setListening(false);
@@ -164,20 +169,20 @@ export class Membership implements LeaseRoute {
     }
   }
 
-  /** The store is another process's now, or gone: everything of this one's ownership is dropped, and nothing more is written. */
+  /** Ends the ownership after the store was lost to another process or removed. Nothing more is written. */
   private dropOwnership(): void {
     const { ownership } = this;
     if (ownership === undefined) return;
     this.ownership = undefined;
     const { stopFault } = ownership.store;
-    // A store that was removed is not made anew under the hands of those who work on it.
+    // A removed store must not be recreated while processes still work with it.
     if (stopFault?.code === 'STORE_MISSING') this.closedFault ??= stopFault;
     ownership.server.close();
     void ownership.store.close().catch(() => undefined);
     try {
       this.releaseOwnership(ownership);
     } catch {
-      // The record stays and is believed as long as this process lives; whoever writes here is told why it cannot.
+      // The owner file remains and blocks other owners until this process ends. Operations here report why they fail.
     }
   }
 
@@ -186,48 +191,48 @@ export class Membership implements LeaseRoute {
   }
 
   private async join(): Promise<void> {
-    let reported = false;
-    const time = new ListeningTime();
-    time.start();
+    let isReported = false;
+    const listeningTime = new ListeningTime();
+    listeningTime.start();
     const begun = performance.now();
     try {
       for (;;) {
         const owner = readLivingOwner(this.database);
-        let why = owner === undefined ? undefined : await this.tryConnect(owner);
-        if (owner !== undefined && why === undefined) return;
-        if (owner === undefined && this.defersToExistingClients(begun)) why = 'its owner has ended';
-        else if (owner === undefined || isLivenessUncertain(owner)) why = await this.tryTakeOver();
-        if (why === undefined) return;
+        let reason = owner === undefined ? undefined : await this.tryConnect(owner);
+        if (owner !== undefined && reason === undefined) return;
+        if (owner === undefined && this.defersToExistingClients(begun)) reason = 'its owner has ended';
+        else if (owner === undefined || isLivenessUncertain(owner)) reason = await this.tryTakeOver();
+        if (reason === undefined) return;
         this.assertOpen();
-        if (time.elapsedMs > MAX_JOIN_MS) throw this.unreachableFault(owner, why);
-        if (time.elapsedMs > REPORT_AFTER_MS && !reported) {
-          reported = true;
-          this.notify(this.unreachableFault(owner, why).message);
+        if (listeningTime.elapsedMs > MAX_JOIN_MS) throw this.unreachableFault(owner, reason);
+        if (listeningTime.elapsedMs > REPORT_AFTER_MS && !isReported) {
+          isReported = true;
+          this.notify(this.unreachableFault(owner, reason).message);
         }
         await setTimeout(RETRY_DELAY_MS * (0.5 + Math.random()));
       }
     } finally {
-      time.stop();
+      listeningTime.stop();
     }
   }
 
-  /** True while others have the first chance to succeed an owner that ended without removing its record. */
+  /** True while existing clients may be the first to succeed an owner that ended without removing its owner file. */
   private defersToExistingClients(begun: number): boolean {
-    const isNew = this.lastSeen === undefined && performance.now() - begun < NEWCOMER_DELAY_MS;
-    return isNew && readOwnerFile(this.database) !== undefined;
+    const isNewcomer = this.lastSeen === undefined && performance.now() - begun < NEWCOMER_DELAY_MS;
+    return isNewcomer && readOwnerFile(this.database) !== undefined;
   }
 
-  private unreachableFault(owner: OwnerInfo | undefined, why: string): Fault {
+  private unreachableFault(owner: OwnerInfo | undefined, reason: string): Fault {
     const { database } = this;
-    // Who else waits takes the lock for a moment, too, when it is free.
-    const holder = why === LOCK_HELD_REASON ? lockHolderOf(database) : undefined;
-    return unreachableOwnerFault(database, owner ?? readOwnerFile(database) ?? holder, why);
+    // For other reasons the holder of the lock is no evidence: every waiting process takes a free lock briefly.
+    const holder = reason === LOCK_HELD_REASON ? lockHolderOf(database) : undefined;
+    return unreachableOwnerFault(database, owner ?? readOwnerFile(database) ?? holder, reason);
   }
 
-  /** Becomes a client of this owner; else the reason why not. */
+  /** Connects to this owner as a client; returns the reason if that fails. */
   private async tryConnect(owner: OwnerInfo): Promise<string | undefined> {
     if (this.options.accept !== undefined) {
-      throw unreachableOwnerFault(this.database, owner, "accept: 'loss' needs the store for this process alone");
+      throw unreachableOwnerFault(this.database, owner, "accept: 'loss' needs exclusive use of the store");
     }
     let client: StoreClient | undefined;
     try {
@@ -244,65 +249,65 @@ export class Membership implements LeaseRoute {
       this.connectedClient = client;
       this.lastSeen = { owner, report: client.report ?? this.report };
       return undefined;
-    } catch (thrown) {
-      if (thrown instanceof Fault) throw thrown;
-      if (!(thrown instanceof HandshakeError) || thrown.reason !== 'version') {
-        return (thrown instanceof Error ? thrown.message : String(thrown)).replace(/\.$/, '');
+    } catch (error) {
+      if (error instanceof Fault) throw error;
+      if (!(error instanceof HandshakeError) || error.reason !== 'version') {
+        return (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
       }
-      throw unreachableOwnerFault(this.database, owner, `it runs another version of Rondo. ${thrown.message}`);
+      throw unreachableOwnerFault(this.database, owner, `it runs another version of Rondo. ${error.message}`);
     }
   }
 
   private handleDisconnect(client: StoreClient | undefined): void {
     if (client === undefined || this.connectedClient !== client) return;
     this.connectedClient = undefined;
-    // At once, whether or not anything is asked for: somebody has to be there when a new process comes.
+    // Rejoins immediately, even without a pending operation, so that a new process finds an owner.
     if (this.closedFault === undefined) this.ensureJoined().catch(() => undefined);
   }
 
-  /** Becomes the owner; else the reason why not. */
+  /** Takes over ownership; returns the reason if that fails. */
   private async tryTakeOver(): Promise<string | undefined> {
     let candidacy: OwnershipCandidacy | undefined;
-    let file = '';
+    let ownerFileIdentity = '';
     try {
-      const found = await tryToAcquireOwnership(this.database);
-      if (typeof found === 'string') return found;
-      candidacy = found;
+      const result = await tryToAcquireOwnership(this.database);
+      if (typeof result === 'string') return result;
+      candidacy = result;
       const owner = readLivingOwner(this.database);
       if (owner === undefined || owner.secret === candidacy.previousOwner?.secret) {
-        // First of all, so that others know whom they wait for while the database is opened and checked.
-        file = writeOwnerFile(this.database, candidacy.ownerInfo);
-        await this.becomeOwner(candidacy, file);
+        // Written first, so that other processes can name the owner while the database is opened and checked.
+        ownerFileIdentity = writeOwnerFile(this.database, candidacy.ownerInfo);
+        await this.becomeOwner(candidacy, ownerFileIdentity);
         return undefined;
       }
       candidacy.lock.release();
       return 'it is about to listen';
     } catch (error) {
-      if (candidacy !== undefined) this.releaseOwnership({ ...candidacy, ownerFileIdentity: file });
+      if (candidacy !== undefined) this.releaseOwnership({ ...candidacy, ownerFileIdentity });
       const fault = toFault(error, 'Opening', this.database);
-      // Another process has the database open; it will turn out to be the owner, or gone.
+      // Another process has the database open. It is about to become the owner or to end.
       if (fault.code === 'STORE_OWNED') return 'its database is locked';
       throw fault;
     }
   }
 
-  private async becomeOwner({ lock, ownerInfo }: OwnershipCandidacy, file: string): Promise<void> {
-    // Who takes over has used the store until now, and the others wait: what was written long ago is not read again.
+  private async becomeOwner({ lock, ownerInfo }: OwnershipCandidacy, ownerFileIdentity: string): Promise<void> {
+    // A client that takes over has just used the store, and other clients wait, so it checks the heads only.
     const options: SqliteOptions = this.lastSeen === undefined ? this.options : { check: 'heads', ...this.options };
     const store = openLocalStore(this.database, options);
     try {
       const { id, selfProcess } = this.leases;
-      const register = {
-        add: (peer: string, process: ProcessId) => store.addClient(peer, process),
-        remove: (peer: string) => void store.removeClient(peer).catch(() => undefined),
+      const registry = {
+        add: (clientId: string, process: ProcessId) => store.addClient(clientId, process),
+        remove: (clientId: string) => void store.removeClient(clientId).catch(() => undefined),
       };
-      const survivors = new Map([...store.recordedClients()].filter(([peer]) => peer !== id));
-      const peers = new LeaseTable(register, survivors);
-      for (const { session, turn } of this.leases.heldSessions()) peers.tryHold(session, turn, selfProcess);
+      const survivors = new Map([...store.recordedClients()].filter(([clientId]) => clientId !== id));
+      const leaseTable = new LeaseTable(registry, survivors);
+      for (const { session, turn } of this.leases.heldSessions()) leaseTable.tryHold(session, turn, selfProcess);
       const { socket: address, secret } = ownerInfo;
-      const server = await StoreServer.listen({ store, address, secret, leaseTable: peers });
+      const server = await StoreServer.listen({ store, address, secret, leaseTable });
       store.setListening(true);
-      this.ownership = { store, lock, ownerInfo, ownerFileIdentity: file, leaseTable: peers, server };
+      this.ownership = { store, lock, ownerInfo, ownerFileIdentity, leaseTable, server };
       store.onLost = () => {
         if (this.ownership?.store === store) this.dropOwnership();
       };

@@ -1,6 +1,6 @@
 /**
- * Puts what the opening of a store found on record, and adds what was on record before: damage that this opening could not see any
- * more, because the anchor was written anew or only the heads were checked, is reported and refused until somebody accepts it.
+ * Logs the damage that opening a store found, and merges it with earlier incidents. Damage that this check could not detect again,
+ * because the anchor was rewritten or only the heads were checked, is still reported and refused until it is accepted.
  */
 import { Fault } from '../../base/errors.js';
 import type { Driver } from './driver.js';
@@ -8,82 +8,87 @@ import { type Damage, damageKeyOf, type IncidentRow, IncidentTable } from './inc
 import { toReadFault } from './sqlite-faults.js';
 import { isSessionRefused, refusalOf, type StoreHealth } from './store-inspection.js';
 
+/** Options of `recordIncidents`. */
 export interface RecordIncidentsOptions {
   readonly path: string;
-  /** True if every loss is accepted that leaves something to go on with. */
+  /** True if every loss after which a session can continue is accepted. */
   readonly acceptLoss: boolean;
   readonly now: number;
 }
 
 const ACCEPTED_BY_OPTION = { by: "accept: 'loss'" } as const;
 
-/** True if nobody has accepted it. */
+/** True if the incident was not accepted. */
 export function isOpenIncident({ incident }: IncidentRow): boolean {
   return incident.closed === undefined;
 }
 
-/** True for damage after which the session can go on with what is left, and for doubts about the store as a whole. */
+/** True if a session with this damage can continue with its remaining entries, or if the damage is that of the anchor. */
 export function canContinueAfter({ kind }: Damage): boolean {
   return kind !== 'damaged' && kind !== 'orphan' && kind !== 'file';
 }
 
-/** Records the findings; the report, the refusals and the record itself are what holds from now on. */
-export function recordIncidents(driver: Driver, found: StoreHealth, options: RecordIncidentsOptions): StoreHealth {
+/** Logs the findings and returns the health of the store with the merged report, refusals and incidents. */
+export function recordIncidents(driver: Driver, findings: StoreHealth, options: RecordIncidentsOptions): StoreHealth {
   try {
-    return recordAndMerge(driver, found, options);
+    return recordAndMerge(driver, findings, options);
   } catch (error) {
     const fault = toReadFault(error, options.path);
     if (fault.code !== 'STORE_DAMAGED') throw fault;
-    const note = `the record of damage cannot be kept: ${fault.message}`;
+    const note = `the log of damage cannot be written: ${fault.message}`;
     const message = `${options.path} can only be read: ${note}`;
     return {
-      ...found,
-      report: { ...found.report, damage: [...found.report.damage, { kind: 'file', note }] },
-      writeFault: found.writeFault ?? new Fault('STORE_DAMAGED', message, { path: options.path }),
+      ...findings,
+      report: { ...findings.report, damage: [...findings.report.damage, { kind: 'file', note }] },
+      writeFault: findings.writeFault ?? new Fault('STORE_DAMAGED', message, { path: options.path }),
     };
   }
 }
 
-function recordAndMerge(driver: Driver, found: StoreHealth, { acceptLoss, now }: RecordIncidentsOptions): StoreHealth {
-  const rows = new IncidentTable(driver);
-  const before = rows.listOutstanding();
-  const known = new Set(before.map(({ incident }) => damageKeyOf(incident)));
-  const fresh = found.report.damage.filter((damage) => !known.has(damageKeyOf(damage)));
-  let standing = before;
+function recordAndMerge(
+  driver: Driver,
+  findings: StoreHealth,
+  { acceptLoss, now }: RecordIncidentsOptions,
+): StoreHealth {
+  const table = new IncidentTable(driver);
+  const earlier = table.listOutstanding();
+  const earlierKeys = new Set(earlier.map(({ incident }) => damageKeyOf(incident)));
+  const newDamage = findings.report.damage.filter((damage) => !earlierKeys.has(damageKeyOf(damage)));
+  let outstanding = earlier;
   let accepted = new Set<number>();
-  if (found.writeFault === undefined && (fresh.length > 0 || acceptLoss)) {
+  if (findings.writeFault === undefined && (newDamage.length > 0 || acceptLoss)) {
     inTransaction(driver, () => {
-      const sidsOf = ({ session = '' }: Damage): readonly number[] => found.refusals.get(session)?.sids ?? [];
-      standing = [...before, ...fresh.map((damage) => rows.add(damage, sidsOf(damage), now))];
-      const settled = acceptLoss
-        ? standing.filter((item) => isOpenIncident(item) && canContinueAfter(item.incident))
+      const sidsOf = ({ session = '' }: Damage): readonly number[] => findings.refusals.get(session)?.sids ?? [];
+      outstanding = [...earlier, ...newDamage.map((damage) => table.add(damage, sidsOf(damage), now))];
+      const continued = acceptLoss
+        ? outstanding.filter((item) => isOpenIncident(item) && canContinueAfter(item.incident))
         : [];
-      accepted = new Set(settled.map(({ incident }) => incident.id));
-      rows.close(accepted, 'continued', ACCEPTED_BY_OPTION, now);
+      accepted = new Set(continued.map(({ incident }) => incident.id));
+      table.close(accepted, 'continued', ACCEPTED_BY_OPTION, now);
     });
   }
-  const damage = mergeReportedDamage(found.report.damage, standing);
-  const remaining = standing.filter(({ incident }) => !accepted.has(incident.id));
+  const damage = mergeReportedDamage(findings.report.damage, outstanding);
+  const remaining = outstanding.filter(({ incident }) => !accepted.has(incident.id));
   for (const { incident, sids } of remaining) {
     const { session = '' } = incident;
     // guard: recorded-damage-refused
-    if (isSessionRefused(incident) && !found.refusals.has(session))
-      found.refusals.set(session, refusalOf(incident, sids));
+    if (isSessionRefused(incident) && !findings.refusals.has(session))
+      findings.refusals.set(session, refusalOf(incident, sids));
   }
-  return { ...found, report: { ...found.report, damage }, incidents: remaining };
+  return { ...findings, report: { ...findings.report, damage }, incidents: remaining };
 }
 
-/** What was found now, then what is known from before; what was accepted is left out. */
-function mergeReportedDamage(found: readonly Damage[], standing: readonly IncidentRow[]): readonly Damage[] {
-  const byKey = new Map(standing.map((item) => [damageKeyOf(item.incident), item]));
-  const now = found.flatMap((damage) => {
+/** Returns the damage that was found now, followed by earlier open damage. Accepted damage is omitted. */
+function mergeReportedDamage(found: readonly Damage[], outstanding: readonly IncidentRow[]): readonly Damage[] {
+  const byKey = new Map(outstanding.map((item) => [damageKeyOf(item.incident), item]));
+  const current = found.flatMap((damage) => {
     const item = byKey.get(damageKeyOf(damage));
     byKey.delete(damageKeyOf(damage));
     if (item === undefined) return [damage];
     return isOpenIncident(item) ? [item.incident] : [];
   });
   return [
-    ...now,
+    ...current,
     // guard: recorded-damage-reported
     ...[...byKey.values()].filter(isOpenIncident).map(({ incident }) => incident),
   ];
@@ -98,7 +103,7 @@ function inTransaction(driver: Driver, work: () => void): void {
     try {
       driver.exec('ROLLBACK');
     } catch {
-      // SQLite already rolled back; the first error is the one to tell.
+      // SQLite has already rolled back. The original error is thrown.
     }
     throw error;
   }

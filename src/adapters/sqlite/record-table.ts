@@ -1,37 +1,40 @@
 /**
- * The rows of the record table.
- * A record's id is its session's sid times the span plus its first entry, so one range is one session.
+ * Reads the rows of the `records` table.
+ * The id of a record is the sid of its session times `MAX_ENTRIES_PER_SESSION` plus its first entry, so each session is one range of ids.
  */
 import { Fault } from '../../base/errors.js';
 import { findRecordProblem, type JournalRecord } from '../../journal/record.js';
 import { type Driver, integerColumn, type Row, readInteger, readText, type Statement, textColumn } from './driver.js';
 
-/** The most entries that a session can have, and the sids that then fit into a safe integer. */
+/** Maximum number of entries of a session. */
 export const MAX_ENTRIES_PER_SESSION: number = 2 ** 26;
+/** Highest sid for which every record id is a safe integer. */
 export const MAX_SID: number = 2 ** 27 - 1;
 
-/** Records that are read at once. */
-export const RECORDS_PER_PAGE = 64;
+/** Number of records that are read at a time. */
+const RECORDS_PER_PAGE = 64;
 
+/** A record with the time of its commit. */
 export interface StoredRecord extends JournalRecord {
-  /** Wall clock of its commit; not covered by the hash, told in reports only. */
+  /** Wall-clock time of the commit. Not covered by the hash, and used in reports only. */
   readonly committedAt: number;
 }
 
-/** The last record of a session without its bytes. */
+/** The last record of a session without its body. */
 export interface LastRecord {
   readonly first: number;
   readonly count: number;
   readonly hash: string;
-  /** Of its commit; not covered by the hash, and nothing but the numbering of commits may rest on it. */
+  /** Number of the commit. Not covered by the hash; used only to number commits. */
   readonly commitNumber: number;
 }
 
+/** Returns the row id of the record that starts with this entry. */
 export function recordIdOf(sid: number, first: number): number {
   return sid * MAX_ENTRIES_PER_SESSION + first;
 }
 
-/** The Fault for a chain that cannot be followed past an entry. */
+/** Creates the Fault for a session whose chain is broken at an entry. */
 export function damagedSessionFault(session: string, seq: number, flaw: string): Fault {
   const message = `Session "${session}" is damaged at entry ${seq}: ${flaw}. Restore the store from a backup, or remove the session.`;
   return new Fault('STORE_DAMAGED', message, { session, seq, flaw });
@@ -58,61 +61,62 @@ function parseLastRecord({ id, count, hash, commit_no }: Row): LastRecord {
   };
 }
 
+/** Prepared queries of the `records` table. */
 export class RecordTable {
-  readonly #selectPage: Statement;
-  readonly #selectAtOrBefore: Statement;
-  readonly #selectFirstFrom: Statement;
-  readonly #selectHighestId: Statement;
-  readonly #selectLastRecord: Statement;
-  readonly #selectLastRecords: Statement;
+  private readonly selectPage: Statement;
+  private readonly selectAtOrBefore: Statement;
+  private readonly selectFirstFrom: Statement;
+  private readonly selectHighestId: Statement;
+  private readonly selectLastRecord: Statement;
+  private readonly selectLastRecords: Statement;
 
   constructor(driver: Driver) {
-    const whole3 = ['count', 'fence', 'at'].map(integerColumn).join(', ');
-    const columns = `id, ${whole3}, ${textColumn('prev')}, ${textColumn('hash')}, ${textColumn('body')}`;
-    this.#selectPage = driver.prepare(
+    const integers = ['count', 'fence', 'at'].map(integerColumn).join(', ');
+    const columns = `id, ${integers}, ${textColumn('prev')}, ${textColumn('hash')}, ${textColumn('body')}`;
+    this.selectPage = driver.prepare(
       `SELECT ${columns} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ${RECORDS_PER_PAGE}`,
     );
-    this.#selectAtOrBefore = driver.prepare(
+    this.selectAtOrBefore = driver.prepare(
       `SELECT id, ${integerColumn('at')} FROM records WHERE id >= ? AND id <= ? ORDER BY id DESC LIMIT 1`,
     );
-    this.#selectFirstFrom = driver.prepare(
+    this.selectFirstFrom = driver.prepare(
       `SELECT ${integerColumn('id')} FROM records WHERE records.id >= ? ORDER BY records.id LIMIT 1`,
     );
-    const tail = `id, ${integerColumn('count')}, ${textColumn('hash')}, ${integerColumn('commit_no')}`;
-    this.#selectLastRecord = driver.prepare(
-      `SELECT ${tail} FROM records WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1`,
+    const lastRecordColumns = `id, ${integerColumn('count')}, ${textColumn('hash')}, ${integerColumn('commit_no')}`;
+    this.selectLastRecord = driver.prepare(
+      `SELECT ${lastRecordColumns} FROM records WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1`,
     );
-    this.#selectLastRecords = driver.prepare(
-      `SELECT ${tail} FROM records WHERE id IN (SELECT
+    this.selectLastRecords = driver.prepare(
+      `SELECT ${lastRecordColumns} FROM records WHERE id IN (SELECT
          (SELECT id FROM records WHERE id >= sid * ${MAX_ENTRIES_PER_SESSION} AND id < (sid + 1) * ${MAX_ENTRIES_PER_SESSION} ORDER BY id DESC LIMIT 1)
        FROM sessions WHERE sid > ? AND sid <= ?)`,
     );
-    this.#selectHighestId = driver.prepare(
+    this.selectHighestId = driver.prepare(
       `SELECT ${integerColumn('id')} FROM records ORDER BY records.id DESC LIMIT 1`,
     );
   }
 
-  /** The next records of a session from `first` up to, not including, entry `until`. */
+  /** Returns the next records of a session from entry `first` (inclusive) to entry `until` (exclusive), one page at most. */
   readPage(sid: number, first: number, until: number): readonly StoredRecord[] {
-    return this.#selectPage.all(recordIdOf(sid, first), recordIdOf(sid, until)).map(parseRecord);
+    return this.selectPage.all(recordIdOf(sid, first), recordIdOf(sid, until)).map(parseRecord);
   }
 
-  /** The last record of a session, as its row says. */
+  /** Returns the last record of a session without verifying it. */
   readLastRecord(sid: number): LastRecord | undefined {
-    const [row] = this.#selectLastRecord.all(recordIdOf(sid, 0), recordIdOf(sid + 1, 0));
+    const [row] = this.selectLastRecord.all(recordIdOf(sid, 0), recordIdOf(sid + 1, 0));
     return row && parseLastRecord(row);
   }
 
-  /** The last records of sessions, by their sids. One question for many takes a tenth of the time. */
+  /** Returns the last records of the sessions in a range of sids. One query takes a tenth of the time of single ones. */
   readLastRecords(after: number, last: number): ReadonlyMap<number, LastRecord> {
     return new Map(
-      this.#selectLastRecords
+      this.selectLastRecords
         .all(after, last)
         .map((row) => [Math.floor(readInteger(row.id) / MAX_ENTRIES_PER_SESSION), parseLastRecord(row)]),
     );
   }
 
-  /** Why a last record is not to be believed; undefined if it is what was written, as far as it can tell itself. */
+  /** Returns why a last record is damaged; undefined if its hash matches its content. */
   findLastRecordFlaw(sid: number, { first, count, hash }: LastRecord): string | undefined {
     const [record] = this.readPage(sid, first, first + 1);
     if (record === undefined || record.count !== count || record.hash !== hash)
@@ -120,21 +124,21 @@ export class RecordTable {
     return findRecordProblem(record, record.prevHash, first);
   }
 
-  /** The record that starts at or before an entry: where it starts and when it was written. */
+  /** Returns the first entry and the commit time of the record that contains an entry. */
   findAtOrBefore(sid: number, seq: number): { readonly first: number; readonly at: number } | undefined {
-    const [row] = this.#selectAtOrBefore.all(recordIdOf(sid, 0), recordIdOf(sid, seq));
+    const [row] = this.selectAtOrBefore.all(recordIdOf(sid, 0), recordIdOf(sid, seq));
     return row && { first: readInteger(row.id) % MAX_ENTRIES_PER_SESSION, at: readInteger(row.at) };
   }
 
-  /** The sid of the first record that this session or a later one has. */
+  /** Returns the lowest sid, at or above this one, that has a record. */
   findSidFrom(sid: number): number | undefined {
-    const [row] = this.#selectFirstFrom.all(recordIdOf(sid, 0));
+    const [row] = this.selectFirstFrom.all(recordIdOf(sid, 0));
     return row && Math.floor(readInteger(row.id) / MAX_ENTRIES_PER_SESSION);
   }
 
-  /** The highest sid that has a record, or 0. */
+  /** Returns the highest sid that has a record, or 0. */
   highestSid(): number {
-    const [row] = this.#selectHighestId.all();
+    const [row] = this.selectHighestId.all();
     return Math.floor(Math.max(0, readInteger(row?.id)) / MAX_ENTRIES_PER_SESSION);
   }
 }

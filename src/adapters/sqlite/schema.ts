@@ -1,24 +1,26 @@
 /**
- * The tables, as numbered migrations that only go forward. Each runs in one transaction that also records its
- * checksum, so a killed upgrade is whole or absent; a file from a newer version, or with another past, is refused.
- * Never edit a migration that was released: add one.
+ * The schema as numbered, forward-only migrations. Each migration runs in one transaction that also records its checksum, so a
+ * killed upgrade is either complete or absent. A file from a newer version, or with a different migration history, is refused.
+ * Never edit a released migration: add a new one.
  */
 import { Fault } from '../../base/errors.js';
 import { digestOfText } from '../../journal/record.js';
 import { type Driver, integerColumn, readInteger, readText, textColumn } from './driver.js';
 
+/** One step of the schema. */
 export interface Migration {
   readonly name: string;
   readonly sql: string;
 }
 
 /**
- * `records.id` is sid * 2^26 + the first entry: one clustered b-tree in the order that sessions are read.
- * Where a session ends is told by its last record and by nothing else, so an append touches one page.
- * `blobs` keeps its rowid: with bodies of some kilobytes that took half the time of a clustered table.
- * `removals` tells a session that was removed just before the process ended from one that was lost.
- * `incidents` is the record of damage: open while `closed_as` is empty; `tombstones` that of removed sessions. Neither is ever emptied.
- * `ownership.epoch` counts the owners: a commit of an earlier one is refused. `peers` are the processes with leases.
+ * The migrations, in order.
+ * - `records.id` is sid * 2^26 + the first entry: one clustered b-tree in the order in which sessions are read.
+ * - Only the last record defines where a session ends, so an append touches one page.
+ * - `blobs` keeps its rowid: for bodies of a few kilobytes, inserts take half as long as into a clustered table.
+ * - `removals` distinguishes a session that was removed just before the process ended from a lost one.
+ * - `incidents` logs damage and is open while `closed_as` is empty; `tombstones` logs removed sessions. Rows are never deleted.
+ * - `ownership.epoch` counts owners: a commit of an earlier owner is refused. `peers` lists the processes that hold leases.
  */
 export const migrations: readonly Migration[] = [
   {
@@ -63,7 +65,7 @@ function readTableNames(driver: Driver): ReadonlySet<string> {
   return new Set(rows.map((row) => readText(row.name)));
 }
 
-/** How many migrations the file has; refuses a file that this version must not touch. */
+/** Returns the number of migrations in the file. Throws if this version must not write to the file. */
 function countAppliedMigrations(driver: Driver, path: string, known: readonly Migration[]): number {
   const rows = driver
     .prepare(
@@ -72,18 +74,18 @@ function countAppliedMigrations(driver: Driver, path: string, known: readonly Mi
     .all();
   const newest = rows.length === 0 ? 0 : Math.max(...rows.map((row) => readInteger(row.id)));
   if (newest > known.length) {
-    const message = `${path} was written by a newer version (migration ${newest}; this version knows ${known.length}). Use that version: there is no way back.`;
+    const message = `${path} was written by a newer version (migration ${newest}; this version knows ${known.length}). Use that version: a store cannot be downgraded.`;
     throw new Fault('ENTRY_TOO_NEW', message, { path, newest, known: known.length });
   }
   for (const [index, row] of rows.entries()) {
     const migration = known[index];
     if (readInteger(row.id) === index + 1 && migration && readText(row.checksum) === digestOfText(migration.sql))
       continue;
-    const message = `${path} is not the store this version made: migration ${index + 1} ("${readText(row.name)}") has another checksum. Restore it from a backup.`;
+    const message = `${path} does not match this version: migration ${index + 1} ("${readText(row.name)}") has a different checksum. Restore it from a backup.`;
     throw new Fault('STORE_DAMAGED', message, { path, migration: index + 1 });
   }
   if (rows.length > 0) return rows.length;
-  throw new Fault('STORE_DAMAGED', `${path} has lost its record of migrations. Restore it from a backup.`, { path });
+  throw new Fault('STORE_DAMAGED', `${path} has an empty table of migrations. Restore it from a backup.`, { path });
 }
 
 function applyMigration(driver: Driver, id: number, migration: Migration, at: number): void {
@@ -98,21 +100,21 @@ function applyMigration(driver: Driver, id: number, migration: Migration, at: nu
     try {
       driver.exec('ROLLBACK');
     } catch {
-      // SQLite already rolled back; the first error is the one to tell.
+      // SQLite has already rolled back. The original error is thrown.
     }
     throw error;
   }
 }
 
-/** Brings the file to the newest schema. */
+/** Applies the missing migrations. Throws if the file is not a store, or not one of this version. */
 export function migrate(driver: Driver, path: string, at: number, known: readonly Migration[] = migrations): void {
-  const there = readTableNames(driver);
-  if (there.size > 0 && !there.has('migrations')) {
-    const message = `${path} is a SQLite database, but not a store of ours. Choose another path.`;
+  const tables = readTableNames(driver);
+  if (tables.size > 0 && !tables.has('migrations')) {
+    const message = `${path} is a SQLite database, but not a Rondo store. Choose another path.`;
     throw new Fault('STORE_DAMAGED', message, { path });
   }
-  const done = there.size === 0 ? 0 : countAppliedMigrations(driver, path, known);
+  const applied = tables.size === 0 ? 0 : countAppliedMigrations(driver, path, known);
   for (const [index, migration] of known.entries()) {
-    if (index >= done) applyMigration(driver, index + 1, migration, at);
+    if (index >= applied) applyMigration(driver, index + 1, migration, at);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The leases of this process: which sessions it works on, and who in it answers for each. The owner keeps the table of all
- * processes; a client keeps its own part, to tell it to the next owner.
+ * The leases of this process: the sessions that it works on, and the handler that answers requests for each. The owner keeps the
+ * table of all processes. A client also keeps its own leases, to report them to the next owner.
  */
 import { setTimeout } from 'node:timers/promises';
 import type { HeldLease, Lease, LeaseHolder, LeaseReply, LeaseRequestOptions, Leases } from '../../journal/store.js';
@@ -13,22 +13,28 @@ import { REPORT_AFTER_MS, ResponseWatchdog } from './wire/response-watchdog.js';
 import type { HeldSession, StoreClient } from './wire/store-client.js';
 import { ConnectionLost } from './wire/wire-errors.js';
 
-/** How often the state of a process that was asked is looked at, and the pause before it is asked again. */
+/** How often the state of a process with a pending request is checked. */
 const STATE_POLL_MS = 500;
+/** Delay after an unanswered request, so that retries do not spin. */
 const RETRY_DELAY_MS = 20;
 
-/** How leases reach the table: in this process if it is the owner, else through its client. */
+/** How leases reach the lease table: in this process if it is the owner, otherwise through its connection. */
 export interface LeaseRoute {
-  /** The table, while this process is the owner. */
+  /** The table while this process is the owner; otherwise undefined. */
   readonly leaseTable: LeaseTable | undefined;
+  /** The connection to the owner while this process is a client; otherwise undefined. */
   readonly client: StoreClient | undefined;
+  /** Performs an operation in the owner, here or remotely. */
   perform<T>(local: (store: LocalStore) => Promise<T>, remote: (client: StoreClient) => Promise<T>): Promise<T>;
+  /** Passes a message to the operator. */
   notify(message: string): void;
 }
 
+/** The leases of a store that processes share. */
 export class SharedLeases implements Leases {
+  /** The id of this process in the lease table. */
   readonly id: string;
-  /** This process as the table knows it while it is the owner. */
+  /** This process as a member of the lease table while it is the owner. */
   readonly selfProcess: StoreProcess;
   private readonly route: LeaseRoute;
   private readonly ownHolders = new Map<string, LeaseHolder>();
@@ -51,7 +57,7 @@ export class SharedLeases implements Leases {
 
   private async acquireAsync(session: string, holder: LeaseHolder): Promise<Lease | undefined> {
     const { turn } = holder;
-    const held = await this.route.perform(
+    const isHeld = await this.route.perform(
       async () => {
         const { leaseTable } = this.route;
         if (leaseTable?.recovery !== undefined) await leaseTable.recovery;
@@ -59,16 +65,16 @@ export class SharedLeases implements Leases {
       },
       async (client) => (await client.request('acquire', { session, turn })) === true,
     );
-    return held ? this.createLease(session, holder) : undefined;
+    return isHeld ? this.createLease(session, holder) : undefined;
   }
 
-  /** A second lease of this process replaces the first, whose release then does nothing. */
+  /** Creates a lease. A second lease of this process for a session replaces the first, whose release then has no effect. */
   private createLease(session: string, holder: LeaseHolder): Lease {
-    const own: LeaseHolder = { ...holder, handleRequest: (request, send) => holder.handleRequest(request, send) };
-    this.ownHolders.set(session, own);
+    const ownHolder: LeaseHolder = { ...holder, handleRequest: (request, send) => holder.handleRequest(request, send) };
+    this.ownHolders.set(session, ownHolder);
     return {
       release: () => {
-        if (this.ownHolders.get(session) !== own) return;
+        if (this.ownHolders.get(session) !== ownHolder) return;
         this.ownHolders.delete(session);
         const { leaseTable, client } = this.route;
         if (leaseTable !== undefined) leaseTable.release(session, this.id);
@@ -84,59 +90,60 @@ export class SharedLeases implements Leases {
     );
   }
 
-  /** What this process holds, for a new owner. */
+  /** Returns the sessions that this process holds, for a new owner. */
   heldSessions(): readonly HeldSession[] {
     return Array.from(this.ownHolders, ([session, { turn }]) => ({ session, turn }));
   }
 
   /** Answers a request of another process for a session that this one holds. */
   async answer(session: string, request: Json, send: (piece: Json, droppable?: boolean) => void): Promise<LeaseReply> {
-    const own = this.ownHolders.get(session);
-    if (own === undefined) return { status: 'nobody' };
-    return { status: 'answered', value: await own.handleRequest(request, send) };
+    const holder = this.ownHolders.get(session);
+    if (holder === undefined) return { status: 'nobody' };
+    return { status: 'answered', value: await holder.handleRequest(request, send) };
   }
 
   async request(session: string, request: Json, { onChunk, timeoutMs }: LeaseRequestOptions = {}): Promise<LeaseReply> {
-    const watch = new HolderWatchdog((message) => this.route.notify(message));
+    const watchdog = new HolderWatchdog((message) => this.route.notify(message));
     const sink: ReplySink = {
-      asked: (process) => watch.start(process),
-      ack: () => watch.acknowledge(),
+      asked: (process) => watchdog.start(process),
+      ack: () => watchdog.acknowledge(),
       piece: (piece) => onChunk?.(piece),
     };
-    const asking = this.route.perform(
+    const pendingReply = this.route.perform(
       async (): Promise<LeaseReply> =>
         this.route.leaseTable?.ask(session, request, this.id, sink) ?? { status: 'nobody' },
-      // Whether a request that was lost on its way may be repeated is for the one who asks to say.
+      // A lost request is not repeated here: only the caller can decide whether it may be performed twice.
       (client) => client.ask(session, request, sink).catch(toLostReply),
     );
     try {
-      const ends = [asking, watch.unresponsive, ...(timeoutMs === undefined ? [] : [watch.lostAfter(timeoutMs)])];
-      const reply = await Promise.race(ends);
-      // Whoever asks again is not to do so without a pause.
-      if (reply.status !== 'answered' && watch.askedProcess !== undefined) await setTimeout(RETRY_DELAY_MS);
+      const timeout = timeoutMs === undefined ? [] : [watchdog.lostAfter(timeoutMs)];
+      const reply = await Promise.race([pendingReply, watchdog.unresponsive, ...timeout]);
+      // A caller that retries immediately must not spin.
+      if (reply.status !== 'answered' && watchdog.askedProcess !== undefined) await setTimeout(RETRY_DELAY_MS);
       return reply;
     } finally {
-      watch.close();
-      asking.catch(() => undefined);
+      watchdog.close();
+      pendingReply.catch(() => undefined);
     }
   }
 }
 
-function toLostReply(thrown: unknown): LeaseReply {
-  if (thrown instanceof ConnectionLost) return { status: 'lost' };
-  throw thrown;
+function toLostReply(error: unknown): LeaseReply {
+  if (error instanceof ConnectionLost) return { status: 'lost' };
+  throw error;
 }
 
-/** Watches a process that was asked, until it says that it has the request. */
+/** Detects that the process with a request is unresponsive: until it acknowledges the request, and afterwards if it is stopped. */
 class HolderWatchdog {
+  /** Rejects when the process is given up. */
   readonly unresponsive: Promise<never>;
   private reject: (error: Error) => void = () => {};
   private watchdog: ResponseWatchdog | undefined;
   private stoppedPoll: NodeJS.Timeout | undefined;
-  /** The process that was asked, once the owner has said which it is. */
+  /** The process that received the request, once the owner has named it. */
   askedProcess: ProcessId | undefined;
   private timeoutTimer: NodeJS.Timeout | undefined;
-  /** Keeps the process alive while it waits: the sockets of an owner do not. */
+  /** Keeps this process alive while it waits, because the sockets of an owner are unreferenced. */
   private readonly keepAliveTimer = setInterval(() => {}, 2 ** 30);
   private readonly notify: (message: string) => void;
 
@@ -148,6 +155,7 @@ class HolderWatchdog {
     this.unresponsive.catch(() => undefined);
   }
 
+  /** Starts the timeout for the acknowledgement of this process. */
   start(process: ProcessId): void {
     this.askedProcess = process;
     this.watchdog ??= new ResponseWatchdog({
@@ -159,19 +167,20 @@ class HolderWatchdog {
     this.watchdog.start();
   }
 
-  /** The process has the request, and may take its time; but one that is stopped does nothing. */
+  /** Ends the timeout, because the process has the request. From now on only a stopped process is given up. */
   acknowledge(): void {
     this.watchdog?.stop();
     const { askedProcess } = this;
     if (askedProcess === undefined || this.stoppedPoll !== undefined) return;
-    let since = performance.now();
+    let stoppedSince = performance.now();
     this.stoppedPoll = setInterval(() => {
       const now = performance.now();
-      if (processStateOf(askedProcess) !== 'stopped') since = now;
-      else if (now - since >= REPORT_AFTER_MS) this.reject(unresponsiveHolderFault(askedProcess, 'stopped'));
+      if (processStateOf(askedProcess) !== 'stopped') stoppedSince = now;
+      else if (now - stoppedSince >= REPORT_AFTER_MS) this.reject(unresponsiveHolderFault(askedProcess, 'stopped'));
     }, STATE_POLL_MS);
   }
 
+  /** Resolves with a lost reply after this time. */
   lostAfter(ms: number): Promise<LeaseReply> {
     return new Promise((resolve) => {
       this.timeoutTimer = globalThis.setTimeout(() => resolve({ status: 'lost' }), ms);

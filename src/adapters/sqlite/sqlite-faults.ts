@@ -1,6 +1,6 @@
 /**
- * What a failure of SQLite or of a file beside it means: one place maps result codes and errnos to Faults.
- * A full disk passes; an I/O error does not, because after a failed sync nobody knows what is on the disk.
+ * Maps failures of SQLite and of the files beside the database to Faults: the only place that interprets result codes and errnos.
+ * A full disk is recoverable. An I/O error is not, because after a failed sync the content of the disk is unknown.
  */
 import { type ErrorCode, Fault } from '../../base/errors.js';
 
@@ -26,31 +26,31 @@ const CODE_BY_ERRNO = new Map<string, ErrorCode>([
 ]);
 
 const ADVICE_BY_CODE: Partial<Record<ErrorCode, string>> = {
-  STORE_FULL: 'Free some space; nothing of this commit was acknowledged.',
+  STORE_FULL: 'Free some disk space; nothing of this commit was acknowledged.',
   STORE_READ_ONLY: 'Check the permissions of the file and of its directory.',
-  STORE_DAMAGED: 'Restore it from a backup, or open it with check "full" to see what is left.',
-  SYNC_FAILED: 'Nothing more is accepted: check the disk, then open the store again.',
+  STORE_DAMAGED: 'Restore it from a backup, or open it with check: "full" to see what can still be read.',
+  SYNC_FAILED: 'The store accepts no more writes: check the disk, then open the store again.',
 };
 
-/** SQLite's primary result code (SQLITE_FULL is 13), from whatever shape the binding's error has. */
+/** Returns SQLite's primary result code (SQLITE_FULL is 13) from an error of either binding, or undefined for another error. */
 export function sqliteResultCode(error: unknown): number | undefined {
   if (!(error instanceof Error)) return undefined;
   const { errcode, rawCode } = error as { errcode?: unknown; rawCode?: unknown };
   if (typeof errcode === 'number') return errcode & 255;
   if (typeof rawCode === 'number') return rawCode & 255;
-  // libsql reports a failed open as text only, with SQLite's code at its end.
-  const told = /Unable to open connection.*: (\d+)/.exec(error.message)?.[1];
-  return told === undefined ? undefined : Number(told) & 255;
+  // libsql reports a failed open only as text that ends with SQLite's result code.
+  const codeInMessage = /Unable to open connection.*: (\d+)/.exec(error.message)?.[1];
+  return codeInMessage === undefined ? undefined : Number(codeInMessage) & 255;
 }
 
 function faultCodeOf(error: unknown): ErrorCode {
-  const number = sqliteResultCode(error);
-  if (number !== undefined) return CODE_BY_RESULT_CODE.get(number) ?? 'STORE_FAILED';
+  const resultCode = sqliteResultCode(error);
+  if (resultCode !== undefined) return CODE_BY_RESULT_CODE.get(resultCode) ?? 'STORE_FAILED';
   const errno = error instanceof Error && 'code' in error ? String(error.code) : '';
   return CODE_BY_ERRNO.get(errno) ?? 'STORE_FAILED';
 }
 
-/** The Fault for a failure while `doing` something to the file; a Fault stays itself. */
+/** Converts an error into a Fault. `doing` names the failed operation at the start of the message. A Fault is returned unchanged. */
 export function toFault(error: unknown, doing: string, path: string, code: ErrorCode = faultCodeOf(error)): Fault {
   if (error instanceof Fault) return error;
   const reason = error instanceof Error ? error.message : String(error);
@@ -58,10 +58,10 @@ export function toFault(error: unknown, doing: string, path: string, code: Error
   return new Fault(code, message, { path }, error);
 }
 
-/** The Fault for a failed reading: nothing was at stake on the disk, so an I/O error is not a failed sync. */
+/** Converts an error of a read into a Fault. A read puts no write at risk, so an I/O error does not count as a failed sync. */
 export function toReadFault(error: unknown, path: string): Fault {
   const code = faultCodeOf(error);
-  // A number no table of ours can hold makes node:sqlite throw a RangeError: that is damage too.
+  // node:sqlite throws a RangeError for an integer that the store never writes, so the file is damaged.
   if (error instanceof RangeError) return toFault(error, 'Reading', path, 'STORE_DAMAGED');
   return toFault(error, 'Reading', path, code === 'SYNC_FAILED' ? 'STORE_FAILED' : code);
 }

@@ -1,8 +1,8 @@
 /**
- * What can be done to the tables inside one open transaction. Heads that it changes are drafts, seen by the
- * operations after it and published only once the transaction is committed.
- * An operation that throws a Fault has left no trace, so the others of its transaction can go on; anything else
- * that is thrown ends the transaction.
+ * The operations on the tables inside one open transaction. Changed heads are drafts: visible to later operations of the same
+ * transaction, and published only once it is committed.
+ * An operation that throws a Fault has changed nothing, so the other operations of its transaction continue. Any other error aborts
+ * the transaction.
  */
 import { Fault } from '../../base/errors.js';
 import { createRecord, type JournalRecord, type RecordDraft } from '../../journal/record.js';
@@ -41,26 +41,26 @@ interface WriteStatements {
 }
 
 function prepareStatements(driver: Driver, epoch: number): WriteStatements {
-  // A condition on every statement that may be committed by itself: only the owner of this epoch writes.
+  // A condition on every statement that can be committed alone: only the owner of this epoch may write.
   // guard: lone-write-checks-owner
-  const owned = `(SELECT epoch FROM ownership WHERE id = 1) = ${epoch}`;
+  const ownerCondition = `(SELECT epoch FROM ownership WHERE id = 1) = ${epoch}`;
   return {
     insertSession: driver.prepare(
-      `INSERT INTO sessions (sid, name, fence, commit_no, checksum) SELECT ?, ?, ?, ?, ? WHERE ${owned}`,
+      `INSERT INTO sessions (sid, name, fence, commit_no, checksum) SELECT ?, ?, ?, ?, ? WHERE ${ownerCondition}`,
     ),
     claimSession: driver.prepare(
-      `UPDATE sessions SET fence = ?, commit_no = ?, checksum = ? WHERE sid = ? AND fence = ? AND ${owned}`,
+      `UPDATE sessions SET fence = ?, commit_no = ?, checksum = ? WHERE sid = ? AND fence = ? AND ${ownerCondition}`,
     ),
-    // Without a fence, which is NULL unless the writer is the one that it should be, the record is refused.
+    // The subquery yields NULL unless the writer has the current fence, and the NOT NULL column then refuses the record.
     insertRecord: driver.prepare(
       // guard: append-needs-a-live-claim
       `INSERT INTO records (id, count, at, commit_no, prev, hash, body, fence)
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,
-         (SELECT fence FROM sessions WHERE sid = CAST(?1 / ${MAX_ENTRIES_PER_SESSION} AS INTEGER) AND fence = ?8 AND ${owned}))`,
+         (SELECT fence FROM sessions WHERE sid = CAST(?1 / ${MAX_ENTRIES_PER_SESSION} AS INTEGER) AND fence = ?8 AND ${ownerCondition}))`,
     ),
     insertBlob: driver.prepare('INSERT OR IGNORE INTO blobs (sid, digest, body) VALUES (?, ?, ?)'),
     saveSnapshot: driver.prepare(
-      `INSERT OR REPLACE INTO snapshots (sid, next, tail, state, checksum) SELECT ?, ?, ?, ?, ? WHERE ${owned}`,
+      `INSERT OR REPLACE INTO snapshots (sid, next, tail, state, checksum) SELECT ?, ?, ?, ?, ? WHERE ${ownerCondition}`,
     ),
     removeSession: driver.prepare('DELETE FROM sessions WHERE sid = ?'),
     removeRecords: driver.prepare('DELETE FROM records WHERE id >= ? AND id < ?'),
@@ -74,216 +74,226 @@ function prepareStatements(driver: Driver, epoch: number): WriteStatements {
   };
 }
 
-function staleWriterFault(draft: RecordDraft, found: SessionHead | undefined): Fault {
+function staleWriterFault(draft: RecordDraft, head: SessionHead | undefined): Fault {
   const { session, fence, firstSeq } = draft;
-  const is = found === undefined ? 'the session is not there' : `fence ${found.fence} and next entry ${found.next}`;
-  const message = `Session "${session}" was not written: the writer has fence ${fence} and entry ${firstSeq}, the store has ${is}. Claim it again.`;
-  const has = found === undefined ? null : { fence: found.fence, next: found.next };
-  return new Fault('STALE_WRITER', message, { session, expected: { fence, next: firstSeq }, found: has });
+  const actual = head === undefined ? 'no such session' : `fence ${head.fence} and next entry ${head.next}`;
+  const message = `Session "${session}" was not written: the writer has fence ${fence} and entry ${firstSeq}, the store has ${actual}. Claim it again.`;
+  const found = head === undefined ? null : { fence: head.fence, next: head.next };
+  return new Fault('STALE_WRITER', message, { session, expected: { fence, next: firstSeq }, found });
 }
 
+/** What a transaction writer works with. */
 export interface TransactionWriterDeps {
   readonly driver: Driver;
   readonly heads: SessionHeads;
   readonly records: RecordTable;
-  /** The highest session number ever given. */
+  /** The highest sid that was ever assigned. */
   readonly highestSid: number;
-  /** The owner's epoch: writes are refused once the database holds another. */
+  /** The owner's epoch. Writes are refused once the database has a different one. */
   readonly epoch: number;
 }
 
+/** Writes to the tables inside a transaction that the commit queue opens and commits. */
 export class TransactionWriter {
-  readonly #heads: SessionHeads;
-  readonly #records: RecordTable;
-  readonly #epoch: number;
-  readonly #statements: WriteStatements;
-  readonly #changedHeads = new Map<string, SessionHead | undefined>();
-  readonly #removedSessions = new Set<string>();
-  #highestSid: number;
-  /** The highest fence of a removed session: a writer it left behind must not fit a new one of its name. */
-  #highestRemovedFence = 0;
-  #commitNumber = 0;
-  #committedAt = 0;
-  /** Pages that this transaction may have added to the WAL, by estimate. */
-  #estimatedWalPages = 0;
+  private readonly heads: SessionHeads;
+  private readonly records: RecordTable;
+  private readonly epoch: number;
+  private readonly statements: WriteStatements;
+  private readonly draftHeads = new Map<string, SessionHead | undefined>();
+  private readonly removedNames = new Set<string>();
+  private highestSid: number;
+  /** The highest fence of a removed session, so that its old writers are stale in a new session of the same name. */
+  private highestRemovedFence = 0;
+  private commitNumber = 0;
+  private commitTime = 0;
+  /** Estimated number of pages that this transaction adds to the WAL. */
+  private walPages = 0;
 
   constructor({ driver, heads, records, highestSid, epoch }: TransactionWriterDeps) {
-    this.#heads = heads;
-    this.#records = records;
-    this.#epoch = epoch;
-    this.#statements = prepareStatements(driver, epoch);
-    this.#highestSid = highestSid;
+    this.heads = heads;
+    this.records = records;
+    this.epoch = epoch;
+    this.statements = prepareStatements(driver, epoch);
+    this.highestSid = highestSid;
   }
 
+  /** The time of the current transaction, in milliseconds since the epoch. */
   get committedAt(): number {
-    return this.#committedAt;
+    return this.commitTime;
   }
 
+  /** Estimated number of pages that this transaction adds to the WAL. */
   get estimatedWalPages(): number {
-    return this.#estimatedWalPages;
+    return this.walPages;
   }
 
-  /** The sessions that this transaction removed. */
+  /** The names of the sessions that this transaction removed. */
   get removedSessions(): ReadonlySet<string> {
-    return this.#removedSessions;
+    return this.removedNames;
   }
 
-  /** The heads of the sessions that it changed; undefined for those that it removed. */
+  /** The heads of the sessions that this transaction changed; undefined for removed sessions. */
   get changedHeads(): ReadonlyMap<string, SessionHead | undefined> {
-    return this.#changedHeads;
+    return this.draftHeads;
   }
 
+  /** Starts a transaction with this commit number and time. */
   begin(commit: number, at: number): void {
-    this.#changedHeads.clear();
-    if (this.#removedSessions.size > 0) this.#removedSessions.clear();
-    this.#commitNumber = commit;
-    this.#committedAt = at;
-    this.#estimatedWalPages = 0;
+    this.draftHeads.clear();
+    if (this.removedNames.size > 0) this.removedNames.clear();
+    this.commitNumber = commit;
+    this.commitTime = at;
+    this.walPages = 0;
   }
 
-  /** The transaction is durable: its heads are the heads. */
+  /** Publishes the drafted heads once the transaction is durable. */
   publishHeads(): void {
-    for (const [name, head] of this.#changedHeads) {
-      if (head === undefined) this.#heads.evict(name);
-      else this.#heads.cache(head);
+    for (const [name, head] of this.draftHeads) {
+      if (head === undefined) this.heads.evict(name);
+      else this.heads.cache(head);
     }
   }
 
+  /** Claims a session with the next fence and creates the session if it is absent. */
   claim(name: string): Claim {
-    const head = this.#findHead(name);
-    if (head === undefined) return this.#createSession(name);
-    const next: SessionHead = { ...head, fence: head.fence + 1, commitNumber: this.#commitNumber };
-    const { claimSession } = this.#statements;
+    const head = this.findHead(name);
+    if (head === undefined) return this.createSession(name);
+    const next: SessionHead = { ...head, fence: head.fence + 1, commitNumber: this.commitNumber };
+    const { claimSession } = this.statements;
     const changed = claimSession.run(next.fence, next.commitNumber, sessionRowChecksum(next), head.sid, head.fence);
-    if (changed !== 1) throw this.#unchangedRowFault(name);
-    this.#setHead(next, 0);
+    if (changed !== 1) throw this.unchangedRowFault(name);
+    this.setHead(next, 0);
     return { fence: next.fence, nextSeq: next.next };
   }
 
+  /** Appends a record to a session. An exact repetition of an append that was already written succeeds without effect. */
   append(draft: RecordDraft): void {
     const { session, fence, firstSeq, count, body } = draft;
-    const head = this.#findHead(session);
-    if (count === 0) throw new Fault('STORE_FAILED', `Session "${session}" was given nothing to write.`);
+    const head = this.findHead(session);
+    if (count === 0) throw new Fault('STORE_FAILED', `An append to session "${session}" has no entries.`);
     if (head === undefined || head.fence !== fence || head.next !== firstSeq) {
       // guard: repeated-append-accepted
-      if (head !== undefined && this.#isAlreadyWritten(draft, head)) return;
+      if (head !== undefined && this.isAlreadyWritten(draft, head)) return;
       throw staleWriterFault(draft, head);
     }
     if (firstSeq + count > MAX_ENTRIES_PER_SESSION) {
       throw new Fault(
         'STORE_FULL',
-        `Session "${session}" has ${firstSeq} entries and can have no more than ${MAX_ENTRIES_PER_SESSION}.`,
+        `Session "${session}" has ${firstSeq} entries; the maximum is ${MAX_ENTRIES_PER_SESSION}. Start a new session.`,
       );
     }
     const record = createRecord(head.hash, draft);
-    // The row is asked once more: who lost the session since its head was read writes nothing.
-    if (!this.#insertRecord(session, head.sid, record)) {
+    // The insert checks the fence in the row again, in case the session was claimed since its head was read.
+    if (!this.insertRecord(session, head.sid, record)) {
       this.assertOwner();
-      this.#heads.evict(session);
+      this.heads.evict(session);
       throw staleWriterFault(draft, undefined);
     }
     const { sid, name } = head;
-    this.#setHead(
-      { sid, name, fence, next: firstSeq + count, hash: record.hash, commitNumber: this.#commitNumber },
+    this.setHead(
+      { sid, name, fence, next: firstSeq + count, hash: record.hash, commitNumber: this.commitNumber },
       body.length,
     );
   }
 
   /** Throws OWNERSHIP_LOST if another process has become the owner. */
   assertOwner(): void {
-    const [row] = this.#statements.selectEpoch.all();
+    const [row] = this.statements.selectEpoch.all();
     const epoch = readInteger(row?.epoch);
     // guard: group-write-checks-owner
-    if (epoch === this.#epoch) return;
-    const message = `Another process owns the store now (owner ${epoch}; this process was owner ${this.#epoch}). Nothing of this commit was written.`;
-    throw new Fault('OWNERSHIP_LOST', message, { epoch, own: this.#epoch });
+    if (epoch === this.epoch) return;
+    const message = `Another process owns the store now (owner ${epoch}; this process was owner ${this.epoch}). Nothing of this commit was written.`;
+    throw new Fault('OWNERSHIP_LOST', message, { epoch, own: this.epoch });
   }
 
   /** Records a process that holds leases, so that the next owner waits for it. */
   addClient(id: string, { pid, start }: ProcessId): void {
-    this.#statements.insertClient.run(id, pid, start);
-    this.#estimatedWalPages += 1;
+    this.statements.insertClient.run(id, pid, start);
+    this.walPages += 1;
   }
 
+  /** Removes the record of a process that no longer holds leases. */
   removeClient(id: string): void {
-    this.#statements.removeClient.run(id);
-    this.#estimatedWalPages += 1;
+    this.statements.removeClient.run(id);
+    this.walPages += 1;
   }
 
-  /** Removes all of a session; `sids` is for one whose row can no longer be found by its name. */
+  /** Removes a session with all of its rows. Pass `sids` if its row can no longer be found by name. */
   remove(name: string, sids: readonly number[] | undefined): void {
-    const head = sids === undefined ? this.#findHead(name) : undefined;
-    const all = sids ?? (head && [head.sid]);
-    if (all === undefined) return;
-    this.#highestRemovedFence = Math.max(this.#highestRemovedFence, head?.fence ?? 0);
-    for (const sid of all) {
-      this.#statements.removeSession.run(sid);
-      this.#statements.removeRecords.run(recordIdOf(sid, 0), recordIdOf(sid + 1, 0));
-      this.#statements.removeBlobs.run(sid);
-      this.#statements.removeSnapshot.run(sid);
-      this.#statements.insertUnanchoredRemoval.run(sid, this.#commitNumber);
-      this.#estimatedWalPages += 8;
+    const head = sids === undefined ? this.findHead(name) : undefined;
+    const removedSids = sids ?? (head && [head.sid]);
+    if (removedSids === undefined) return;
+    this.highestRemovedFence = Math.max(this.highestRemovedFence, head?.fence ?? 0);
+    for (const sid of removedSids) {
+      this.statements.removeSession.run(sid);
+      this.statements.removeRecords.run(recordIdOf(sid, 0), recordIdOf(sid + 1, 0));
+      this.statements.removeBlobs.run(sid);
+      this.statements.removeSnapshot.run(sid);
+      this.statements.insertUnanchoredRemoval.run(sid, this.commitNumber);
+      this.walPages += 8;
     }
-    // Notes this old are long anchored.
-    this.#statements.removeOldUnanchoredRemovals.run(this.#commitNumber - 1000);
-    this.#changedHeads.set(name, undefined);
-    this.#removedSessions.add(name);
+    // The anchor has included removals of this age for long.
+    this.statements.removeOldUnanchoredRemovals.run(this.commitNumber - 1000);
+    this.draftHeads.set(name, undefined);
+    this.removedNames.add(name);
   }
 
-  /** Anchors a session as it is now: where it ends, or that it is gone. */
+  /** Makes this commit anchor the current head of a session, or its absence. */
   anchorSession(name: string): void {
-    const head = this.#findHead(name);
-    this.#changedHeads.set(name, head);
-    if (head === undefined) this.#removedSessions.add(name);
+    const head = this.findHead(name);
+    this.draftHeads.set(name, head);
+    if (head === undefined) this.removedNames.add(name);
   }
 
+  /** Stores a blob of a session. */
   putBlob(sid: number, digest: string, body: string): void {
-    this.#statements.insertBlob.run(sid, digest, body);
-    this.#estimatedWalPages += 2 + Math.ceil(body.length / 4000);
+    this.statements.insertBlob.run(sid, digest, body);
+    this.walPages += 2 + Math.ceil(body.length / 4000);
   }
 
+  /** Stores the snapshot of a session; does nothing if the session does not exist. */
   saveSnapshot(name: string, { nextSeq, tailDigest, state }: Snapshot): void {
-    const head = this.#findHead(name);
+    const head = this.findHead(name);
     if (head === undefined) return;
     const body = JSON.stringify(state);
-    const checkSum = snapshotChecksum(head.sid, nextSeq, tailDigest, body);
-    if (this.#statements.saveSnapshot.run(head.sid, nextSeq, tailDigest, body, checkSum) !== 1)
-      throw this.#unchangedRowFault(name);
-    this.#estimatedWalPages += 2 + Math.ceil(body.length / 4000);
+    const checksum = snapshotChecksum(head.sid, nextSeq, tailDigest, body);
+    if (this.statements.saveSnapshot.run(head.sid, nextSeq, tailDigest, body, checksum) !== 1)
+      throw this.unchangedRowFault(name);
+    this.walPages += 2 + Math.ceil(body.length / 4000);
   }
 
-  /** Why a statement changed nothing that should have. */
-  #unchangedRowFault(name: string): Fault {
+  /** Returns the Fault for a statement that changed no row. Throws OWNERSHIP_LOST if that is the reason. */
+  private unchangedRowFault(name: string): Fault {
     this.assertOwner();
-    return damagedSessionFault(name, this.#findHead(name)?.next ?? 0, 'its row is not the one that was read');
+    return damagedSessionFault(name, this.findHead(name)?.next ?? 0, 'its row has changed since it was read');
   }
 
-  #findHead(name: string): SessionHead | undefined {
-    return this.#changedHeads.has(name) ? this.#changedHeads.get(name) : this.#heads.find(name);
+  private findHead(name: string): SessionHead | undefined {
+    return this.draftHeads.has(name) ? this.draftHeads.get(name) : this.heads.find(name);
   }
 
-  #setHead(head: SessionHead, bytes: number): void {
-    this.#changedHeads.set(head.name, head);
-    this.#estimatedWalPages += 1 + Math.floor(bytes / 4000);
+  private setHead(head: SessionHead, bytes: number): void {
+    this.draftHeads.set(head.name, head);
+    this.walPages += 1 + Math.floor(bytes / 4000);
   }
 
-  #createSession(name: string): Claim {
-    if (this.#highestSid >= MAX_SID)
-      throw new Fault('STORE_FULL', `The store has had ${MAX_SID} sessions and can have no more.`);
-    const sid = ++this.#highestSid;
-    const owned: SessionRow = { sid, name, fence: this.#highestRemovedFence + 1, commitNumber: this.#commitNumber };
-    const { insertSession } = this.#statements;
-    const changed = insertSession.run(sid, name, owned.fence, owned.commitNumber, sessionRowChecksum(owned));
-    if (changed !== 1) throw this.#unchangedRowFault(name);
-    const head = sessionHeadOf(owned, undefined);
-    this.#setHead(head, 0);
+  private createSession(name: string): Claim {
+    if (this.highestSid >= MAX_SID)
+      throw new Fault('STORE_FULL', `The store has reached its limit of ${MAX_SID} sessions. Use a new store.`);
+    const sid = ++this.highestSid;
+    const row: SessionRow = { sid, name, fence: this.highestRemovedFence + 1, commitNumber: this.commitNumber };
+    const { insertSession } = this.statements;
+    const changed = insertSession.run(sid, name, row.fence, row.commitNumber, sessionRowChecksum(row));
+    if (changed !== 1) throw this.unchangedRowFault(name);
+    const head = sessionHeadOf(row, undefined);
+    this.setHead(head, 0);
     return { fence: head.fence, nextSeq: head.next };
   }
 
-  /** True if exactly this append was written before: its acknowledgement was lost, and it is asked for again. */
-  #isAlreadyWritten({ fence, firstSeq, count, body }: RecordDraft, { sid, next }: SessionHead): boolean {
+  /** True if exactly this append is already stored: its acknowledgement was lost, and the writer repeats it. */
+  private isAlreadyWritten({ fence, firstSeq, count, body }: RecordDraft, { sid, next }: SessionHead): boolean {
     if (firstSeq + count > next) return false;
-    const [record] = this.#records.readPage(sid, firstSeq, firstSeq + 1);
+    const [record] = this.records.readPage(sid, firstSeq, firstSeq + 1);
     return (
       record?.fence === fence &&
       record.count === count &&
@@ -292,25 +302,26 @@ export class TransactionWriter {
     );
   }
 
-  /** False if the record was not written: only the newest claim of its session may, and only the owner. */
-  #insertRecord(
+  /** Inserts a record; false if the writer does not have the newest claim or this process is not the owner. */
+  private insertRecord(
     session: string,
     sid: number,
     { firstSeq, count, fence, prevHash, hash, body }: JournalRecord,
   ): boolean {
-    const { insertRecord } = this.#statements;
+    const { insertRecord } = this.statements;
     try {
       const id = recordIdOf(sid, firstSeq);
-      insertRecord.run(id, count, this.#committedAt, this.#commitNumber, prevHash, hash, body, fence);
+      insertRecord.run(id, count, this.commitTime, this.commitNumber, prevHash, hash, body, fence);
       return true;
     } catch (error) {
       const code = sqliteResultCode(error);
-      if (code === SQLITE_CONSTRAINT && this.#records.readPage(sid, firstSeq, firstSeq + 1).length === 0) return false;
-      if (code === SQLITE_CONSTRAINT) throw damagedSessionFault(session, firstSeq, 'a record is there already');
+      if (code === SQLITE_CONSTRAINT && this.records.readPage(sid, firstSeq, firstSeq + 1).length === 0) return false;
+      if (code === SQLITE_CONSTRAINT)
+        throw damagedSessionFault(session, firstSeq, 'another record exists at this entry');
       if (code !== SQLITE_TOOBIG) throw error;
       throw new Fault(
         'STORE_FAILED',
-        `Session "${session}" was not written: entry ${firstSeq} and its batch are too large.`,
+        `Session "${session}" was not written: the batch at entry ${firstSeq} is too large.`,
       );
     }
   }

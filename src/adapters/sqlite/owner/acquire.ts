@@ -1,6 +1,6 @@
 /**
- * Who owns a database: decided by the lock, the record of the last owner and its socket together. A free lock alone is not
- * enough, because the owner's own process can drop it unknowingly: the recorded owner must be gone and its socket silent too.
+ * Decides whether this process may own a database, from the lock, the owner file and the socket together. A free lock alone is not
+ * enough, because the owner's process can drop it unknowingly: the recorded owner must also have ended, and its socket be silent.
  */
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -11,41 +11,40 @@ import { type OwnerInfo, readOwnerFile } from './owner-file.js';
 import { processStateOf, thisProcess } from './process.js';
 import { socketAddressFor } from './socket-address.js';
 
-/** The lock, and with it the right to open the database. */
+/** The right to open the database: the lock, and the owner file to write. */
 export interface OwnershipCandidacy {
   readonly lock: OwnerLock;
-  /** The record of this process as the owner. */
+  /** This process as the owner. */
   readonly ownerInfo: OwnerInfo;
-  /** The record of the last owner, if it was there. */
+  /** The owner that the owner file named, if there was a trusted one. */
   readonly previousOwner: OwnerInfo | undefined;
 }
 
 /**
- * A store in use whose record is missing may have lost it while its owner lives. That owner notices at its next commit and stops;
- * so long a commit that is under way may take. On Linux the name that every owner holds tells that there is none.
+ * An owner file can be removed while its owner is alive. That owner notices at its next commit and stops; this delay covers a commit
+ * in progress. Linux needs no delay, because every owner there also holds an abstract socket name.
  */
 const MISSING_OWNER_FILE_WAIT_MS = 250;
 
 /**
- * True if the system does not tell whether an owner is there, and only its socket does: a process in another container, or
- * a thread of this process that may have ended. SQLite keeps the locks of the threads of one process apart, whatever drops those of the
- * system.
+ * True if only the socket can show whether the owner is alive: it is a process in another container, or a thread of this process that
+ * may have ended. Between threads of one process SQLite itself keeps the locks apart, whatever drops those of the system.
  */
 export function isLivenessUncertain(owner: OwnerInfo): boolean {
   const state = processStateOf(owner);
   return state === 'unknown' || (state === 'running' && owner.pid === process.pid);
 }
 
-/** The recorded owner, unless its process has ended. */
+/** Returns the owner in the owner file; undefined if there is none or its process has ended. */
 export function readLivingOwner(database: string): OwnerInfo | undefined {
   const owner = readOwnerFile(database);
   return owner === undefined || processStateOf(owner) === 'gone' ? undefined : owner;
 }
 
-/** Why the lock is not to be had. */
+/** The reason if another process holds the lock. */
 export const LOCK_HELD_REASON = 'it has the lock, and is not listening';
 
-/** Becomes the candidate for ownership; else why not: another process is the owner, or about to be. */
+/** Tries to acquire ownership. Returns the reason as text if another process is the owner or about to be. */
 export async function tryToAcquireOwnership(database: string): Promise<OwnershipCandidacy | string> {
   const lock = await tryToLock(database);
   if (lock === undefined) return LOCK_HELD_REASON;
@@ -53,29 +52,29 @@ export async function tryToAcquireOwnership(database: string): Promise<Ownership
     if (process.platform !== 'linux' && readOwnerFile(database) === undefined && wasNotClosed(database))
       await setTimeout(MISSING_OWNER_FILE_WAIT_MS);
     const socket = socketAddressFor(database);
-    const last = readOwnerFile(database);
-    const why = await findObstacle(last, socket);
-    if (why === undefined) {
+    const previousOwner = readOwnerFile(database);
+    const obstacle = await findObstacle(previousOwner, socket);
+    if (obstacle === undefined) {
       return {
         lock,
         ownerInfo: { ...thisProcess(), socket, secret: randomBytes(32).toString('hex') },
-        previousOwner: last,
+        previousOwner,
       };
     }
     lock.release();
-    return why;
+    return obstacle;
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-/** True if the last process that had the database open did not close it. */
+/** True if the last owner did not close the database. */
 function wasNotClosed(database: string): boolean {
   return (statSync(`${database}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
 }
 
-/** Why a database is not free although its lock is; undefined if it is free. */
+/** Returns why a database has an owner although its lock is free; undefined if it has none. */
 async function findObstacle(owner: OwnerInfo | undefined, socket: string): Promise<string | undefined> {
   if (owner !== undefined && !isLivenessUncertain(owner) && processStateOf(owner) !== 'gone')
     return 'it is not listening';
@@ -93,7 +92,7 @@ function isListening(path: string): Promise<boolean> {
       socket.destroy();
       resolve(true);
     });
-    // One that has more connections waiting than it takes is there.
+    // EAGAIN: the backlog of the listener is full, so there is a listener.
     socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code === 'EAGAIN'));
   });
 }

@@ -1,7 +1,7 @@
 /**
- * The lock of the owner: an exclusive SQLite lock on a file of its own, which the system drops when the process ends. It is a
- * POSIX lock, so code in the same process that opens and closes the file drops it as well; that is why a free lock alone never
- * makes a new owner. On Linux a name in the abstract socket namespace is held beside it, which no file operation can drop.
+ * The owner's lock: an exclusive SQLite lock on a dedicated file, which the system releases when the process ends. It is a POSIX
+ * lock, so code in the same process that opens and closes the file drops it too; a free lock alone therefore never makes a new
+ * owner. On Linux the owner also holds a name in the abstract socket namespace, which no file operation can drop.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { Fault } from '../../../base/errors.js';
@@ -13,11 +13,12 @@ import { type ProcessId, processIdOf } from './process.js';
 
 const SQLITE_BUSY = 5;
 
+/** A lock that this process holds. */
 export interface OwnerLock {
   release(): void;
 }
 
-/** Takes the lock of a database; undefined if another process, or another store in this one, has it. */
+/** Takes the lock of a database; undefined if another process, or another store in this process, holds it. */
 export async function tryToLock(database: string): Promise<OwnerLock | undefined> {
   const file = tryToLockFile(`${database}.lock`);
   if (file === undefined) return undefined;
@@ -37,7 +38,7 @@ export async function tryToLock(database: string): Promise<OwnerLock | undefined
   };
 }
 
-/** The process that has the lock of a database, where the system tells. */
+/** Returns the process that holds the lock of a database; undefined if there is none or the platform does not tell. */
 export function lockHolderOf(database: string): ProcessId | undefined {
   try {
     const { ino } = statSync(`${database}.lock`);
@@ -53,7 +54,7 @@ export function lockHolderOf(database: string): ProcessId | undefined {
 
 function tryToLockFile(path: string): OwnerLock | undefined {
   ensureFile(path);
-  // Nothing is ever written to it, and SQLite reads nothing beside an empty file.
+  // The lock file always stays empty, and SQLite ignores a journal beside an empty database.
   if (statSync(path).size > 0) throw foreignLockFileFault(path);
   const driver = openDriver(path);
   try {
@@ -67,7 +68,7 @@ function tryToLockFile(path: string): OwnerLock | undefined {
   }
   return {
     release: () => {
-      // A libsql connection may outlive its close, so the lock is given back first.
+      // A libsql connection may outlive its close, so the lock is released first.
       driver.exec('ROLLBACK');
       driver.close();
     },
@@ -75,6 +76,6 @@ function tryToLockFile(path: string): OwnerLock | undefined {
 }
 
 function foreignLockFileFault(path: string): Fault {
-  const message = `${path} is not a lock of ours. Remove it while no process uses the store.`;
+  const message = `${path} is not a lock file of a Rondo store. Remove it while no process uses the store.`;
   return new Fault('STORE_DAMAGED', message, { path });
 }

@@ -1,35 +1,40 @@
 /**
- * The record of the owner, a file beside the database: which process it is, where it listens, and the secret with which it
- * and its clients prove themselves to each other. It is believed only if it is a regular file of this user with mode
- * 0600, written for this very directory: what a clone, a copy or another user left there is not.
+ * The owner file beside the database: which process is the owner, where it listens, and the secret with which owner and clients
+ * authenticate each other. The file is trusted only if it is a regular file of this user with mode 0600 that was written for this
+ * very directory. A file from a clone, a copy or another user is ignored.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { directoryIdentityOf, identityAt, isOwnedByThisUser, writeNewFile } from '../files.js';
 import type { ProcessId } from './process.js';
 import { adjacentSocketAddress, isRuntimeSocketAddress } from './socket-address.js';
 
+/** The owner of a store. */
 export interface OwnerInfo extends ProcessId {
+  /** The address at which the owner listens. */
   readonly socket: string;
+  /** The shared secret, 32 bytes in hex. */
   readonly secret: string;
 }
 
-/** The record as it is written: a socket beside the database has no path of its own, since the directory may be mounted elsewhere. */
+/** The content of the file. A socket beside the database is stored without its path, because the directory may be mounted elsewhere. */
 interface OwnerFileContent extends OwnerInfo {
+  /** Identity of the directory for which the file was written. */
   readonly directory: string;
 }
 
 const MAX_OWNER_FILE_BYTES = 8192;
 const ADJACENT_SOCKET = 'beside';
 
-export function ownerFilePath(database: string): string {
+/** Returns the path of the owner file. */
+function ownerFilePath(database: string): string {
   return `${database}.owner`;
 }
 
-/** The record of the last owner, if there is one that can be believed. */
+/** Returns the last owner; undefined if there is no owner file, or it is not trusted. */
 export function readOwnerFile(database: string): OwnerInfo | undefined {
   try {
-    const record = parseOwnerFile(readPrivateFile(ownerFilePath(database)), database);
-    return record?.directory === directoryIdentityOf(database) ? record : undefined;
+    const content = parseOwnerFile(readPrivateFile(ownerFilePath(database)), database);
+    return content?.directory === directoryIdentityOf(database) ? content : undefined;
   } catch {
     return undefined;
   }
@@ -40,7 +45,7 @@ function readPrivateFile(path: string): string {
   try {
     const status = fstatSync(descriptor);
     const isPrivate = process.platform === 'win32' || ((status.mode & 0o777) === 0o600 && isOwnedByThisUser(status));
-    if (!status.isFile() || !isPrivate || status.size > MAX_OWNER_FILE_BYTES) throw new Error('not an owner record');
+    if (!status.isFile() || !isPrivate || status.size > MAX_OWNER_FILE_BYTES) throw new Error('not an owner file');
     return readFileSync(descriptor, 'utf8');
   } finally {
     closeSync(descriptor);
@@ -59,25 +64,25 @@ function parseOwnerFile(text: string, database: string): OwnerFileContent | unde
   return { pid: Number(pid), start, socket: address, secret, directory };
 }
 
-/** Replaces the record as a whole: a reader sees the old one or the new one. Returns what tells this one from any other. */
-export function writeOwnerFile(database: string, record: OwnerInfo): string {
-  const draft = `${ownerFilePath(database)}.${record.pid}`;
-  const socket = record.socket === adjacentSocketAddress(database) ? ADJACENT_SOCKET : record.socket;
-  rmSync(draft, { force: true });
-  writeNewFile(draft, `${JSON.stringify({ ...record, socket, directory: directoryIdentityOf(database) })}\n`);
-  const file = identityAt(draft);
-  renameSync(draft, ownerFilePath(database));
-  return file;
+/** Replaces the owner file atomically and returns the identity of the new file. */
+export function writeOwnerFile(database: string, owner: OwnerInfo): string {
+  const temporaryPath = `${ownerFilePath(database)}.${owner.pid}`;
+  const socket = owner.socket === adjacentSocketAddress(database) ? ADJACENT_SOCKET : owner.socket;
+  rmSync(temporaryPath, { force: true });
+  writeNewFile(temporaryPath, `${JSON.stringify({ ...owner, socket, directory: directoryIdentityOf(database) })}\n`);
+  const identity = identityAt(temporaryPath);
+  renameSync(temporaryPath, ownerFilePath(database));
+  return identity;
 }
 
-/** Removes the record that was written, unless another has replaced it since. */
-export function removeOwnerFile(database: string, file: string): void {
+/** Removes the owner file with this identity, unless another process has replaced it. */
+export function removeOwnerFile(database: string, identity: string): void {
   const path = ownerFilePath(database);
-  if (identityAt(path) !== file) return;
+  if (identityAt(path) !== identity) return;
   try {
     rmSync(path, { force: true });
   } catch {
-    // A file that cannot be removed can be emptied, and is then not believed.
+    // A file that cannot be removed is emptied, and an empty file is ignored.
     closeSync(openSync(path, constants.O_WRONLY | constants.O_TRUNC | (constants.O_NOFOLLOW ?? 0)));
   }
 }

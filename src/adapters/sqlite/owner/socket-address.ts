@@ -1,6 +1,6 @@
 /**
- * Where the owner listens: a Unix socket beside the database; for a path that is too long for one, in a runtime directory that
- * only this user can enter; on Windows a named pipe.
+ * The address at which the owner listens: a Unix socket beside the database or, if that path is too long for a socket, in a runtime
+ * directory that only this user can enter; on Windows, a named pipe.
  */
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,25 +10,25 @@ import { digestOfText } from '../../../journal/record.js';
 import { DATA_MARKER, protectDirectory } from '../../../journal/store-files.js';
 import { directoryIdentityOf, ensureFile, isOwnedByThisUser } from '../files.js';
 
-/** The systems allow 104 to 108 bytes, the terminating zero included. */
+/** Platforms allow 104 to 108 bytes, including the terminating zero. */
 const MAX_SOCKET_PATH_BYTES = 100;
 const RUNTIME_SOCKET_NAME = /^[0-9a-f]{32}\.sock$/;
 
-/** A name for a database that has no room in a path; another directory in the same place gives another name. */
+/** Returns a short name for a database. A different directory at the same path gives a different name. */
 function databaseHashOf(database: string): string {
-  const place = `${directoryIdentityOf(database)} ${database}`;
-  return Buffer.from(digestOfText(place), 'base64url').toString('hex').slice(0, 32);
+  const key = `${directoryIdentityOf(database)} ${database}`;
+  return Buffer.from(digestOfText(key), 'base64url').toString('hex').slice(0, 32);
 }
 
-/** The address beside a database, if there is room for it. */
+/** Returns the address beside a database, which may be too long for a socket. */
 export function adjacentSocketAddress(database: string): string {
   return process.platform === 'win32' ? `\\\\.\\pipe\\rondo-${databaseHashOf(database)}` : `${database}.sock`;
 }
 
-/** The address for a new owner; its directory is made if need be. */
+/** Returns the address for a new owner and creates its directory if necessary. */
 export function socketAddressFor(database: string): string {
-  const beside = adjacentSocketAddress(database);
-  if (fitsSocketPath(beside)) return beside;
+  const adjacent = adjacentSocketAddress(database);
+  if (fitsSocketPath(adjacent)) return adjacent;
   const candidates = runtimeDirectories().map((directory) => join(directory, `${databaseHashOf(database)}.sock`));
   const address = candidates.filter(fitsSocketPath).find((candidate) => ensurePrivateDirectory(dirname(candidate)));
   if (address !== undefined) {
@@ -40,12 +40,12 @@ export function socketAddressFor(database: string): string {
   throw new Fault('STORE_FAILED', message, { path: database });
 }
 
-/** True for an address in a runtime directory of this user. */
+/** True if the address is in a private runtime directory of this user. */
 export function isRuntimeSocketAddress(address: string): boolean {
   return isAbsolute(address) && RUNTIME_SOCKET_NAME.test(basename(address)) && isPrivateDirectory(dirname(address));
 }
 
-/** Sockets are as little for tools as what is in a data directory; see `DATA_MARKER`. */
+/** Protects a directory of sockets from tools, like a data directory; see `DATA_MARKER`. */
 function hideFromTools(directory: string): void {
   protectDirectory(directory);
   ensureFile(join(directory, DATA_MARKER));
@@ -54,17 +54,17 @@ function hideFromTools(directory: string): void {
 function runtimeDirectories(): readonly string[] {
   const { XDG_RUNTIME_DIR: runtime = '' } = process.env;
   const user = `rondo-${process.getuid?.() ?? 'user'}`;
-  const all = [join(runtime, 'rondo'), join(tmpdir(), user), join('/tmp', user)];
-  return [...new Set(all.filter(isAbsolute))];
+  const candidates = [join(runtime, 'rondo'), join(tmpdir(), user), join('/tmp', user)];
+  return [...new Set(candidates.filter(isAbsolute))];
 }
 
-/** Makes a runtime directory unless it is there; false if it cannot be used. */
+/** Creates a runtime directory if it is absent; false if it is not private to this user. */
 function ensurePrivateDirectory(directory: string): boolean {
   try {
     mkdirSync(directory, { mode: 0o700 });
     chmodSync(directory, 0o700);
   } catch {
-    // It is there already, or its parent cannot be used: what counts is what is there now.
+    // The directory exists, or its parent is unusable. The check below decides.
   }
   return isPrivateDirectory(directory);
 }

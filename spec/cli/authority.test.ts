@@ -104,10 +104,10 @@ verifies('authority.trust', "an operator's file that lies in the project is neit
     const { code, stderr } = await clone.run(['run', 'exec'], { env });
     expect([code, stderr]).toEqual([
       70,
-      expect.stringMatching(/CONFIG_INVALID: .*trust\.toml is not believed: it lies inside/),
+      expect.stringMatching(/CONFIG_INVALID: .*trust\.toml is not trusted: it lies inside/),
     ]);
     const written = await clone.run(['trust', '.'], { env });
-    expect(written.stderr).toMatch(/is not believed|holds everything/);
+    expect(written.stderr).toMatch(/is not trusted|holds everything/);
     expect(clone.read('rondo/trust.toml')).toBe(shipped);
   }
   // Started from elsewhere, with the clone's parts named one by one.

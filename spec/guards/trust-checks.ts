@@ -112,7 +112,7 @@ const anyName: Check = async ({ saveOperatorFile, loadOperatorFile }) => {
 const outsideOnly: Check = async (library) => {
   const operator = new Operator();
   const env = { XDG_CONFIG_HOME: join(operator.project, 'config') };
-  expect(await operator.trusts(library, '.', env)).toContain('is not believed: it lies inside');
+  expect(await operator.trusts(library, '.', env)).toContain('is not trusted: it lies inside');
   expect(existsSync(env.XDG_CONFIG_HOME)).toBe(false);
 };
 
@@ -121,7 +121,7 @@ const linkedInside: Check = async (library) => {
   const env = { XDG_CONFIG_HOME: operator.directory('config') };
   mkdirSync(join(operator.project, 'rondo'));
   symlinkSync(join(operator.project, 'rondo'), join(env.XDG_CONFIG_HOME, 'rondo'));
-  expect(await operator.trusts(library, '.', env)).toContain('is not believed: it lies inside');
+  expect(await operator.trusts(library, '.', env)).toContain('is not trusted: it lies inside');
   expect(readdirSync(join(operator.project, 'rondo'))).toEqual([]);
 };
 

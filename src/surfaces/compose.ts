@@ -1,4 +1,4 @@
-/** Composes a host from the settings. Only this file and those in compose/ pick adapters. */
+/** Composes a host from the settings. Only this file and those in compose/ choose adapters. */
 import { dirname } from 'node:path';
 import type { BadFile, ProjectConfig } from '../adapters/files/index.js';
 import type { Host } from '../host/host.js';
@@ -29,7 +29,7 @@ export {
 } from './compose/project-loops.js';
 export { loadSettings, type ProjectSettings, readOperatorFile, writeOperatorFile } from './compose/project-settings.js';
 
-/** A host with all that belongs to it. */
+/** A host with its store, registry and config. */
 export interface ComposedHost extends OpenedStore {
   readonly host: Host;
   readonly registry: Registry;
@@ -38,14 +38,18 @@ export interface ComposedHost extends OpenedStore {
   close(): Promise<void>;
 }
 
+/** Options of `composeHost`. */
 export interface ComposeOptions extends StoreOptions {
-  /** Definitions that were loaded before; they are loaded unless given. */
+  /**
+   * The definitions of the host.
+   * @default the definitions of the project, loaded from its files
+   */
   readonly definitions?: Definitions;
 }
 
 /**
- * Trust in what a journal recorded. A clone may bring a journal whose definitions claim any directory, so their word counts
- * only if the operator trusts the directory of the journal itself.
+ * Returns the trust in definitions that a journal recorded. A cloned repository may contain a journal whose definitions
+ * claim any directory. Their claims count only if the operator trusts the directory of the journal.
  */
 function recordedTrustPredicate({ store, authority }: Settings): TrustPredicate {
   const trusts = trustPredicateOf(authority);
@@ -53,9 +57,9 @@ function recordedTrustPredicate({ store, authority }: Settings): TrustPredicate 
   return store.kind === 'memory' || trusts(dirname(store.path)) ? trusts : () => false;
 }
 
-/** A host on the store of the settings, with all definitions, backends and tools. */
-export async function composeHost(settings: ProjectSettings, parts: ComposeOptions = {}): Promise<ComposedHost> {
-  const { definitions = await loadLoops(settings) } = parts;
+/** Creates a host on the store of the settings, with all definitions, model providers and tools. */
+export async function composeHost(settings: ProjectSettings, options: ComposeOptions = {}): Promise<ComposedHost> {
+  const { definitions = await loadLoops(settings) } = options;
   protectDataDirectory(settings.dataDirectory);
   const [{ Host }, models, implementations, clock] = await Promise.all([
     import('../host/host.js'),
@@ -63,7 +67,7 @@ export async function composeHost(settings: ProjectSettings, parts: ComposeOptio
     loadToolImplementations(settings),
     createClock(settings),
   ]);
-  const { store, isDurable, maintenance } = await openStore(settings, parts, clock.now);
+  const { store, isDurable, maintenance } = await openStore(settings, options, clock.now);
   try {
     if (isDurable) await markDataDirectory(settings.dataDirectory, settings.cwd);
     const { registry, badFiles } = definitions;
@@ -86,14 +90,14 @@ export async function composeHost(settings: ProjectSettings, parts: ComposeOptio
   }
 }
 
-/** Whether commands of the toolbox can be sandboxed on this machine: undefined, or why not. */
+/** Returns why toolbox commands cannot be sandboxed on this machine; undefined if they can. */
 export async function sandboxUnavailableReason(): Promise<string | undefined> {
   const { probeSandbox } = await import('../adapters/toolbox/sandbox.js');
-  const found = await probeSandbox();
-  return 'problem' in found ? found.problem : undefined;
+  const probe = await probeSandbox();
+  return 'problem' in probe ? probe.problem : undefined;
 }
 
-/** What the conformance suite is run with: nothing outside of this process. */
+/** Returns the dependencies of the conformance suite, none of which leave this process. */
 export async function conformanceDeps() {
   const [{ mockProvider }, { builtinTools }, { systemClock: clock, systemIds: ids }] = await Promise.all([
     import('../adapters/models/mock.js'),
@@ -103,7 +107,7 @@ export async function conformanceDeps() {
   return { clock, ids, providers: [mockProvider()], implementations: [builtinTools()] };
 }
 
-/** A JSON text as a value; what is thrown has a message and, where known, a `place`. */
+/** Parses a JSON text. A thrown error has a message and, if known, a `place`. */
 export async function parseJson(text: string): Promise<unknown> {
   return (await import('../adapters/files/parse-json.js')).parseJson(text);
 }

@@ -1,22 +1,22 @@
 /**
- * What a client of the AI SDK asks for. Of the messages it sends only two things are taken: the text of the user message
- * that is last, or the answers to approvals in an assistant message. What else it says of the past is used, at most, to
- * not tell it again what it has.
+ * Parses the requests of an AI SDK client. Only two parts of the client's messages have an effect: the text of the last
+ * user message, and approval answers in an assistant message. The rest of the history only determines which chunks the
+ * client already has.
  */
 import { isObject, ownProperty } from '../../base/own-property.js';
 import { HttpProblem } from './problem.js';
 
-/** A prompt of the user. */
+/** A new message of the user. */
 export interface PromptRequest {
   readonly kind: 'prompt';
   readonly chatId: string;
   readonly messageId: string;
   readonly text: string;
-  /** The client wants another answer to a message that was answered. */
+  /** True if the client requests another reply to a message that already has one. */
   readonly isRegeneration: boolean;
 }
 
-/** One answer to an approval, and the tool part that it was given in. */
+/** One answer to an approval, with the tool part that contains it. */
 export interface SubmittedAnswer {
   readonly approvalId: string;
   readonly approved: boolean;
@@ -24,7 +24,7 @@ export interface SubmittedAnswer {
   readonly toolCallId: string;
 }
 
-/** Answers, and what the client has of the message that they are about. */
+/** Approval answers, with the client's progress in the message that contains them. */
 export interface AnswersRequest {
   readonly kind: 'answers';
   readonly chatId: string;
@@ -32,16 +32,17 @@ export interface AnswersRequest {
   readonly answers: readonly SubmittedAnswer[];
   readonly stepCount: number;
   readonly toolCallIds: readonly string[];
-  /** The approvals that the client was asked for. */
+  /** The approvals that the client has received. */
   readonly approvalIds: readonly string[];
 }
 
-/** The user wants what runs to stop. */
+/** A request to cancel the running turns of a chat. */
 export interface StopRequest {
   readonly kind: 'stop';
   readonly chatId: string;
 }
 
+/** A parsed `POST` request. */
 export type ChatRequest = PromptRequest | AnswersRequest | StopRequest;
 
 const CHAT_ID_PATTERN = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
@@ -50,17 +51,17 @@ const MAX_REASON_CHARS = 2000;
 const MAX_ANSWERS = 100;
 const INVALID_INPUT_CODE = 'INPUT_VALIDATION_FAILED';
 
-/** The id of a chat, as its client names it. */
+/** Returns the value if it is a valid chat id; throws a 422 problem otherwise. */
 export function parseChatId(value: unknown): string {
   if (typeof value === 'string' && CHAT_ID_PATTERN.test(value)) return value;
   throw new HttpProblem(
     422,
     INVALID_INPUT_CODE,
-    'The id of a chat is 1 to 100 letters, digits or _ . : - ; it does not begin with a dot.',
+    'A chat id has 1 to 100 letters, digits or _ . : - and does not begin with a dot.',
   );
 }
 
-/** Reads the body of a POST. */
+/** Reads and parses the body of a `POST`. Throws an `HttpProblem` if it is invalid or longer than `maxBytes`. */
 export async function readChatRequest(request: Request, maxBytes: number): Promise<ChatRequest> {
   const body = parseBody(await readBody(request, maxBytes));
   const chatId = parseChatId(ownProperty(body, 'id'));
@@ -68,39 +69,39 @@ export async function readChatRequest(request: Request, maxBytes: number): Promi
   const messages = ownProperty(body, 'messages');
   if (!Array.isArray(messages)) throw new HttpProblem(422, INVALID_INPUT_CODE, '"messages" must be a list.');
   const messageId = ownProperty(body, 'messageId');
-  const named = messages.findLast(
-    (one) => ownProperty(one, 'id') === messageId && ownProperty(one, 'role') === 'assistant',
+  const answered = messages.findLast(
+    (candidate) => ownProperty(candidate, 'id') === messageId && ownProperty(candidate, 'role') === 'assistant',
   );
-  const message: unknown = named ?? messages.at(-1);
+  const message: unknown = answered ?? messages.at(-1);
   const role = ownProperty(message, 'role');
   if (role === 'assistant') return parseAnswers(chatId, message);
   if (role !== 'user')
-    throw new HttpProblem(422, INVALID_INPUT_CODE, 'The last message must be of the user, or hold answers.');
-  return parsePrompt(chatId, message, { edited: messageId, trigger: ownProperty(body, 'trigger') });
+    throw new HttpProblem(
+      422,
+      INVALID_INPUT_CODE,
+      'The last message must be a user message, or an assistant message with approval answers.',
+    );
+  return parsePrompt(chatId, message, { editedId: messageId, trigger: ownProperty(body, 'trigger') });
 }
 
 function parsePrompt(
   chatId: string,
   message: unknown,
-  { edited, trigger }: { readonly edited: unknown; readonly trigger: unknown },
+  { editedId, trigger }: { readonly editedId: unknown; readonly trigger: unknown },
 ): PromptRequest {
   const messageId = messageIdOf(message);
-  const again = trigger === 'regenerate-message';
-  if (!again && edited === messageId) {
-    throw new HttpProblem(
-      409,
-      'KEY_CONFLICT',
-      'A message that was sent stays as it was sent; send another one instead.',
-    );
+  const isRegeneration = trigger === 'regenerate-message';
+  if (!isRegeneration && editedId === messageId) {
+    throw new HttpProblem(409, 'KEY_CONFLICT', 'A sent message cannot be edited; send a new message instead.');
   }
   const parts = messagePartsOf(message);
   if (parts.some((part) => ownProperty(part, 'type') === 'file')) {
-    throw new HttpProblem(415, INVALID_INPUT_CODE, 'Files are not taken here: a message is text.');
+    throw new HttpProblem(415, INVALID_INPUT_CODE, 'Files are not supported; send text only.');
   }
-  const text = parts.flatMap((part) => (ownProperty(part, 'type') === 'text' ? [ownProperty(part, 'text')] : []));
-  const whole = text.filter((piece) => typeof piece === 'string').join('\n');
-  if (whole.trim() === '') throw new HttpProblem(422, INVALID_INPUT_CODE, 'The message has no text.');
-  return { kind: 'prompt', chatId, messageId, text: whole, isRegeneration: again };
+  const texts = parts.flatMap((part) => (ownProperty(part, 'type') === 'text' ? [ownProperty(part, 'text')] : []));
+  const text = stringsIn(texts).join('\n');
+  if (text.trim() === '') throw new HttpProblem(422, INVALID_INPUT_CODE, 'The message has no text.');
+  return { kind: 'prompt', chatId, messageId, text, isRegeneration };
 }
 
 function parseAnswers(chatId: string, message: unknown): AnswersRequest {
@@ -111,11 +112,11 @@ function parseAnswers(chatId: string, message: unknown): AnswersRequest {
     throw new HttpProblem(
       422,
       INVALID_INPUT_CODE,
-      'The last message answers no approval, and nothing else of it is taken.',
+      'The assistant message contains no approval answer. Only approval answers are accepted in it.',
     );
   }
   if (answers.length > MAX_ANSWERS)
-    throw new HttpProblem(422, INVALID_INPUT_CODE, `At most ${MAX_ANSWERS} answers are taken at once.`);
+    throw new HttpProblem(422, INVALID_INPUT_CODE, `A request has at most ${MAX_ANSWERS} approval answers.`);
   return {
     kind: 'answers',
     chatId,
@@ -127,11 +128,11 @@ function parseAnswers(chatId: string, message: unknown): AnswersRequest {
   };
 }
 
-/** The answer that a part holds, and nothing more than an answer. */
+/** Returns the approval answer in a message part, if any. All other members are ignored. */
 function parseAnswer(part: unknown): readonly SubmittedAnswer[] {
   const type = ownProperty(part, 'type');
-  const tool = type === 'dynamic-tool' || (typeof type === 'string' && type.startsWith('tool-'));
-  if (!tool || ownProperty(part, 'state') !== 'approval-responded') return [];
+  const isToolPart = type === 'dynamic-tool' || (typeof type === 'string' && type.startsWith('tool-'));
+  if (!isToolPart || ownProperty(part, 'state') !== 'approval-responded') return [];
   const approval = ownProperty(part, 'approval');
   const [approvalId, approved, reason] = ['id', 'approved', 'reason'].map((name) => ownProperty(approval, name));
   const toolCallId = ownProperty(part, 'toolCallId');
@@ -139,11 +140,11 @@ function parseAnswer(part: unknown): readonly SubmittedAnswer[] {
     throw new HttpProblem(
       422,
       INVALID_INPUT_CODE,
-      'An answer has the id of its approval and "approved", true or false.',
+      'An approval answer has the id of its approval, and "approved" is true or false.',
     );
   }
-  const said = typeof reason === 'string' && reason !== '' ? { reason: reason.slice(0, MAX_REASON_CHARS) } : {};
-  return [{ approvalId, approved, toolCallId, ...said }];
+  const explanation = typeof reason === 'string' && reason !== '' ? { reason: reason.slice(0, MAX_REASON_CHARS) } : {};
+  return [{ approvalId, approved, toolCallId, ...explanation }];
 }
 
 function messageIdOf(message: unknown): string {
@@ -177,7 +178,7 @@ function parseBody(text: string): object {
   throw new HttpProblem(422, INVALID_INPUT_CODE, 'The body must be an object with "id" and "messages".');
 }
 
-/** The body, read only as far as it is allowed to be long. */
+/** Reads the body, and stops at the maximum length. */
 async function readBody(request: Request, maxBytes: number): Promise<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let text = '';
@@ -193,7 +194,7 @@ async function readBody(request: Request, maxBytes: number): Promise<string> {
   return text + decodeUtf8(decoder);
 }
 
-/** Text of bytes. What is no UTF-8 is refused: read as replacement characters, different ids would become one. */
+/** Decodes bytes. Invalid UTF-8 is refused: with replacement characters, different ids would become equal. */
 function decodeUtf8(decoder: InstanceType<typeof TextDecoder>, bytes?: Uint8Array): string {
   try {
     return decoder.decode(bytes, { stream: bytes !== undefined });

@@ -1,9 +1,7 @@
 /**
- * The back end of `useChat`: a fetch-style handler whose chats are sessions of a host. A message of the user is a turn, an
- * answered approval resumes one, and both are durable: a client that goes away stops nothing. The client's messages are
- * read as chat-request.ts says; everything it is told comes from the journal.
- *
- * Mount it behind your own authentication: `principal` names the user, and each user has chats of their own (chat-session.ts).
+ * The server side of `useChat`: a fetch-style handler that maps chats to sessions of a host. A user message starts a turn,
+ * an approval answer resumes one. Turns are durable: they continue after the client disconnects. The client's messages are
+ * untrusted (see chat-request.ts); everything the handler sends comes from the journal or from live deltas.
  */
 
 import { compositeId, isWellFormed } from '../../base/composite-id.js';
@@ -22,41 +20,61 @@ import { createRequestCheck } from './request-origin.js';
 import type { ErrorFormatter, ToolKindLookup } from './tool-calls.js';
 import { type ChatHost, type ChatRunOptions, TurnStream } from './turn-stream.js';
 
+/** Options of `chatHandler`. */
 export interface ChatOptions {
+  /** The host that runs the turns. */
   readonly host: ChatHost;
-  /** The loop that answers, usually an agent: it gets `{prompt}`. */
+  /** The loop that replies to messages, usually an agent. Its input is `{prompt}`. */
   readonly agent: string | DefinedLoop;
   /**
-   * The user who sends a request, as your server has authenticated them: chats belong to this principal, turns run and
-   * answers are given on their behalf. A request for which it returns nothing is refused. Without it, everybody who reaches
-   * the handler shares all chats, and only requests to a loopback host are served (see `hosts`): for local use.
+   * Returns the authenticated user of a request. Chats belong to this principal; turns run, and approvals are answered, on
+   * its behalf. A request without a principal is refused with status 403.
+   *
+   * Without this option all clients share all chats, and only requests to a loopback host are served (see `hosts`). Use
+   * that for local development only.
+   * @default no users
    */
   readonly principal?: (request: Request) => string | undefined | Promise<string | undefined>;
-  /** Whether this user may use this chat, beyond chats being their own. */
+  /**
+   * Returns true if the user may use this chat. It restricts access further: a user never reaches chats of another user.
+   * @default every user may use their own chats
+   */
   readonly authorise?: (request: Request, access: ChatAccess) => boolean | Promise<boolean>;
-  /** What users are shown of an error; what its code means, unless told. */
+  /**
+   * Returns the text that users see for an error.
+   * @default the general meaning of the error code
+   */
   readonly errorText?: ErrorFormatter;
-  /** Hears what went wrong in the machinery, which clients are not told. */
+  /** Receives internal errors. Clients see only that the server failed. */
   readonly onError?: (thrown: unknown) => void;
-  /** Whether a turn is cancelled when the last client that reads it goes away; it goes on unless told. */
+  /**
+   * True if a turn is cancelled when its last reader disconnects.
+   * @default false
+   */
   readonly abortOnDisconnect?: boolean;
   /**
-   * The largest request body, in bytes.
+   * The maximum size of a request body, in bytes.
    * @default 1048576
    */
   readonly maxBytes?: number;
-  /** Origins whose pages may send requests, beside pages of the handler's own host; CORS headers are your server's. */
+  /**
+   * Origins whose pages may send requests, in addition to pages of the handler's own host. Your server sends the CORS headers.
+   * @default []
+   */
   readonly origins?: readonly string[];
   /**
-   * The hosts that are served, as `app.example` or `localhost:3000`.
+   * The hosts that are served, such as `app.example` or `localhost:3000`.
    * @default any host with `principal`, loopback hosts without
    */
   readonly hosts?: readonly string[];
-  /** With it, a stream that is quiet for long is kept open with comments. */
+  /**
+   * Times the keep-alive comments of idle streams.
+   * @default no keep-alive comments
+   */
   readonly clock?: Clock;
 }
 
-/** Answers requests of `DefaultChatTransport`. */
+/** A fetch-style handler for the requests of the AI SDK's `DefaultChatTransport`. */
 export type ChatHandler = (request: Request) => Promise<Response>;
 
 const OPTION_KEYS = optionKeys<ChatOptions>({
@@ -77,18 +95,27 @@ const ANONYMOUS_PRINCIPAL = 'chat user';
 const MAX_PRINCIPAL_CHARS = 200;
 
 /**
- * Makes the handler. `POST` takes a message or answers and streams what follows; `POST {id, abort: true}` stops what
- * runs; `GET …/CHAT/stream` streams the message that is being written, or answers 204.
+ * Creates the handler. Mount it behind your own authentication.
+ *
+ * - `POST` accepts a user message or approval answers, and streams the assistant message.
+ * - `POST {id, abort: true}` cancels the running turns of the chat.
+ * - `GET …/CHAT/stream` reconnects to the message in progress; without one, the response has status 204.
+ *
+ * @throws {TypeError} If an option is unknown or invalid.
+ *
+ * @example
+ * const handler = chatHandler({ host, agent: 'support', principal: (request) => userOf(request) });
+ * createServer(nodeListener(handler)).listen(3000);
  */
 export function chatHandler(options: ChatOptions): ChatHandler {
   assertKnownKeys(options, OPTION_KEYS, 'chatHandler has no option');
   const { maxBytes = DEFAULT_MAX_BYTES } = options;
   if (!(Number.isSafeInteger(maxBytes) && maxBytes > 0))
-    throw new TypeError(`"maxBytes" is a whole number of bytes above zero, not ${String(maxBytes)}.`);
-  const chats = new ChatServer(options);
+    throw new TypeError(`"maxBytes" must be a whole number greater than zero, not ${String(maxBytes)}.`);
+  const server = new ChatServer(options);
   return async (request) => {
     try {
-      return await chats.serve(request);
+      return await server.serve(request);
     } catch (thrown) {
       if (!(thrown instanceof HttpProblem)) options.onError?.(thrown);
       return problemResponse(thrown);
@@ -96,7 +123,12 @@ export function chatHandler(options: ChatOptions): ChatHandler {
   };
 }
 
-/** What the names are that the model of an agent may call, for `uiMessages` to show a history as it was streamed. */
+/**
+ * Returns the lookup for the tools and handoffs of an agent. Pass it to `uiMessages` as `kindOf`, so that a loaded history
+ * has the same parts as the stream had.
+ *
+ * @example uiMessages(envelopes, { kindOf: toolKinds(host, 'support') })
+ */
 export function toolKinds(host: Pick<ChatHost, 'registry'>, agent: string | DefinedLoop): ToolKindLookup {
   const definition = typeof agent === 'string' ? host.registry.find(agent)?.definition : agent.definition;
   const spec = definition?.composite?.agent;
@@ -107,16 +139,17 @@ export function toolKinds(host: Pick<ChatHost, 'registry'>, agent: string | Defi
   };
 }
 
-/** A chat that a request was admitted to. */
+/** The session of a chat that the request may use. */
 interface AdmittedChat {
   readonly sessionId: string;
   readonly principal: string | undefined;
 }
 
+/** Serves the requests of one handler and shares the streams of running turns among readers. */
 class ChatServer {
   private readonly options: ChatOptions;
   private readonly assertAllowed: (request: Request) => void;
-  /** What is being told, by what began it: a message of a session, or the turn that goes on. */
+  /** Active streams, keyed by what started them: a message of a session, or a resumed turn. */
   private readonly turnStreams = new Map<string, TurnStream>();
 
   constructor(options: ChatOptions) {
@@ -128,101 +161,108 @@ class ChatServer {
     this.assertAllowed(request);
     const principal = await this.authenticate(request);
     if (request.method === 'GET') return this.reconnect(request, principal);
-    const asked = await readChatRequest(request, this.options.maxBytes ?? DEFAULT_MAX_BYTES);
-    const admitted = await this.admit(request, { chatId: asked.chatId, principal });
-    if (asked.kind === 'stop') return this.stopTurns(admitted);
-    return asked.kind === 'prompt' ? this.handlePrompt(asked, admitted) : this.handleAnswers(asked, admitted);
+    const chatRequest = await readChatRequest(request, this.options.maxBytes ?? DEFAULT_MAX_BYTES);
+    const chat = await this.admit(request, { chatId: chatRequest.chatId, principal });
+    if (chatRequest.kind === 'stop') return this.stopTurns(chat);
+    return chatRequest.kind === 'prompt' ? this.handlePrompt(chatRequest, chat) : this.handleAnswers(chatRequest, chat);
   }
 
-  /** The user who asks; undefined only if the handler knows no users. */
+  /** Returns the authenticated user; undefined only if the handler has no option `principal`. */
   private async authenticate(request: Request): Promise<string | undefined> {
     const { principal } = this.options;
     if (principal === undefined) return undefined;
-    const who: unknown = await principal(request);
-    if (typeof who === 'string' && who.trim() !== '' && who.length <= MAX_PRINCIPAL_CHARS && isWellFormed(who))
-      return who;
+    const user: unknown = await principal(request);
+    if (typeof user === 'string' && user.trim() !== '' && user.length <= MAX_PRINCIPAL_CHARS && isWellFormed(user))
+      return user;
     // guard: unknown-user-refused
-    throw new HttpProblem(403, 'NOT_AUTHORISED', 'The server does not know who asks; sign in first.');
+    throw new HttpProblem(403, 'NOT_AUTHORISED', 'The request is not authenticated; sign in first.');
   }
 
+  /** Returns the session of a chat. Throws a 403 problem if the user may not use it. */
   private async admit(request: Request, access: ChatAccess): Promise<AdmittedChat> {
     const { authorise, host } = this.options;
     if (authorise !== undefined && (await authorise(request, access)) !== true)
-      throw new HttpProblem(403, 'NOT_AUTHORISED', 'This chat is not yours to use.');
+      throw new HttpProblem(403, 'NOT_AUTHORISED', 'You may not use this chat.');
     return { sessionId: await chatSession(host, access), principal: access.principal };
   }
 
-  /** A message that was sent before is the turn that it began. */
-  private async handlePrompt(asked: PromptRequest, { sessionId, principal }: AdmittedChat): Promise<Response> {
+  /** Starts a turn for a message. A message that was sent before returns the turn that it started. */
+  private async handlePrompt(request: PromptRequest, { sessionId, principal }: AdmittedChat): Promise<Response> {
     const { host, agent: loop } = this.options;
-    const { chatId, messageId, text: prompt, isRegeneration } = asked;
+    const { chatId, messageId, text: prompt, isRegeneration } = request;
     const key = compositeId(chatId, messageId, ...(isRegeneration ? await this.regenerationKey(sessionId) : []));
     const turn = { loop, input: { prompt }, sessionId, key, ...(principal !== undefined && { principal }) };
     return this.respond(
-      this.streamTurn(sessionId, /* guard: stream-bound-to-chat */ ['message', sessionId, key], (driven) =>
-        host.run(turn, driven),
+      this.streamTurn(sessionId, /* guard: stream-bound-to-chat */ ['message', sessionId, key], (runOptions) =>
+        host.run(turn, runOptions),
       ),
     );
   }
 
-  /** Tells one wish for another answer from the next: it is the same as long as nothing has ended. */
+  /** Distinguishes repeated regenerations. Retries share a key until a turn of the session has ended. */
   private async regenerationKey(sessionId: string): Promise<readonly string[]> {
     const turns = await this.options.host.archive.turns(sessionId);
     return ['again', String(turns.filter(({ endedAt }) => endedAt !== undefined).length)];
   }
 
-  /** Gives the answers to the host, which alone knows what was asked, and goes on with the turn. */
+  /** Passes the answers to the host, which checks them against its pending approvals, and resumes the turn. */
   private async handleAnswers(
-    asked: AnswersRequest,
+    request: AnswersRequest,
     { sessionId, principal = ANONYMOUS_PRINCIPAL }: AdmittedChat,
   ): Promise<Response> {
     const { host } = this.options;
-    const { answers } = asked;
-    const before = await host.archive.approvals(sessionId);
+    const { answers } = request;
+    const pendingBefore = await host.archive.approvals(sessionId);
     const refused = new Set<string>();
     for (const { approvalId: id, approved, reason } of answers) {
-      const said = reason === undefined ? {} : { reason };
-      const taken = await isAccepted(host.answer({ id, approved, by: principal, sessionId, ...said }));
-      if (!taken) refused.add(id);
+      const answer = { id, approved, by: principal, sessionId, ...(reason !== undefined && { reason }) };
+      if (!(await isAccepted(host.answer(answer)))) refused.add(id);
     }
-    const turnId = await this.findAnsweredTurn(asked, sessionId, before);
+    const turnId = await this.findAnsweredTurn(request, sessionId, pendingBefore);
     const pending = refused.size === 0 ? [] : await host.archive.approvals(sessionId);
-    const known = readerProgressOf(asked, new Set(pending.map(({ id }) => id)));
-    const first = [...refused].map((approvalId): UiChunk => {
+    const progress = readerProgressOf(request, new Set(pending.map(({ id }) => id)));
+    const leadingChunks = [...refused].map((approvalId): UiChunk => {
       return { type: 'data-rondo-refused', data: { approvalId }, transient: true };
     });
-    // With an answer to go on with, the turn is driven anew, behind whatever drives it now; else it is only watched.
-    const news = answers.flatMap(({ approvalId }) => (refused.has(approvalId) ? [] : [approvalId]));
-    const watched = [...this.turnStreams.values()].find((telling) => telling.turnId === turnId);
+    // An accepted answer resumes the turn, queued behind a run in progress. Without one, the active stream is only joined.
+    const accepted = answers.flatMap(({ approvalId }) => (refused.has(approvalId) ? [] : [approvalId]));
+    const active = [...this.turnStreams.values()].find((stream) => stream.turnId === turnId);
     const resume = (): TurnStream =>
-      this.streamTurn(sessionId, ['turn', turnId, ...news], (driven) => host.resume(turnId, driven), turnId);
-    return this.respond(news.length > 0 ? resume() : (watched ?? resume()), { progress: known, leadingChunks: first });
+      this.streamTurn(
+        sessionId,
+        ['turn', turnId, ...accepted],
+        (runOptions) => host.resume(turnId, runOptions),
+        turnId,
+      );
+    return this.respond(accepted.length > 0 ? resume() : (active ?? resume()), { progress, leadingChunks });
   }
 
+  /** Returns the turn that the answers are about: by a pending approval, or else by the id of the message. */
   private async findAnsweredTurn(
     { messageId, answers }: AnswersRequest,
     sessionId: string,
     pending: readonly Approval[],
   ): Promise<string> {
-    const about = pending.find(({ id }) => answers.some(({ approvalId }) => approvalId === id));
-    if (about !== undefined) return about.turnId;
+    const approval = pending.find(({ id }) => answers.some(({ approvalId }) => approvalId === id));
+    if (approval !== undefined) return approval.turnId;
     const turns = await this.options.host.archive.turns(sessionId);
     if (turns.some(({ turnId }) => turnId === messageId)) return messageId;
-    throw new HttpProblem(404, 'TURN_NOT_FOUND', 'The answers are about nothing that this chat has asked.');
+    throw new HttpProblem(404, 'TURN_NOT_FOUND', 'The answers match no approval of this chat.');
   }
 
   private async reconnect(request: Request, principal: string | undefined): Promise<Response> {
-    const [, named] = /\/([^/]+)\/stream\/?$/.exec(new URL(request.url).pathname) ?? [];
-    if (named === undefined) throw new HttpProblem(404, 'TURN_NOT_FOUND', 'There is only GET …/CHAT/stream.');
-    const { sessionId } = await this.admit(request, { chatId: parseChatId(decodePathSegment(named)), principal });
+    const [, segment] = /\/([^/]+)\/stream\/?$/.exec(new URL(request.url).pathname) ?? [];
+    if (segment === undefined) throw new HttpProblem(404, 'TURN_NOT_FOUND', 'GET serves only …/CHAT/stream.');
+    const { sessionId } = await this.admit(request, { chatId: parseChatId(decodePathSegment(segment)), principal });
     const { host } = this.options;
-    const telling = [...this.turnStreams.values()].find((one) => one.sessionId === sessionId);
-    if (telling !== undefined) return this.respond(telling);
-    // Somebody else in this process drives it: it is watched, and how it ended is known once it has.
+    const active = [...this.turnStreams.values()].find((stream) => stream.sessionId === sessionId);
+    if (active !== undefined) return this.respond(active);
+    // The turn was started outside of this handler. `resume` waits for the run in progress and returns its result.
     const running = (await host.archive.turns(sessionId)).find(({ status }) => status === 'running');
     if (running === undefined) return new Response(null, { status: 204 });
     const { turnId } = running;
-    return this.respond(this.streamTurn(sessionId, ['turn', turnId], (driven) => host.resume(turnId, driven), turnId));
+    const resume = (runOptions: ChatRunOptions): Promise<TurnResult> => host.resume(turnId, runOptions);
+    return this.respond(this.streamTurn(sessionId, ['turn', turnId], resume, turnId));
   }
 
   private async stopTurns({ sessionId }: AdmittedChat): Promise<Response> {
@@ -233,40 +273,43 @@ class ChatServer {
     return new Response(null, { status: 204 });
   }
 
-  /** Drives a turn and tells it; the same one only once at a time. */
+  /** Runs a turn and streams it. A second request with the same key joins the active stream. */
   private streamTurn(
     sessionId: string,
-    began: readonly [kind: 'message' | 'turn', ...string[]],
-    drive: (driven: ChatRunOptions) => Promise<TurnResult>,
+    keyParts: readonly [kind: 'message' | 'turn', ...string[]],
+    runTurn: (runOptions: ChatRunOptions) => Promise<TurnResult>,
     turnId?: string,
   ): TurnStream {
-    const key = compositeId(...began);
-    const known = this.turnStreams.get(key);
-    if (known !== undefined) return known;
+    const key = compositeId(...keyParts);
+    const active = this.turnStreams.get(key);
+    if (active !== undefined) return active;
     const { host, agent, errorText, onError } = this.options;
-    const shown = { kindOf: toolKinds(host, agent), ...(errorText !== undefined && { errorText }) };
-    const telling = new TurnStream(sessionId, host, shown, (thrown) => onError?.(thrown));
-    this.turnStreams.set(key, telling);
-    const forget = (): void => void this.turnStreams.delete(key);
-    telling.run(drive, turnId).then(forget, forget);
-    return telling;
+    const chunkOptions = { kindOf: toolKinds(host, agent), ...(errorText !== undefined && { errorText }) };
+    const stream = new TurnStream(sessionId, host, chunkOptions, (thrown) => onError?.(thrown));
+    this.turnStreams.set(key, stream);
+    const remove = (): void => void this.turnStreams.delete(key);
+    stream.run(runTurn, turnId).then(remove, remove);
+    return stream;
   }
 
-  private respond(telling: TurnStream, reading: Pick<ChunkStreamOptions, 'progress' | 'leadingChunks'> = {}): Response {
+  private respond(
+    stream: TurnStream,
+    streamOptions: Pick<ChunkStreamOptions, 'progress' | 'leadingChunks'> = {},
+  ): Response {
     const { abortOnDisconnect = false, clock } = this.options;
-    telling.addReader();
-    const left = (): void => telling.removeReader(abortOnDisconnect);
+    stream.addReader();
+    const onDisconnect = (): void => stream.removeReader(abortOnDisconnect);
     const headers = {
       'content-type': 'text/event-stream',
       'cache-control': 'no-cache',
       'x-vercel-ai-ui-message-stream': 'v1',
       'x-accel-buffering': 'no',
     };
-    return new Response(telling.log.stream({ ...reading, clock, onDisconnect: left }), { headers });
+    return new Response(stream.log.stream({ ...streamOptions, clock, onDisconnect }), { headers });
   }
 }
 
-/** What the client has of the message; what it was asked and nobody has answered is asked again. */
+/** Returns the client's progress in the message. Approvals that are still pending are requested again. */
 function readerProgressOf(
   { stepCount, toolCallIds, approvalIds, answers }: AnswersRequest,
   pending: ReadonlySet<string>,
@@ -279,10 +322,10 @@ function readerProgressOf(
   };
 }
 
-/** Whether an answer was taken. One that was not is in the journal with its reason, and no error of the client's. */
-async function isAccepted(given: Promise<unknown>): Promise<boolean> {
+/** Returns true if the host accepted the answer. A refused answer is journaled with its reason, and is not an HTTP error. */
+async function isAccepted(answering: Promise<unknown>): Promise<boolean> {
   try {
-    await given;
+    await answering;
     return true;
   } catch (thrown) {
     if (thrown instanceof LoopError) return false;

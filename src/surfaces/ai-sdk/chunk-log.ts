@@ -1,19 +1,19 @@
 /**
- * The chunks of one message while it is written, and those who read it, each at its own pace and from where it likes. A
- * reader holds nothing but its place: who reads slowly gets the pieces that came meanwhile as one, and nobody else waits.
+ * An append-only log of the chunks of one message, with any number of readers. A reader keeps only its position, so a slow
+ * reader costs no memory and delays no other one. Adjacent deltas are merged, so a slow reader receives fewer, larger chunks.
  */
 import type { Clock } from '../../journal/clock.js';
 import { deltaTargetOf, deltaTextOf, type UiChunk, withDeltaText } from './chunk.js';
 
-/** What a reader has of the message already: it goes on from there. */
+/** The chunks of a message that a reader already has. They are not sent again. */
 export interface ReaderProgress {
-  /** How many steps it has begun. */
+  /** The number of steps in the reader's message. */
   readonly stepCount: number;
-  /** Its tool parts. */
+  /** The tool parts in the reader's message. */
   readonly toolCallIds: ReadonlySet<string>;
-  /** The approvals it was asked for and that need not be asked for again. */
+  /** Approvals in the reader's message that need no further request. */
   readonly approvalIds: ReadonlySet<string>;
-  /** Tool parts that it has answered for: the stream must say what became of each, or it would send them for ever. */
+  /** Tool parts that the reader has answered. The stream must settle each one; otherwise the SDK sends the answers again, endlessly. */
   readonly unsettledToolCallIds: ReadonlySet<string>;
 }
 
@@ -22,11 +22,15 @@ interface LoggedChunk {
   readonly step: number;
 }
 
+/** Options of one reader. */
 export interface ChunkStreamOptions {
   readonly progress?: ReaderProgress;
-  /** Chunks that are for this reader alone, before all others. */
+  /** Chunks for this reader only, sent first. */
   readonly leadingChunks?: readonly UiChunk[];
-  /** With it, a reader that hears nothing for a while is told that the line is alive. */
+  /**
+   * Times the keep-alive comments of an idle stream.
+   * @default no keep-alive comments
+   */
   readonly clock?: Clock | undefined;
   readonly onDisconnect?: () => void;
 }
@@ -41,8 +45,9 @@ const MAX_MERGED_CHARS = 4096;
 const MAX_BATCH_CHARS = 16 * 1024;
 const KEEP_ALIVE_MS = 15_000;
 const UNSETTLED_TEXT =
-  'An answer was given, but what it is about has not ended. Load the chat again to see how it stands.';
+  'The approval was answered, but its tool call has not ended. Reload the chat to see the current state.';
 
+/** The chunk log of one message. */
 export class ChunkLog {
   private readonly items: LoggedChunk[] = [];
   private readonly waiters = new Set<() => void>();
@@ -51,15 +56,15 @@ export class ChunkLog {
   add(chunk: UiChunk, step: number): void {
     const last = this.items.at(-1);
     const text = deltaTextOf(chunk);
-    const before = last === undefined || text === undefined ? undefined : deltaTextOf(last.chunk);
+    const lastText = last === undefined || text === undefined ? undefined : deltaTextOf(last.chunk);
     if (
       last &&
       text !== undefined &&
-      before !== undefined &&
-      before.length < MAX_MERGED_CHARS &&
+      lastText !== undefined &&
+      lastText.length < MAX_MERGED_CHARS &&
       isSameDelta(last.chunk, chunk)
     ) {
-      last.chunk = withDeltaText(last.chunk, before + text);
+      last.chunk = withDeltaText(last.chunk, lastText + text);
     } else this.items.push({ chunk, step });
     this.wakeReaders();
   }
@@ -69,7 +74,7 @@ export class ChunkLog {
     this.wakeReaders();
   }
 
-  /** The message as server-sent events. */
+  /** Returns the message as a stream of server-sent events. */
   stream({
     progress = NO_PROGRESS,
     leadingChunks = [],
@@ -77,23 +82,23 @@ export class ChunkLog {
     onDisconnect,
   }: ChunkStreamOptions = {}): ReadableStream<Uint8Array> {
     const reader = new ChunkReader(this.items, progress, leadingChunks);
-    const gone = new AbortController();
+    const disconnect = new AbortController();
     const encoder = new TextEncoder();
     return new ReadableStream<Uint8Array>(
       {
         pull: async (controller) => {
           let text = reader.readBatch();
-          while (text === '' && !this.isEnded && !gone.signal.aborted) {
-            const heard = await this.waitForChange(clock, gone.signal);
-            text = heard ? reader.readBatch() : ': \n\n';
+          while (text === '' && !this.isEnded && !disconnect.signal.aborted) {
+            const hasChanged = await this.waitForChange(clock, disconnect.signal);
+            text = hasChanged ? reader.readBatch() : ': \n\n';
           }
-          if (gone.signal.aborted) return;
+          if (disconnect.signal.aborted) return;
           if (text !== '') return controller.enqueue(encoder.encode(text));
           controller.enqueue(encoder.encode('data: [DONE]\n\n'));
           controller.close();
         },
         cancel: () => {
-          gone.abort();
+          disconnect.abort();
           this.wakeReaders();
           onDisconnect?.();
         },
@@ -102,24 +107,24 @@ export class ChunkLog {
     );
   }
 
-  /** Waits until there is more to read; false if nothing came for a while. */
-  private async waitForChange(clock: Clock | undefined, gone: AbortSignal): Promise<boolean> {
-    const news = new Promise<boolean>((resolve) => this.waiters.add(() => resolve(true)));
-    if (clock === undefined) return news;
-    const enough = new AbortController();
-    const quiet = clock.sleep(KEEP_ALIVE_MS, AbortSignal.any([enough.signal, gone])).then(
+  /** Waits until the log changes. Returns false if it is time for a keep-alive comment. */
+  private async waitForChange(clock: Clock | undefined, disconnected: AbortSignal): Promise<boolean> {
+    const change = new Promise<boolean>((resolve) => this.waiters.add(() => resolve(true)));
+    if (clock === undefined) return change;
+    const stopTimer = new AbortController();
+    const timeout = clock.sleep(KEEP_ALIVE_MS, AbortSignal.any([stopTimer.signal, disconnected])).then(
       () => false,
       () => true,
     );
-    const heard = await Promise.race([news, quiet]);
-    enough.abort();
-    return heard;
+    const hasChanged = await Promise.race([change, timeout]);
+    stopTimer.abort();
+    return hasChanged;
   }
 
   private wakeReaders(): void {
-    const waiting = [...this.waiters];
+    const waiters = [...this.waiters];
     this.waiters.clear();
-    for (const resume of waiting) resume();
+    for (const wake of waiters) wake();
   }
 }
 
@@ -127,24 +132,24 @@ function isSameDelta(a: UiChunk, b: UiChunk): boolean {
   return a.type === b.type && deltaTargetOf(a) === deltaTargetOf(b);
 }
 
-/** One reader's place. */
+/** The position of one reader. */
 class ChunkReader {
   private readonly items: readonly LoggedChunk[];
   private readonly progress: ReaderProgress;
   private readonly unsettledToolCallIds: Set<string>;
   private readonly leadingChunks: UiChunk[];
   private index = 0;
-  /** How much of the piece at the place was read. */
+  /** The number of characters that were read of the delta at `index`. */
   private offset = 0;
 
-  constructor(items: readonly LoggedChunk[], known: ReaderProgress, first: readonly UiChunk[]) {
+  constructor(items: readonly LoggedChunk[], progress: ReaderProgress, leadingChunks: readonly UiChunk[]) {
     this.items = items;
-    this.progress = known;
-    this.unsettledToolCallIds = new Set(known.unsettledToolCallIds);
-    this.leadingChunks = [...first];
+    this.progress = progress;
+    this.unsettledToolCallIds = new Set(progress.unsettledToolCallIds);
+    this.leadingChunks = [...leadingChunks];
   }
 
-  /** What there is to read now, up to a bound; empty if there is nothing. */
+  /** Returns the unread chunks as server-sent events, up to a limit; an empty string if there are none. */
   readBatch(): string {
     let text = '';
     while (text.length < MAX_BATCH_CHARS) {
@@ -161,7 +166,7 @@ class ChunkReader {
       if (item === undefined) return undefined;
       const text = deltaTextOf(item.chunk);
       const unread = text?.slice(this.offset);
-      // The last piece may still grow, so the place stays at it.
+      // The last delta may still grow, so the reader stays at its index.
       if (text !== undefined && this.index === this.items.length - 1) {
         if (unread === '') return undefined;
         this.offset = text.length;
@@ -194,7 +199,7 @@ class ChunkReader {
     }
   }
 
-  /** A message that would end with an answer still open ends with an error: the SDK stops sending it only then. */
+  /** Replaces the finish of a message with an unsettled answer by an error; otherwise the SDK sends the answer again. */
   private endUnsettledWithError(chunk: UiChunk): UiChunk {
     if (chunk.type === 'finish' && this.unsettledToolCallIds.size > 0)
       return { type: 'error', errorText: UNSETTLED_TEXT };

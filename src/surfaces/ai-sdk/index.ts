@@ -1,4 +1,7 @@
-/** The AI SDK both ways: an agent as the back end of `useChat`, the history of a session as its messages, a loop as a tool. */
+/**
+ * `rondo/ai-sdk`: Rondo together with the AI SDK. Serves an agent to `useChat`, converts the journal of a session to UI
+ * messages, and offers a loop as a tool for `generateText` and `streamText`.
+ */
 export { type ChatHandler, type ChatOptions, chatHandler, toolKinds } from './chat.js';
 export { type ChatAccess, chatSession, type SessionHost } from './chat-session.js';
 export type { AgentData, CallData, DataChunk, RondoData, UiChunk } from './chunk.js';

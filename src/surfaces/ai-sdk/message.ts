@@ -1,6 +1,6 @@
 /**
- * The history of a session as messages of the AI SDK, for a page that loads: the envelopes go through the same chunks
- * as a live turn, so what is loaded is what was streamed. A turn is one user message and one assistant message.
+ * Converts the history of a session to messages of the AI SDK, for the initial load of a page. The envelopes produce the
+ * same chunks as a live turn, so a loaded message equals the streamed one. A turn is a user message and an assistant message.
  */
 import type { ApprovalStatus, EventEnvelope } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
@@ -12,7 +12,7 @@ interface AnsweredApproval<A extends boolean> {
   readonly approved: A;
 }
 
-/** How a call of a tool stands. */
+/** The state of a tool call. */
 type ToolPartState =
   | { readonly state: 'input-available' }
   | {
@@ -24,26 +24,31 @@ type ToolPartState =
   | { readonly state: 'output-error'; readonly errorText: string; readonly approval?: AnsweredApproval<true> }
   | { readonly state: 'output-denied'; readonly approval: AnsweredApproval<false> };
 
-/** A call of a tool: `tool-NAME`, or `dynamic-tool` with the name beside it. */
+/** A tool call. Its type is `tool-NAME`, or `dynamic-tool` with the name in `toolName`. */
 export type UiToolPart = (
   | { readonly type: `tool-${string}` }
   | { readonly type: 'dynamic-tool'; readonly toolName: string }
 ) & { readonly toolCallId: string; readonly input: Json; readonly toolMetadata?: { said: string } } & ToolPartState;
 
+/** A part of a message. */
 export type UiPart =
   | { readonly type: 'step-start' }
   | { readonly type: 'text' | 'reasoning'; readonly text: string; readonly state: 'done' }
   | UiToolPart
   | { readonly type: DataChunk['type']; readonly id: string; readonly data: DataChunk['data'] };
 
-/** A message as `useChat` takes it. */
+/** A message for `useChat`. */
 export interface UiMessage {
   readonly id: string;
   readonly role: 'user' | 'assistant';
   readonly parts: UiPart[];
 }
 
-/** The messages of a session, rebuilt from its envelopes. */
+/**
+ * Converts the envelopes of a session to messages for `useChat`.
+ *
+ * @example const messages = uiMessages(await host.archive.events(sessionId), { kindOf: toolKinds(host, 'support') });
+ */
 export function uiMessages(envelopes: Iterable<EventEnvelope>, options: UiChunksOptions = {}): UiMessage[] {
   const turns = new Map<string, TurnMessages>();
   for (const envelope of envelopes) {
@@ -56,7 +61,7 @@ export function uiMessages(envelopes: Iterable<EventEnvelope>, options: UiChunks
   return [...turns.values()].flatMap((turn) => turn.toMessages());
 }
 
-/** A tool part in the making. */
+/** A tool part whose members are not yet consistent with its state. */
 interface ToolPartDraft {
   readonly type: UiToolPart['type'];
   readonly toolName?: string;
@@ -73,12 +78,12 @@ interface ToolPartDraft {
   };
 }
 
-/** The two messages of one turn. */
+/** Builds the user message and the assistant message of one turn. */
 class TurnMessages {
   private readonly id: string;
   private readonly chunks: UiChunks;
   private readonly parts: UiPart[] = [];
-  /** Where the parts are that can change. */
+  /** Indexes of the parts that later chunks may replace. */
   private readonly partIndexes = new Map<string, number>();
   private prompt: string | undefined;
 
@@ -91,8 +96,8 @@ class TurnMessages {
     if (envelope.type === 'user-message') this.prompt ??= envelope.content.text;
     this.chunks.addEnvelope(envelope);
     if (envelope.type !== 'tool-call') return;
-    const part = this.chunks.partIdOf(envelope.id);
-    if (part !== undefined) this.recordAnswer(part, envelope.content.approvalStatus);
+    const partId = this.chunks.partIdOf(envelope.id);
+    if (partId !== undefined) this.recordAnswer(partId, envelope.content.approvalStatus);
   }
 
   toMessages(): UiMessage[] {
@@ -128,8 +133,8 @@ class TurnMessages {
       }
       case 'tool-output-available': {
         const { output, toolMetadata } = chunk;
-        const more = toolMetadata === undefined ? {} : { toolMetadata };
-        this.updateTool(chunk.toolCallId, { state: 'output-available', output, ...more });
+        const metadata = toolMetadata === undefined ? {} : { toolMetadata };
+        this.updateTool(chunk.toolCallId, { state: 'output-available', output, ...metadata });
         break;
       }
       case 'tool-output-error':
@@ -145,26 +150,26 @@ class TurnMessages {
 
   private beginTool(chunk: Extract<UiChunk, { readonly input: Json }>): void {
     const { toolCallId, toolName, input, dynamic = false } = chunk;
-    const named = dynamic ? { type: 'dynamic-tool' as const, toolName } : { type: `tool-${toolName}` as const };
-    this.putPart(`tool ${toolCallId}`, { ...named, toolCallId, state: 'input-available', input });
+    const typed = dynamic ? { type: 'dynamic-tool' as const, toolName } : { type: `tool-${toolName}` as const };
+    this.putPart(`tool ${toolCallId}`, { ...typed, toolCallId, state: 'input-available', input });
   }
 
-  /** An approval that was answered: the tool has not run, or it has and the answer stands beside its end. */
+  /** Adds the answer of an approval. A tool call without a result changes its state; one with a result keeps it. */
   private recordAnswer(toolCallId: string, status: ApprovalStatus | undefined): void {
     if (status !== 'approved' && status !== 'rejected') return;
     const part = this.findTool(toolCallId);
     const approval = { id: part?.approval?.id ?? toolCallId, approved: status === 'approved' };
-    const open = part?.state === 'input-available' || part?.state === 'approval-requested';
-    this.updateTool(toolCallId, { ...(open && { state: 'approval-responded' }), approval });
+    const isOpen = part?.state === 'input-available' || part?.state === 'approval-requested';
+    this.updateTool(toolCallId, { ...(isOpen && { state: 'approval-responded' }), approval });
   }
 
-  private updateTool(toolCallId: string, more: Partial<ToolPartDraft>): void {
+  private updateTool(toolCallId: string, changes: Partial<ToolPartDraft>): void {
     const part = this.findTool(toolCallId);
     if (part === undefined) return;
-    const { approval, ...next } = { ...part, ...more };
-    // What failed although it was refused was never asked in earnest: it ran out of time, or its turn ended.
-    const shown = approval !== undefined && !(next.state === 'output-error' && approval.approved === false);
-    this.putPart(`tool ${toolCallId}`, (shown ? { ...next, approval } : next) as UiToolPart);
+    const { approval, ...next } = { ...part, ...changes };
+    // A denied tool call that failed was not denied by a user: the approval expired, or the turn ended.
+    const hasApproval = approval !== undefined && !(next.state === 'output-error' && approval.approved === false);
+    this.putPart(`tool ${toolCallId}`, (hasApproval ? { ...next, approval } : next) as UiToolPart);
   }
 
   private findTool(toolCallId: string): ToolPartDraft | undefined {
@@ -175,9 +180,9 @@ class TurnMessages {
     if (!transient) this.putPart(`${type} ${id}`, { type, id, data });
   }
 
-  private putPart(name: string, part: UiPart): void {
-    const place = this.partIndexes.get(name) ?? this.parts.length;
-    this.partIndexes.set(name, place);
-    this.parts[place] = part;
+  private putPart(key: string, part: UiPart): void {
+    const index = this.partIndexes.get(key) ?? this.parts.length;
+    this.partIndexes.set(key, index);
+    this.parts[index] = part;
   }
 }

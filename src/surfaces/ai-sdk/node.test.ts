@@ -9,12 +9,12 @@ import { verifies } from '../../../spec/verifies.js';
 import { chatHandler } from './chat.js';
 import { nodeListener } from './node.js';
 
-const stage = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
+const createChat = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
 const BODY = JSON.stringify({ id: 'chat', messages: [userMessage('hi')] });
 const headers = { 'content-type': 'application/json' };
 
-verifies('aisdk.chat', 'a handler behaves otherwise behind a server of node', async () => {
-  const { handler } = stage([{ text: 'Hello.' }], { options: { maxBytes: 1000 } });
+verifies('aisdk.chat', 'a handler has the same behaviour behind a Node server', async () => {
+  const { handler } = createChat([{ text: 'Hello.' }], { options: { maxBytes: 1000 } });
   await withServer(nodeListener(handler), async (api) => {
     const response = await fetch(api, { method: 'POST', body: BODY, headers });
     expect(response.headers.get('x-vercel-ai-ui-message-stream')).toBe('v1');
@@ -28,8 +28,8 @@ verifies('aisdk.chat', 'a handler behaves otherwise behind a server of node', as
   });
 });
 
-verifies('aisdk.origin', 'a client that sends more than is read still gets its answer', async () => {
-  const { handler } = stage([{ text: 'Hello.' }], { options: { maxBytes: 1000 } });
+verifies('aisdk.origin', 'a client that sends more than the server reads still receives the response', async () => {
+  const { handler } = createChat([{ text: 'Hello.' }], { options: { maxBytes: 1000 } });
   await withServer(nodeListener(handler), async (api) => {
     const body = 'x'.repeat(3_000_000);
     for (const [type, status] of [
@@ -43,24 +43,24 @@ verifies('aisdk.origin', 'a client that sends more than is read still gets its a
   });
 });
 
-verifies('aisdk.origin', 'a request of HTTP/1.0 that names no host is refused', async () => {
-  const { handler, host } = stage([{ text: 'Hello.' }]);
+verifies('aisdk.origin', 'an HTTP/1.0 request without a host is refused', async () => {
+  const { handler, host } = createChat([{ text: 'Hello.' }]);
   await withServer(nodeListener(handler), async (api) => {
     const socket = connect(Number(new URL(api).port), '127.0.0.1');
-    let answer = '';
-    socket.setEncoding('utf8').on('data', (piece: string) => {
-      answer += piece;
+    let response = '';
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      response += text;
     });
     const type = 'Content-Type: application/json';
     socket.write(`POST /api/chat HTTP/1.0\r\n${type}\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`);
     await once(socket, 'close');
-    expect(answer).toMatch(/^HTTP\/1\.\d 403 [\s\S]*HOST_NOT_ALLOWED/);
+    expect(response).toMatch(/^HTTP\/1\.\d 403 [\s\S]*HOST_NOT_ALLOWED/);
     expect(await host.archive.turns('chat')).toEqual([]);
   });
 });
 
-verifies('aisdk.chat', 'a client that breaks off in the middle of its request breaks the server', async () => {
-  const { handler, host } = stage([{ text: 'Hello.' }]);
+verifies('aisdk.chat', 'a request that is cut off starts no turn and leaves the server running', async () => {
+  const { handler, host } = createChat([{ text: 'Hello.' }]);
   await withServer(nodeListener(handler), async (api, requests) => {
     const socket = connect(Number(new URL(api).port), '127.0.0.1');
     socket.write(`POST /api/chat HTTP/1.1\r\nHost: x\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY.slice(0, 20)}`);
@@ -73,9 +73,9 @@ verifies('aisdk.chat', 'a client that breaks off in the middle of its request br
   });
 });
 
-verifies('aisdk.chat', 'a client that closes its connection is not noticed while nothing is said', async () => {
+verifies('aisdk.chat', 'a disconnect is detected while nothing is written', async () => {
   const { slow, started } = blockingTool();
-  const { handler, host } = stage([{ calls: [['slow', {}]] }], {
+  const { handler, host } = createChat([{ calls: [['slow', {}]] }], {
     agent: { tools: ['slow'] },
     more: [tool('slow', 'builtin:slow')],
     tools: { slow },
@@ -94,7 +94,7 @@ verifies('aisdk.chat', 'a client that closes its connection is not noticed while
   });
 });
 
-verifies('aisdk.chat', 'a handler that throws takes the server with it', async () => {
+verifies('aisdk.chat', 'a handler that throws leaves the server running and discloses nothing', async () => {
   await withServer(
     nodeListener(() => Promise.reject(new Error('secret of the server'))),
     async (api) => {

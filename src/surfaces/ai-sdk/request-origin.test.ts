@@ -8,19 +8,19 @@ import { verifies } from '../../../spec/verifies.js';
 import { type ChatOptions, chatHandler } from './chat.js';
 import { nodeListener } from './node.js';
 
-const stage = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
+const createChat = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
 const BODY = JSON.stringify({ id: 'chat', messages: [userMessage('hi')] });
 const JSON_TYPE = { 'content-type': 'application/json' };
 const principal = (): string => 'ada';
 
-interface Answer {
+interface SentResponse {
   readonly status: number | undefined;
   readonly allow: string | undefined;
   readonly code: string | undefined;
 }
 
-/** A request with exactly these headers: a real client, because `fetch` adds and refuses some. */
-function send(api: string, method: string, headers: Record<string, string>, path = ''): Promise<Answer> {
+/** Sends a request with exactly these headers. `fetch` would add some and forbid others. */
+function send(api: string, method: string, headers: Record<string, string>, path = ''): Promise<SentResponse> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(
       `${api}${path}`,
@@ -28,8 +28,8 @@ function send(api: string, method: string, headers: Record<string, string>, path
       (incoming) => {
         let text = '';
         incoming.setEncoding('utf8');
-        incoming.on('data', (piece: string) => {
-          text += piece;
+        incoming.on('data', (chunk: string) => {
+          text += chunk;
         });
         incoming.on('end', () => {
           const isProblem = incoming.headers['content-type'] === 'application/problem+json' && text !== '';
@@ -43,17 +43,17 @@ function send(api: string, method: string, headers: Record<string, string>, path
   });
 }
 
-/** Serves a chat over HTTP, and tells how many turns it has begun. */
-async function serving(
+/** Serves a chat over HTTP while `use` runs. `turns` returns the number of turns. */
+async function withChatServer(
   options: Partial<ChatOptions>,
   use: (api: string, turns: () => Promise<number>) => Promise<void>,
 ): Promise<void> {
-  const { handler, host } = stage([{ text: 'Hello.' }, { text: 'Hello.' }], { options });
+  const { handler, host } = createChat([{ text: 'Hello.' }, { text: 'Hello.' }], { options });
   await withServer(nodeListener(handler), (api) => use(api, async () => (await host.archive.turns()).length));
 }
 
-verifies('aisdk.origin', 'a POST that any page can send without asking is refused', async () => {
-  await serving({}, async (api, turns) => {
+verifies('aisdk.origin', 'a POST that needs no preflight request is refused', async () => {
+  await withChatServer({}, async (api, turns) => {
     const types = [
       'text/plain',
       'text/plain;charset=UTF-8',
@@ -74,8 +74,8 @@ verifies('aisdk.origin', 'a POST that any page can send without asking is refuse
   });
 });
 
-verifies('aisdk.origin', 'a page of another origin neither begins a turn nor reads a stream', async () => {
-  await serving({}, async (api, turns) => {
+verifies('aisdk.origin', 'a page of another origin neither starts a turn nor reads a stream', async () => {
+  await withChatServer({}, async (api, turns) => {
     const { origin, port } = new URL(api);
     const foreign: readonly Record<string, string>[] = [
       { origin: 'https://evil.example' },
@@ -95,8 +95,8 @@ verifies('aisdk.origin', 'a page of another origin neither begins a turn nor rea
       expect(await send(api, 'GET', headers, '/chat/stream'), JSON.stringify(headers)).toMatchObject(refused);
     }
     expect(await turns()).toBe(0);
-    const own = [{}, { origin }, { origin, 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }];
-    for (const headers of own) {
+    const allowed = [{}, { origin }, { origin, 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }];
+    for (const headers of allowed) {
       expect((await send(api, 'POST', { ...JSON_TYPE, ...headers })).status, JSON.stringify(headers)).toBe(200);
       expect((await send(api, 'GET', headers, '/chat/stream')).status, JSON.stringify(headers)).toBe(204);
     }
@@ -104,8 +104,8 @@ verifies('aisdk.origin', 'a page of another origin neither begins a turn nor rea
   });
 });
 
-verifies('aisdk.origin', 'an origin that the operator lists is served, and no other', async () => {
-  await serving({ origins: ['https://app.example'] }, async (api) => {
+verifies('aisdk.origin', 'only the origins in the option "origins" are served', async () => {
+  await withChatServer({ origins: ['https://app.example'] }, async (api) => {
     const cross = (origin: string) => ({ ...JSON_TYPE, origin, 'sec-fetch-site': 'cross-site' });
     expect((await send(api, 'POST', cross('https://app.example'))).status).toBe(200);
     for (const origin of ['http://app.example', 'https://app.example:444', 'https://app.example.evil.example']) {
@@ -114,14 +114,14 @@ verifies('aisdk.origin', 'an origin that the operator lists is served, and no ot
   });
 });
 
-verifies('aisdk.origin', 'a page whose name was pointed at this machine reaches no chat', async () => {
+verifies('aisdk.origin', 'a page with a rebound domain (DNS rebinding) reaches no chat', async () => {
   const rebound = {
     ...JSON_TYPE,
     host: 'evil.example',
     origin: 'http://evil.example',
     'sec-fetch-site': 'same-origin',
   };
-  await serving({}, async (api, turns) => {
+  await withChatServer({}, async (api, turns) => {
     expect(await send(api, 'POST', rebound)).toMatchObject({ status: 403, code: 'HOST_NOT_ALLOWED' });
     expect((await send(api, 'GET', { host: 'evil.example' }, '/chat/stream')).status).toBe(403);
     for (const host of [
@@ -137,7 +137,7 @@ verifies('aisdk.origin', 'a page whose name was pointed at this machine reaches 
       expect((await send(api, 'POST', { ...JSON_TYPE, host })).status, host).toBe(200);
     }
   });
-  await serving({ principal, hosts: ['app.example', 'localhost:3000'] }, async (api) => {
+  await withChatServer({ principal, hosts: ['app.example', 'localhost:3000'] }, async (api) => {
     for (const host of ['app.example', 'app.example:8443', 'localhost:3000']) {
       expect((await send(api, 'POST', { ...JSON_TYPE, host })).status, host).toBe(200);
     }
@@ -145,13 +145,13 @@ verifies('aisdk.origin', 'a page whose name was pointed at this machine reaches 
       expect((await send(api, 'POST', { ...JSON_TYPE, host })).status, host).toBe(403);
     }
   });
-  await serving({ principal }, async (api) => {
+  await withChatServer({ principal }, async (api) => {
     expect((await send(api, 'POST', { ...rebound, origin: 'https://evil.example' })).status).toBe(200);
   });
 });
 
-verifies('aisdk.origin', 'a method that is not served says which ones are', async () => {
-  await serving({}, async (api) => {
+verifies('aisdk.origin', 'a response to an unsupported method lists the supported ones', async () => {
+  await withChatServer({}, async (api) => {
     for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS', 'HEAD', 'TRACE']) {
       const { status, allow } = await send(api, method, JSON_TYPE);
       expect([status, allow], method).toEqual([405, 'GET, POST']);
@@ -159,23 +159,19 @@ verifies('aisdk.origin', 'a method that is not served says which ones are', asyn
   });
 });
 
-verifies(
-  'aisdk.origin',
-  'an option that would let requests through unseen is an error when the handler is made',
-  () => {
-    const { host } = stage([]);
-    const made = (options: Partial<ChatOptions>) => () => chatHandler({ host, agent: 'support', ...options });
-    expect(made({ origins: ['app.example'] })).toThrow(/"origins" lists origins/);
-    expect(made({ origins: ['https://app.example/'] })).toThrow(/"origins" lists origins/);
-    expect(made({ origins: ['*'] })).toThrow(/"origins" lists origins/);
-    expect(made({ hosts: ['https://app.example'] })).toThrow(/"hosts" lists hosts/);
-    expect(made({ hosts: ['app.example/x'] })).toThrow(/"hosts" lists hosts/);
-    expect(made({ maxBytes: Number.NaN })).toThrow(/"maxBytes" is a whole number/);
-  },
-);
+verifies('aisdk.origin', 'an invalid option is an error when the handler is created', () => {
+  const { host } = createChat([]);
+  const creating = (options: Partial<ChatOptions>) => () => chatHandler({ host, agent: 'support', ...options });
+  expect(creating({ origins: ['app.example'] })).toThrow(/"origins" must contain origins/);
+  expect(creating({ origins: ['https://app.example/'] })).toThrow(/"origins" must contain origins/);
+  expect(creating({ origins: ['*'] })).toThrow(/"origins" must contain origins/);
+  expect(creating({ hosts: ['https://app.example'] })).toThrow(/"hosts" must contain hosts/);
+  expect(creating({ hosts: ['app.example/x'] })).toThrow(/"hosts" must contain hosts/);
+  expect(creating({ maxBytes: Number.NaN })).toThrow(/"maxBytes" must be a whole number/);
+});
 
-verifies('aisdk.origin', 'bytes that are no UTF-8 are refused', async () => {
-  const { handler } = stage([{ text: 'Hello.' }]);
+verifies('aisdk.origin', 'a body that is not UTF-8 is refused', async () => {
+  const { handler } = createChat([{ text: 'Hello.' }]);
   const body = Buffer.concat([Buffer.from('{"id":"'), Buffer.from([0xff]), Buffer.from('"}')]);
   const response = await handler(
     new Request('http://localhost/api/chat', { method: 'POST', body, headers: JSON_TYPE }),

@@ -1,37 +1,38 @@
 /**
- * What the model says in one step, as text or as thinking: pieces that come live and the finished message of the journal
- * make the same parts. What was streamed already is not said again, and what was not is said whole.
+ * Writes the text or reasoning parts of one step. Live deltas and the journaled message produce the same parts: text that
+ * was streamed is not emitted again, and text that was not streamed is emitted in full.
  */
 import type { UiChunk } from './chunk.js';
 
+/** Merges live deltas with journaled messages into parts of one kind. */
 export class TextPartWriter {
-  /** Whether anything was said in this step. */
+  /** True if this step has emitted text. */
   hasText = false;
   private readonly kind: 'text' | 'reasoning';
   private readonly emit: (chunk: UiChunk) => void;
   private partCount = 0;
   private openPartId: string | undefined;
-  /** What was streamed and no finished message has accounted for yet. */
+  /** Streamed text that no journaled message has covered yet. */
   private streamed = '';
 
-  constructor(kind: 'text' | 'reasoning', say: (chunk: UiChunk) => void) {
+  constructor(kind: 'text' | 'reasoning', emit: (chunk: UiChunk) => void) {
     this.kind = kind;
-    this.emit = say;
+    this.emit = emit;
   }
 
-  /** A piece that comes live. */
+  /** Appends a live delta. */
   appendDelta(text: string): void {
     this.streamed += text;
     this.emitDelta(text);
   }
 
-  /** The finished message, as it was journaled. */
+  /** Completes the part with the journaled message. */
   complete(text: string): void {
     const { streamed } = this;
     this.streamed = '';
     if (text.startsWith(streamed)) this.emitDelta(text.slice(streamed.length));
     else if (streamed.startsWith(text)) this.streamed = streamed.slice(text.length);
-    // A reply that broke off and was asked for again: the second one is at the end, and what was shown stays shown.
+    // After a retried model call, the streamed text ends with the second reply. Chunks that were sent cannot be withdrawn.
     else if (!streamed.endsWith(text)) {
       this.close();
       this.emitDelta(text);
@@ -45,7 +46,7 @@ export class TextPartWriter {
     this.openPartId = undefined;
   }
 
-  /** A new step: nothing of what follows was streamed before. */
+  /** Starts a new step without streamed text. */
   nextStep(): void {
     this.close();
     this.streamed = '';

@@ -1,8 +1,8 @@
 /**
- * The calls of tools in one message: which part each call is, and how it stands. A call of the agent itself is a tool
- * part. A call of a loop that is more than a tool is a `data-rondo-call`: it can wait for leaf tools that ask for approval,
- * and the SDK sends answers only when no other tool part of the step is open. Of what sub-agents call, only what asks is
- * shown, as a dynamic tool part.
+ * Tracks the tool calls of one message: the part that each call becomes, and its state. A tool call of the agent itself is a
+ * tool part. A call of a composite or a handoff is a `data-rondo-call` instead: it may contain tool calls that need an
+ * approval, and the SDK sends approval answers only when no other tool part of the step is open. Tool calls of sub-agents
+ * are shown, as dynamic tool parts, only if they need an approval.
  */
 import type { EventEnvelopeOf, ToolCallContent, ToolErrorContent, ToolResultContent } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
@@ -10,27 +10,28 @@ import type { LiveDelta } from '../../protocol/live.js';
 import type { LoopKind } from '../../protocol/loop.js';
 import type { CallData, UiChunk } from './chunk.js';
 
-/** What may be shown of an error. */
+/** Returns the text that users see for an error. */
 export type ErrorFormatter = (error: { readonly code: string; readonly message: string }) => string;
 
-/** What a name is that the model calls, `handoff` for an agent that takes over; undefined if there is no such tool. */
+/** Returns the kind of the loop behind a tool name, `handoff` for an agent that takes over; undefined for an unknown name. */
 export type ToolKindLookup = (toolName: string) => LoopKind | 'handoff' | undefined;
 
 interface ToolCallPart {
-  /** Of its part in the message. */
+  /** The id of the part in the message. */
   readonly id: string;
   readonly content: ToolCallContent;
-  /** `held`: a tool that is not there; how that went is told when it is known. */
+  /** `leaf`: a call below the agent. `deferred`: a call of an unknown tool, emitted together with its result. */
   readonly partKind: 'tool' | 'leaf' | 'call' | 'deferred';
   isSettled: boolean;
   approvalId: string | undefined;
-  /** What it gave back. */
+  /** The result of the call. */
   output: Json | undefined;
 }
 
 const INITIAL_CALL_STATE = { isSettled: false, approvalId: undefined, output: undefined };
-const STOPPED_TEXT = 'It was stopped before it ended.';
+const STOPPED_TEXT = 'The call was stopped before it ended.';
 
+/** The tool calls of one message. */
 export class ToolCalls {
   private readonly emit: (chunk: UiChunk) => void;
   private readonly kindOf: ToolKindLookup;
@@ -38,18 +39,18 @@ export class ToolCalls {
   private readonly byEnvelope = new Map<string, ToolCallPart>();
   private readonly byCall = new Map<string, ToolCallPart>();
   private readonly usedPartIds = new Set<string>();
-  /** Calls of this step whose arguments are being streamed, with the ids of their parts. */
+  /** Part ids of the calls in this step whose arguments are being streamed, by tool call id. */
   private readonly streamingPartIds = new Map<string, string>();
   /** The agent's own calls in this step. */
   private stepCalls: ToolCallPart[] = [];
 
-  constructor(say: (chunk: UiChunk) => void, kindOf: ToolKindLookup, errorText: ErrorFormatter) {
-    this.emit = say;
+  constructor(emit: (chunk: UiChunk) => void, kindOf: ToolKindLookup, errorText: ErrorFormatter) {
+    this.emit = emit;
     this.kindOf = kindOf;
     this.errorText = errorText;
   }
 
-  /** Whether the step has calls, and all of them have ended: what the agent does next is another step. */
+  /** True if the step has calls and all of them have ended. The agent's next action starts a new step. */
   get isStepDone(): boolean {
     return this.stepCalls.length > 0 && this.stepCalls.every(({ isSettled }) => isSettled);
   }
@@ -59,76 +60,76 @@ export class ToolCalls {
     this.streamingPartIds.clear();
   }
 
-  /** What the agent says that this step handed over to, once all calls have ended: it is the answer. */
+  /** Returns the text of the agent that took over in this step, once all calls have ended. That text is the answer. */
   handoffText(): string {
     if (!this.isStepDone) return '';
-    const taken = this.stepCalls.find(
+    const handoff = this.stepCalls.find(
       (call) => this.kindOf(call.content.toolName) === 'handoff' && call.output !== undefined,
     );
-    const { text } = (taken?.output ?? {}) as { readonly text?: Json };
+    const { text } = (handoff?.output ?? {}) as { readonly text?: Json };
     return typeof text === 'string' ? text : '';
   }
 
-  /** Whether this envelope was told of before: then it only says how the approval stands now. */
+  /** True if this envelope was added before. A repeated envelope only updates its approval. */
   hasEnvelope(envelopeId: string): boolean {
     return this.byEnvelope.has(envelopeId);
   }
 
-  /** The id of the part that an envelope became. */
+  /** Returns the id of the part that an envelope became. */
   partIdOf(envelopeId: string): string | undefined {
     return this.byEnvelope.get(envelopeId)?.id;
   }
 
-  /** Arguments that come live. */
+  /** Adds a live delta of a call's arguments. */
   addInputDelta({ toolCallId = '', toolName = '', text }: LiveDelta): void {
     if (toolCallId === '' || this.kindOf(toolName) !== 'tool') return;
-    const known = this.streamingPartIds.get(toolCallId);
-    const id = known ?? this.uniquePartId(toolCallId);
-    if (known === undefined) {
+    const existingId = this.streamingPartIds.get(toolCallId);
+    const id = existingId ?? this.uniquePartId(toolCallId);
+    if (existingId === undefined) {
       this.streamingPartIds.set(toolCallId, id);
       this.emit({ type: 'tool-input-start', toolCallId: id, toolName });
     }
     if (text !== '') this.emit({ type: 'tool-input-delta', toolCallId: id, inputTextDelta: text });
   }
 
-  /** What a tool puts out, live. */
+  /** Adds a live delta of a tool's output. */
   addOutputDelta({ toolCallId = '', generationId, text }: LiveDelta): void {
     const call = this.byCall.get(`${generationId} ${toolCallId}`);
     if (call === undefined || call.isSettled || text === '') return;
     this.emit({ type: 'data-rondo-tool-delta', data: { toolCallId: call.id, text }, transient: true });
   }
 
-  /** A call of the agent itself. */
+  /** Adds a tool call of the agent itself. */
   addCall({ id, generationId, content }: EventEnvelopeOf<'tool-call'>): void {
-    const known = this.byEnvelope.get(id);
-    if (known !== undefined) {
-      this.emitApprovalRequest(known, content);
+    const existing = this.byEnvelope.get(id);
+    if (existing !== undefined) {
+      this.emitApprovalRequest(existing, content);
       return;
     }
     const { toolCallId, toolName, args } = content;
-    const as = this.partKindOf(content);
-    const part = this.streamingPartIds.get(toolCallId) ?? this.uniquePartId(toolCallId);
-    const call = this.register({ id: part, content, partKind: as, ...INITIAL_CALL_STATE }, id, generationId);
-    if (as !== 'leaf') this.stepCalls.push(call);
-    if (as === 'call') this.emitCallData(call, { status: 'running' });
-    else if (as !== 'deferred') {
-      this.emit({ type: 'tool-input-available', toolCallId: part, toolName, input: args, ...dynamicFlagOf(call) });
+    const partKind = this.partKindOf(content);
+    const partId = this.streamingPartIds.get(toolCallId) ?? this.uniquePartId(toolCallId);
+    const call = this.register({ id: partId, content, partKind, ...INITIAL_CALL_STATE }, id, generationId);
+    if (partKind !== 'leaf') this.stepCalls.push(call);
+    if (partKind === 'call') this.emitCallData(call, { status: 'running' });
+    else if (partKind !== 'deferred') {
+      this.emit({ type: 'tool-input-available', toolCallId: partId, toolName, input: args, ...dynamicFlagOf(call) });
     }
     this.emitApprovalRequest(call, content);
   }
 
-  /** A call of somebody below the agent: it is shown if it asks. */
+  /** Adds a tool call below the agent. It is emitted only if it needs an approval. */
   addDescendantCall({ id, generationId, content }: EventEnvelopeOf<'tool-call'>): void {
-    const known = this.byEnvelope.get(id);
-    if (known !== undefined) {
-      this.emitApprovalRequest(known, content);
+    const existing = this.byEnvelope.get(id);
+    if (existing !== undefined) {
+      this.emitApprovalRequest(existing, content);
       return;
     }
     if (content.approvalStatus === undefined) return;
     const { toolCallId, toolName, args } = content;
-    const part = this.uniquePartId(`${generationId}:${toolCallId}`);
-    const call = this.register({ id: part, content, partKind: 'leaf', ...INITIAL_CALL_STATE }, id, generationId);
-    this.emit({ type: 'tool-input-available', toolCallId: part, toolName, input: args, dynamic: true });
+    const partId = this.uniquePartId(`${generationId}:${toolCallId}`);
+    const call = this.register({ id: partId, content, partKind: 'leaf', ...INITIAL_CALL_STATE }, id, generationId);
+    this.emit({ type: 'tool-input-available', toolCallId: partId, toolName, input: args, dynamic: true });
     this.emitApprovalRequest(call, content);
   }
 
@@ -144,36 +145,36 @@ export class ToolCalls {
     this.emitFailure(call, this.errorText({ code, message: error }), isUserRejection);
   }
 
-  /** The turn ended: whatever is still open will not end any more. What was merely asked for has no result of its own. */
-  settleOpenCalls(well: boolean): void {
+  /** Settles the open calls of an ended turn. After a successful turn, a call without a recorded result has the result null. */
+  settleOpenCalls(isSuccess: boolean): void {
     for (const call of this.byEnvelope.values()) {
       if (call.isSettled) continue;
       call.isSettled = true;
-      if (well) this.emitResult(call, null);
+      if (isSuccess) this.emitResult(call, null);
       else this.emitFailure(call, STOPPED_TEXT, false);
     }
   }
 
-  /** An action that asks from further down is no tool of the agent's, and shown as itself. */
+  /** Returns the kind of part for a call. An unknown name with an approval is a call below the agent: a leaf. */
   private partKindOf({ toolName, approvalStatus }: ToolCallContent): ToolCallPart['partKind'] {
     const kind = this.kindOf(toolName);
     if (kind === undefined) return approvalStatus === undefined ? 'deferred' : 'leaf';
     return kind === 'composite' || kind === 'handoff' ? 'call' : 'tool';
   }
 
-  /** How the approval of a call stands. */
+  /** Emits the approval request of a call, once. */
   private emitApprovalRequest(
     call: ToolCallPart,
     { approvalId, approvalStatus, approvalDescription }: ToolCallContent,
   ): void {
     if (approvalStatus !== 'pending_approval' || approvalId === undefined || approvalId === call.approvalId) return;
     call.approvalId = approvalId;
-    const described = approvalDescription === undefined ? undefined : { description: approvalDescription };
-    const shown = described === undefined ? {} : { approvalDescriptor: described };
-    this.emit({ type: 'tool-approval-request', approvalId, toolCallId: call.id, ...shown });
+    const descriptor =
+      approvalDescription === undefined ? {} : { approvalDescriptor: { description: approvalDescription } };
+    this.emit({ type: 'tool-approval-request', approvalId, toolCallId: call.id, ...descriptor });
   }
 
-  private emitResult(call: ToolCallPart, output: Json, said = ''): void {
+  private emitResult(call: ToolCallPart, output: Json, streamedOutput = ''): void {
     const { id: toolCallId, partKind, content } = call;
     call.output = output;
     if (partKind === 'call') {
@@ -183,26 +184,26 @@ export class ToolCalls {
     const { toolName, args: input } = content;
     if (partKind === 'deferred')
       this.emit({ type: 'tool-input-available', toolCallId, toolName, input, dynamic: true });
-    const streamed = said === '' ? {} : { toolMetadata: { said } };
-    this.emit({ type: 'tool-output-available', toolCallId, output, ...dynamicFlagOf(call), ...streamed });
+    const metadata = streamedOutput === '' ? {} : { toolMetadata: { said: streamedOutput } };
+    this.emit({ type: 'tool-output-available', toolCallId, output, ...dynamicFlagOf(call), ...metadata });
   }
 
-  private emitFailure(call: ToolCallPart, errorText: string, denied: boolean): void {
+  private emitFailure(call: ToolCallPart, errorText: string, isDenied: boolean): void {
     const { id: toolCallId, partKind, content } = call;
     if (partKind === 'call') {
-      this.emitCallData(call, denied ? { status: 'denied' } : { status: 'error', errorText });
+      this.emitCallData(call, isDenied ? { status: 'denied' } : { status: 'error', errorText });
       return;
     }
     const { toolName, args: input } = content;
     if (partKind === 'deferred')
       this.emit({ type: 'tool-input-error', toolCallId, toolName, input, errorText, dynamic: true });
-    if (denied) this.emit({ type: 'tool-output-denied', toolCallId });
+    if (isDenied) this.emit({ type: 'tool-output-denied', toolCallId });
     else this.emit({ type: 'tool-output-error', toolCallId, errorText, ...dynamicFlagOf(call) });
   }
 
-  private emitCallData({ id, content }: ToolCallPart, stands: Pick<CallData, 'status' | 'output' | 'errorText'>): void {
+  private emitCallData({ id, content }: ToolCallPart, state: Pick<CallData, 'status' | 'output' | 'errorText'>): void {
     const { toolName: name, args: input } = content;
-    this.emit({ type: 'data-rondo-call', id, data: { toolCallId: id, name, input, ...stands } });
+    this.emit({ type: 'data-rondo-call', id, data: { toolCallId: id, name, input, ...state } });
   }
 
   private register(call: ToolCallPart, envelopeId: string, generationId: string): ToolCallPart {
@@ -218,10 +219,10 @@ export class ToolCalls {
     return call;
   }
 
-  /** Models use ids again; parts of one message do not. */
-  private uniquePartId(wanted: string): string {
-    let id = wanted;
-    for (let again = 2; this.usedPartIds.has(id); again++) id = `${wanted}#${again}`;
+  /** Returns an unused part id. Models reuse tool call ids; the part ids of a message must be unique. */
+  private uniquePartId(baseId: string): string {
+    let id = baseId;
+    for (let suffix = 2; this.usedPartIds.has(id); suffix++) id = `${baseId}#${suffix}`;
     this.usedPartIds.add(id);
     return id;
   }

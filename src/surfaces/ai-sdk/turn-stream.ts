@@ -1,6 +1,6 @@
 /**
- * A turn that is driven and told at once: what the session holds of it, then what happens, then how it ended, written
- * down for whoever reads. It goes on whether anybody does.
+ * Runs one turn and logs its chunks: first those of the recorded entries, then live ones, then the result. Any number of
+ * readers follow the log; the turn continues without readers.
  */
 import type { DefinedLoop } from '../../loops/defined-loop.js';
 import type { Approval, ApprovalAnswer } from '../../protocol/approval.js';
@@ -11,30 +11,32 @@ import type { TraceEvent, TurnResult, TurnStatus } from '../../protocol/trace.js
 import { ChunkLog } from './chunk-log.js';
 import { turnIdOf, UiChunks, type UiChunksOptions } from './ui-chunks.js';
 
-/** What a message of the user becomes. */
+/** The turn that a user message starts. */
 export interface ChatTurn {
   readonly loop: string | DefinedLoop;
   readonly input: { readonly prompt: string };
   readonly sessionId: string;
+  /** The idempotency key of the turn: a message that is sent again starts no second turn. */
   readonly key: string;
   readonly principal?: string;
 }
 
-/** Hears of the turn that is driven. */
+/** Options with which a chat runs or resumes a turn. */
 export interface ChatRunOptions {
+  /** Receives the trace events of the turn. */
   readonly onEvent: (event: TraceEvent) => void;
 }
 
-/** What a chat needs of a host. */
+/** The part of a host that a chat uses. */
 export interface ChatHost {
   run(turn: ChatTurn, options: ChatRunOptions): Promise<TurnResult>;
   resume(turnId: string, options: ChatRunOptions): Promise<TurnResult>;
   cancel(turnId: string, reason: string): Promise<boolean>;
   answer(answer: ApprovalAnswer): Promise<unknown>;
-  /** Tells what a session holds, then what happens; returns how to stop. */
+  /** Delivers the recorded envelopes of a session, then new ones and live deltas. Returns a function that unsubscribes. */
   follow(
     sessionId: string,
-    watcher: { envelope(envelope: EventEnvelope): void; delta(delta: LiveDelta): void },
+    subscriber: { envelope(envelope: EventEnvelope): void; delta(delta: LiveDelta): void },
   ): Promise<() => void>;
   readonly archive: {
     turns(sessionId: string): Promise<readonly TurnStatus[]>;
@@ -43,6 +45,7 @@ export interface ChatHost {
   readonly registry: { find(id: string): { readonly definition: LoopDef } | undefined };
 }
 
+/** The stream of one running turn. */
 export class TurnStream {
   readonly sessionId: string;
   readonly log = new ChunkLog();
@@ -50,16 +53,16 @@ export class TurnStream {
   private readonly chunks: UiChunks;
   private readonly onError: (thrown: unknown) => void;
   private currentTurnId: string | undefined;
-  /** What came before it was known which turn it is. */
+  /** Envelopes that arrived before the id of the turn was known. */
   private bufferedEnvelopes: EventEnvelope[] = [];
   private readerCount = 0;
   private isAbandoned = false;
 
-  /** `broke` hears what only the operator may know. */
-  constructor(sessionId: string, host: ChatHost, options: UiChunksOptions, broke: (thrown: unknown) => void) {
+  /** `onError` receives internal errors, which must not be sent to clients. */
+  constructor(sessionId: string, host: ChatHost, options: UiChunksOptions, onError: (thrown: unknown) => void) {
     this.sessionId = sessionId;
     this.host = host;
-    this.onError = broke;
+    this.onError = onError;
     this.chunks = new UiChunks((chunk, step) => this.log.add(chunk, step), options);
   }
 
@@ -67,26 +70,26 @@ export class TurnStream {
     return this.currentTurnId;
   }
 
-  /** Drives the turn and tells it; never rejects. */
-  async run(drive: (driven: ChatRunOptions) => Promise<TurnResult>, turnId?: string): Promise<void> {
-    let leave = (): void => {};
+  /** Runs the turn to its end or pause and logs its chunks. Never rejects. */
+  async run(runTurn: (options: ChatRunOptions) => Promise<TurnResult>, turnId?: string): Promise<void> {
+    let unsubscribe = (): void => {};
     try {
-      leave = await this.host.follow(this.sessionId, {
+      unsubscribe = await this.host.follow(this.sessionId, {
         envelope: (envelope) => this.addEnvelope(envelope),
         delta: (delta) => {
           if (turnIdOf(delta.generationId) === this.currentTurnId) this.chunks.addDelta(delta);
         },
       });
       if (turnId !== undefined) this.identifyTurn(turnId);
-      // The first event of a turn is about the turn itself.
-      const result = await drive({ onEvent: ({ callId }) => this.identifyTurn(turnIdOf(callId)) });
+      // The call id of a turn's first event contains the turn id.
+      const result = await runTurn({ onEvent: ({ callId }) => this.identifyTurn(turnIdOf(callId)) });
       this.identifyTurn(result.turnId);
       this.chunks.end(result);
     } catch (thrown) {
       this.onError(thrown);
       this.chunks.fail();
     } finally {
-      leave();
+      unsubscribe();
       this.log.end();
     }
   }
@@ -95,10 +98,10 @@ export class TurnStream {
     this.readerCount += 1;
   }
 
-  /** A reader went away before the end; the last one may take the turn with it. */
-  removeReader(cancels: boolean): void {
+  /** Removes a reader that disconnected before the end. With `cancelIfLast`, the last reader cancels the turn. */
+  removeReader(cancelIfLast: boolean): void {
     this.readerCount -= 1;
-    if (!cancels || this.readerCount > 0) return;
+    if (!cancelIfLast || this.readerCount > 0) return;
     this.isAbandoned = true;
     if (this.currentTurnId !== undefined) this.cancelTurn(this.currentTurnId);
   }
@@ -118,7 +121,7 @@ export class TurnStream {
   }
 
   private cancelTurn(turnId: string): void {
-    // One that has ended needs no cancelling, and nobody is left to tell of anything else.
-    this.host.cancel(turnId, 'The client went away.').catch(() => {});
+    // A failure is ignored: the turn may have ended, and there is no reader to report to.
+    this.host.cancel(turnId, 'The client disconnected.').catch(() => {});
   }
 }

@@ -1,7 +1,7 @@
 /**
- * One turn as the pieces of one message: envelopes of the journal, pieces that come live, and how the turn ended go in,
- * chunks of the AI SDK's UI message stream come out, the same ones for a turn that streams, one that does not, and one
- * that is told long after. It knows nothing of requests. Every envelope may come again; it is told once.
+ * Converts one turn to the chunks of one UI message. The input is the turn's envelopes, its live deltas and its result. The
+ * chunks make the same message whether the turn is streamed live or converted later from the journal. Envelopes may be added
+ * repeatedly; each is converted once.
  */
 import { errorCodes } from '../../base/errors.js';
 import type { ChildGenerationContent, EventEnvelope, EventEnvelopeOf } from '../../protocol/events.js';
@@ -11,25 +11,40 @@ import type { AgentData, UiChunk } from './chunk.js';
 import { TextPartWriter } from './text-part-writer.js';
 import { type ErrorFormatter, ToolCalls, type ToolKindLookup } from './tool-calls.js';
 
+/** Options of `UiChunks` and `uiMessages`. */
 export interface UiChunksOptions {
-  /** What a name is that the model calls; without it, every name is a tool. */
+  /**
+   * Returns the kind of the loop behind a tool name; see `toolKinds`.
+   * @default every name is a tool
+   */
   readonly kindOf?: ToolKindLookup;
-  /** What may be shown of an error; what its code means, unless told: messages can hold what users should not see. */
+  /**
+   * Returns the text that users see for an error. Error messages may contain confidential data.
+   * @default the general meaning of the error code
+   */
   readonly errorText?: ErrorFormatter;
 }
 
-/** Gets each chunk, with the number of the step that it belongs to; 0 is the message itself. */
+/** Receives each chunk with the number of its step. Chunks of the message as a whole have the number 0. */
 export type ChunkSink = (chunk: UiChunk, step: number) => void;
 
-/** The turn that a generation is part of. */
+/** Returns the id of the turn that a generation belongs to. */
 export function turnIdOf(generationId: string): string {
   return generationId.split('/', 1)[0] ?? '';
 }
 
-/** What a code means, in words that give nothing away. */
+/** Returns the general meaning of an error code, which discloses no details. */
 export const genericErrorText: ErrorFormatter = ({ code }) =>
   Object.hasOwn(errorCodes, code) ? errorCodes[code as keyof typeof errorCodes].meaning : 'An error occurred.';
 
+/**
+ * Converts the envelopes, deltas and result of one turn to chunks.
+ *
+ * @example
+ * const chunks = new UiChunks((chunk) => send(chunk));
+ * for (const envelope of await host.archive.events(sessionId)) chunks.addEnvelope(envelope);
+ * chunks.end(result);
+ */
 export class UiChunks {
   private readonly sink: ChunkSink;
   private readonly errorText: ErrorFormatter;
@@ -43,29 +58,30 @@ export class UiChunks {
   private isInStep = false;
   private hasPrompt = false;
 
-  constructor(out: ChunkSink, options: UiChunksOptions = {}) {
+  constructor(sink: ChunkSink, options: UiChunksOptions = {}) {
     const { kindOf = () => 'tool', errorText = genericErrorText } = options;
-    const say = (chunk: UiChunk): void => this.emit(chunk);
-    this.sink = out;
+    const emit = (chunk: UiChunk): void => this.emit(chunk);
+    this.sink = sink;
     this.errorText = errorText;
-    this.text = new TextPartWriter('text', say);
-    this.reasoning = new TextPartWriter('reasoning', say);
-    this.calls = new ToolCalls(say, kindOf, errorText);
+    this.text = new TextPartWriter('text', emit);
+    this.reasoning = new TextPartWriter('reasoning', emit);
+    this.calls = new ToolCalls(emit, kindOf, errorText);
   }
 
-  /** The turn that is told, once anything of it was heard; the message has its id. */
+  /** The id of the turn, which is also the id of the message; undefined until something was added. */
   get turnId(): string | undefined {
     return this.currentTurnId;
   }
 
-  /** The id of the tool part that an envelope became. */
+  /** Returns the id of the tool part that an envelope became. */
   partIdOf(envelopeId: string): string | undefined {
     return this.calls.partIdOf(envelopeId);
   }
 
+  /** Adds an envelope. Envelopes of other turns and repeated envelopes are ignored. */
   addEnvelope(envelope: EventEnvelope): void {
     if (!this.acceptsTurnOf(envelope.generationId)) return;
-    // A call of a tool comes again when its approval stands otherwise.
+    // The envelope of a tool call is repeated when the state of its approval changes.
     if (envelope.type !== 'tool-call') {
       if (this.seenEnvelopeIds.has(envelope.id)) return;
       this.seenEnvelopeIds.add(envelope.id);
@@ -74,6 +90,7 @@ export class UiChunks {
     else this.addDescendantEnvelope(envelope);
   }
 
+  /** Adds a live delta. Deltas of other turns are ignored. */
   addDelta(delta: LiveDelta): void {
     const { kind, generationId, text } = delta;
     if (!this.acceptsTurnOf(generationId)) return;
@@ -84,7 +101,7 @@ export class UiChunks {
     }
   }
 
-  /** How the turn ended, or that it paused. */
+  /** Adds the result of a turn that ended or paused, and finishes the message. */
   end(result: TurnResult): void {
     this.acceptsTurnOf(result.turnId);
     const { status, output, error, pending = [] } = result;
@@ -93,12 +110,12 @@ export class UiChunks {
     if (status === 'ok' || status === 'error') this.calls.settleOpenCalls(status === 'ok');
     for (const item of pending) this.emitPendingItem(item);
     this.closeStep();
-    const asks = pending.some(({ kind }) => kind === 'approval');
+    const needsApproval = pending.some(({ kind }) => kind === 'approval');
     if (status === 'error') this.emitError(error ?? { code: '', message: '' });
-    else this.emit({ type: 'finish', finishReason: status === 'ok' ? 'stop' : asks ? 'tool-calls' : 'other' });
+    else this.emit({ type: 'finish', finishReason: status === 'ok' ? 'stop' : needsApproval ? 'tool-calls' : 'other' });
   }
 
-  /** The machinery failed: the turn stands where it stood. */
+  /** Finishes the message with an internal error. The state of the turn does not change. */
   fail(): void {
     this.closeStep();
     this.emit({ type: 'error', errorText: this.errorText({ code: 'STORE_FAILED', message: '' }) });
@@ -124,9 +141,9 @@ export class UiChunks {
       if (!this.calls.hasEnvelope(id)) this.ensureStep();
       this.calls.addCall(envelope);
     } else if (type === 'trigger') {
-      const { triggerName: name, ...more } = content;
+      const { triggerName: name, ...details } = content;
       this.hasPrompt = true;
-      this.emit({ type: 'data-rondo-trigger', id, data: { name, ...more } });
+      this.emit({ type: 'data-rondo-trigger', id, data: { name, ...details } });
     } else if (type === 'generation-failure') {
       const { error } = content;
       const code = error.slice(0, Math.max(0, error.indexOf(':')));
@@ -144,7 +161,7 @@ export class UiChunks {
     else this.addCommonEnvelope(envelope);
   }
 
-  /** What means the same wherever it happens. */
+  /** Adds an envelope that means the same for the agent and for its descendants. */
   private addCommonEnvelope(envelope: EventEnvelope): void {
     const { type, generationId, content } = envelope;
     if (type === 'tool-result' || type === 'tool-error') {
@@ -155,33 +172,34 @@ export class UiChunks {
     else if (type === 'other-agent-message') this.addOtherAgentMessage(envelope);
   }
 
-  /** The prompt is the client's own message; what the user says later stands where the agent heard it. */
+  /** The first user message is the prompt, which the client has. Later ones appear where the agent received them. */
   private addUserMessage(id: string, text: string): void {
     if (this.hasPrompt) this.emit({ type: 'data-rondo-heard', id, data: { text } });
     this.hasPrompt = true;
   }
 
   private addOtherAgentMessage({ id, generationId, content }: EventEnvelopeOf<'other-agent-message'>): void {
-    const named = content.agent === undefined ? {} : { agent: content.agent };
-    this.appendAgentText(generationId === this.currentTurnId ? id : generationId, content.text, named);
+    const author = content.agent === undefined ? {} : { agent: content.agent };
+    this.appendAgentText(generationId === this.currentTurnId ? id : generationId, content.text, author);
   }
 
-  private appendAgentText(generationId: string, text: string, more: Pick<AgentData, 'agent'> = {}): void {
-    const before = this.agents.get(generationId)?.text;
-    this.updateAgent(generationId, { ...more, text: before === undefined ? text : `${before}\n\n${text}` });
+  private appendAgentText(generationId: string, text: string, author: Pick<AgentData, 'agent'> = {}): void {
+    const earlierText = this.agents.get(generationId)?.text;
+    const fullText = earlierText === undefined ? text : `${earlierText}\n\n${text}`;
+    this.updateAgent(generationId, { ...author, text: fullText });
   }
 
   private addChildGeneration({ childGenerationId, item, status, summary }: ChildGenerationContent): void {
     this.updateAgent(childGenerationId, { agent: item, status, ...(summary !== undefined && { summary }) });
   }
 
-  private updateAgent(generationId: string, more: Partial<AgentData>): void {
-    const data = { generationId, status: 'running' as const, ...this.agents.get(generationId), ...more };
+  private updateAgent(generationId: string, changes: Partial<AgentData>): void {
+    const data = { generationId, status: 'running' as const, ...this.agents.get(generationId), ...changes };
     this.agents.set(generationId, data);
     this.emit({ type: 'data-rondo-agent', id: generationId, data });
   }
 
-  /** An answer that the agent's own model has not said. */
+  /** Emits an answer that did not come from the agent's own model. */
   private emitAnswer(text: unknown): void {
     if (typeof text !== 'string' || text === '') return;
     this.ensureStep();
@@ -198,7 +216,7 @@ export class UiChunks {
     else this.emit({ type: 'error', errorText: this.errorText(error) });
   }
 
-  /** Whether it is of the turn that is told; the first that is heard says which that is. */
+  /** Returns true if a generation belongs to this turn. The first generation determines the turn. */
   private acceptsTurnOf(generationId: string): boolean {
     const turn = turnIdOf(generationId);
     if (turn !== '' && this.currentTurnId === undefined) {
@@ -208,7 +226,7 @@ export class UiChunks {
     return this.currentTurnId === turn;
   }
 
-  /** The agent says or does something: a new step, if all that it called has ended. */
+  /** Starts a step if none is open, or if all calls of the open one have ended. */
   private ensureStep(): void {
     if (this.isInStep && !this.calls.isStepDone) return;
     this.closeStep();
@@ -227,7 +245,7 @@ export class UiChunks {
 
   private emit(chunk: UiChunk): void {
     const { type } = chunk;
-    const whole = type === 'start' || type === 'finish' || type === 'error' || type === 'abort';
-    this.sink(chunk, whole ? 0 : this.stepNumber);
+    const isMessageChunk = type === 'start' || type === 'finish' || type === 'error' || type === 'abort';
+    this.sink(chunk, isMessageChunk ? 0 : this.stepNumber);
   }
 }

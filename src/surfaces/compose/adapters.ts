@@ -1,4 +1,4 @@
-/** Picks the adapters that the settings ask for, and loads each when it is needed: a verb that opens no store loads none. */
+/** Creates the adapters that the settings select. Each is imported on demand, so that a verb loads only what it uses. */
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { CustomBackend, FoundDefinition } from '../../adapters/files/index.js';
@@ -13,28 +13,33 @@ import { trustPredicateOf } from '../authority.js';
 import { type Settings, UsageError } from '../settings.js';
 import type { ProjectSettings } from './project-settings.js';
 
+/** Options of `openStore`. */
 export interface StoreOptions {
-  /** Whether to create a store that does not exist; without it, nothing is left behind on the disk. @default true */
+  /**
+   * True if a missing store is created. If false, an empty store in memory replaces it, and nothing is written to disk.
+   * @default true
+   */
   readonly createIfMissing?: boolean;
-  /** Receives a sentence for the operator when another process has not answered for five seconds. */
+  /** Receives a message for the operator when another process has not answered for five seconds. */
   readonly notify?: (message: string) => void;
 }
 
+/** An open store. */
 export interface OpenedStore {
   readonly store: HostOptions['store'];
-  /** Whether the store outlives the process. */
+  /** True if the store outlives the process. */
   readonly isDurable: boolean;
-  /** The maintenance of a store that outlives the process. */
+  /** Maintenance operations of a durable store. */
   readonly maintenance: Maintenance | undefined;
 }
 
-/** The environment, and what of it may be sent where. */
+/** The environment variables, and the hosts to which each may be sent. */
 interface ToolAdapterOptions {
   readonly environment: NodeJS.ProcessEnv;
   readonly permits: Permits;
 }
 
-/** How each kind of tool is loaded. Some take long, so a registry gets only those that its definitions name. */
+/** The loader of each tool scheme. Some modules load slowly, so a registry gets only the schemes of its definitions. */
 const TOOL_LOADERS = new Map<string, (options: ToolAdapterOptions) => Promise<ToolImplementation>>([
   ['builtin', async () => (await import('../../adapters/tools/builtin.js')).builtinTools()],
   ['exec', async ({ environment }) => (await import('../../adapters/tools/exec.js')).execTools({ environment })],
@@ -44,20 +49,21 @@ const TOOL_LOADERS = new Map<string, (options: ToolAdapterOptions) => Promise<To
   ['https', async (options) => (await import('../../adapters/tools/http.js')).httpsTools(options)],
 ]);
 
+/** Loads the tool implementations of the schemes, by scheme. */
 export async function loadToolImplementations(
   { env, authority }: Settings,
   schemes: Iterable<string> = TOOL_LOADERS.keys(),
 ) {
   const options = { environment: { ...env }, permits: permitsOf(env, authority) };
   const loads = [...schemes].flatMap((scheme) => TOOL_LOADERS.get(scheme)?.(options) ?? []);
-  const all = await Promise.all(loads);
-  return new Map(all.map((implementation) => [implementation.scheme, implementation]));
+  const implementations = await Promise.all(loads);
+  return new Map(implementations.map((implementation) => [implementation.scheme, implementation]));
 }
 
-/** The kinds of tools that definitions name; all that there are if one of them is unknown, so that it is told of them. */
-export function toolSchemesOf(found: readonly FoundDefinition[]): Iterable<string> {
+/** Returns the tool schemes of definitions. If one is unknown, returns all schemes, so that the error can list them. */
+export function toolSchemesOf(definitions: readonly FoundDefinition[]): Iterable<string> {
   const schemes = new Set(
-    found.flatMap((item) => {
+    definitions.flatMap((item) => {
       const { tool } = ('definition' in item ? item.definition : item.code) as { tool?: Partial<ToolSpec> };
       return typeof tool?.implementation === 'string' ? [tool.implementation.split(':', 1)[0] ?? ''] : [];
     }),
@@ -65,6 +71,7 @@ export function toolSchemesOf(found: readonly FoundDefinition[]): Iterable<strin
   return [...schemes].every((scheme) => TOOL_LOADERS.has(scheme)) ? schemes : TOOL_LOADERS.keys();
 }
 
+/** Loads the model providers: the built-in ones, and those of the project's config. */
 export async function loadProviders({
   env,
   config,
@@ -74,59 +81,59 @@ export async function loadProviders({
     '../../adapters/models/index.js'
   );
   const permits = permitsOf(env, authority);
-  const settings = { env, permits };
-  const general = openaiCompatibleProvider(settings);
-  const own = [mockProvider(), scriptedProvider(), openaiProvider(settings), anthropicProvider(settings), general];
-  const all = new Map(own.map((backend) => [backend.id, backend]));
+  const options = { env, permits };
+  const compatible = openaiCompatibleProvider(options);
+  const builtin = [mockProvider(), scriptedProvider(), openaiProvider(options), anthropicProvider(options), compatible];
+  const providers = new Map(builtin.map((provider) => [provider.id, provider]));
   const trusted = config.file !== undefined && trustPredicateOf(authority)(dirname(config.file));
-  for (const [id, server] of config.backends) {
-    if (all.has(id)) throw new UsageError(`${config.file}: [backends.${id}] is built in; choose another name.`);
+  for (const [id, backend] of config.backends) {
+    if (providers.has(id)) throw new UsageError(`${config.file}: [backends.${id}] is built in; choose another name.`);
     const open = openConfiguredProvider(
-      general,
+      compatible,
       id,
-      server,
+      backend,
       (variable, url) => permits.canSend(variable, url),
       trusted,
     );
-    all.set(id, { id, defaultModel: server.model ?? '', open });
+    providers.set(id, { id, defaultModel: backend.model ?? '', open });
   }
-  return all;
+  return providers;
 }
 
 /**
- * A server of the config. Its address holds for all definitions, and its key goes only where the operator permits it: also in
- * a trusted directory, the config by itself sends no variable anywhere.
+ * Opens models on a server of the config. The server's address applies to all definitions. Its API key is sent only with the
+ * operator's permission: even in a trusted directory, the config cannot send a variable anywhere.
  */
 function openConfiguredProvider(
-  general: ModelProvider,
+  compatible: ModelProvider,
   id: string,
   { baseURL, apiKeyEnv }: CustomBackend,
-  maySend: Permits['canSend'],
+  canSend: Permits['canSend'],
   trusted: boolean,
 ): ModelProvider['open'] {
   const options = { baseURL, ...(apiKeyEnv !== undefined && { apiKeyEnv }) };
-  const refused = (message: string): LoopError => new LoopError('BACKEND_FAILED', message, { retryable: false });
-  return async (ref, asking) => {
+  const failure = (message: string): LoopError => new LoopError('BACKEND_FAILED', message, { retryable: false });
+  return async (ref, request) => {
     if (Object.keys(ref.options ?? {}).length > 0) {
-      throw refused(`The backend '${id}' takes no options: its address and its key stand in the config.`);
+      throw failure(`The backend '${id}' takes no options: the config defines its address and its key.`);
     }
     const url = new URL(baseURL);
     // guard: config-key-variable-permitted
-    if (apiKeyEnv !== undefined && !maySend(apiKeyEnv, url)) {
-      throw refused(`The backend '${id}' of the config ${sendRefusal(apiKeyEnv, url)}.`);
+    if (apiKeyEnv !== undefined && !canSend(apiKeyEnv, url)) {
+      throw failure(`The backend '${id}' of the config ${sendRefusal(apiKeyEnv, url)}.`);
     }
-    return general.open({ ...ref, options }, { ...asking, origin: { ...asking.origin, trusted } });
+    return compatible.open({ ...ref, options }, { ...request, origin: { ...request.origin, trusted } });
   };
 }
 
-/** The store of the settings, shared with the processes that have it open; a Fault says why it cannot be used. */
+/** Opens the store of the settings, which several processes may share. Throws a Fault if it cannot be used. */
 export async function openStore(
   { store }: Settings,
   { createIfMissing = true, notify }: StoreOptions,
   now: () => number,
 ): Promise<OpenedStore> {
-  const left = (path: string): boolean => [path, `${path}.anchor`, `${path}-wal`].some((file) => existsSync(file));
-  if (store.kind === 'memory' || !(createIfMissing || left(store.path))) {
+  const exists = (path: string): boolean => [path, `${path}.anchor`, `${path}-wal`].some((file) => existsSync(file));
+  if (store.kind === 'memory' || !(createIfMissing || exists(store.path))) {
     const { memoryStore } = await import('../../adapters/memory/index.js');
     return { store: memoryStore(), isDurable: false, maintenance: undefined };
   }
@@ -135,14 +142,15 @@ export async function openStore(
   return { store: opened, isDurable: true, maintenance: opened.maintenance };
 }
 
+/** Returns the system clock, or for tests a clock that starts at `clockStartAt`. */
 export async function createClock({ clockStartAt }: Settings): Promise<HostOptions['clock']> {
   const { systemClock } = await import('../../adapters/system/index.js');
   if (clockStartAt === undefined) return systemClock;
-  const ahead = clockStartAt - systemClock.now();
-  return { ...systemClock, now: () => systemClock.now() + ahead };
+  const offsetMs = clockStartAt - systemClock.now();
+  return { ...systemClock, now: () => systemClock.now() + offsetMs };
 }
 
-/** Ids of a seed take in what the store holds: a second invocation with the same seed must not repeat the first's. */
+/** Returns random ids, or seeded ones. A seed is mixed with the size of the store, so that a second invocation gets new ids. */
 export async function createIds({ seed }: Settings, store: HostOptions['store']): Promise<HostOptions['ids']> {
   if (seed === undefined) return (await import('../../adapters/system/index.js')).systemIds;
   const { seededRandom } = await import('../../adapters/system/seeded-ids.js');
@@ -157,9 +165,9 @@ export async function createIds({ seed }: Settings, store: HostOptions['store'])
   return { random: seededRandom(mixed), id: () => word() + word() + word() + word() };
 }
 
-/** A text as 32 bits (FNV-1a). */
+/** Returns the 32-bit FNV-1a hash of a text. */
 function fnv1a(text: string): number {
   let hash = 0x811c9dc5;
-  for (const character of Buffer.from(text)) hash = Math.imul(hash ^ character, 0x01000193);
+  for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193);
   return hash >>> 0;
 }

@@ -1,4 +1,4 @@
-/** The settings of a project: flags, environment, the operator's own file and `rondo.toml`, in this order of authority. */
+/** Loads the settings of a project from flags, environment variables, the operator's file and `rondo.toml`. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ProjectConfig } from '../../adapters/files/index.js';
@@ -21,41 +21,43 @@ import {
   UsageError,
 } from '../settings.js';
 
+/** Settings with the complete config of the project. */
 export type ProjectSettings = Settings<ProjectConfig>;
 
-/** The settings that hold for what was asked; CONFIG_INVALID or a UsageError says what is wrong. */
-export async function loadSettings(asked: SettingsInput): Promise<ProjectSettings> {
-  const authority = authorityOf(asked, await readOperatorFile(asked));
+/** Loads the settings of an invocation. Throws CONFIG_INVALID or a UsageError. */
+export async function loadSettings(input: SettingsInput): Promise<ProjectSettings> {
+  const authority = authorityOf(input, await readOperatorFile(input));
   const trusts = trustPredicateOf(authority);
-  const named = explicitConfigFile(asked);
+  const configFile = explicitConfigFile(input);
   let config = EMPTY_CONFIG;
-  if (named !== undefined || existsSync(join(asked.cwd, 'rondo.toml'))) {
+  if (configFile !== undefined || existsSync(join(input.cwd, 'rondo.toml'))) {
     const { loadConfig } = await import('../../adapters/files/config.js');
-    const given = explicitLocations(asked);
-    const open = (['data', 'loops', 'store'] as const).filter((key) => !given[key]);
-    config = await loadConfig(named, asked.cwd, { confinedPaths: (directory) => (trusts(directory) ? [] : open) });
+    const explicit = explicitLocations(input);
+    const fromConfig = (['data', 'loops', 'store'] as const).filter((key) => !explicit[key]);
+    const confinedPaths = (directory: string) => (trusts(directory) ? [] : fromConfig);
+    config = await loadConfig(configFile, input.cwd, { confinedPaths });
   }
-  const settings = resolveSettings(asked, config, authority);
+  const settings = resolveSettings(input, config, authority);
   assertLoopsInsideProject(settings, trusts);
   return settings;
 }
 
 const EMPTY_CONFIG: ProjectConfig = { file: undefined, prices: new Map(), backends: new Map() };
 
-/** What the operator's own file says, if it is to be believed. */
-export async function readOperatorFile(asked: SettingsInput): Promise<OperatorFileContent> {
-  const file = operatorFilePath(asked.env);
+/** Reads the operator's file. Throws CONFIG_INVALID if it is invalid or lies inside the project. */
+export async function readOperatorFile(input: SettingsInput): Promise<OperatorFileContent> {
+  const file = operatorFilePath(input.env);
   if (file === undefined || !existsSync(file)) return { directories: [], send: new Map(), destinations: [] };
-  assertOutsideProject(file, asked);
+  assertOutsideProject(file, input);
   return (await import('../../adapters/files/operator-file.js')).loadOperatorFile(file);
 }
 
-/** Writes the operator's own file. */
+/** Writes the operator's file. */
 export async function writeOperatorFile(file: string, content: OperatorFileContent): Promise<void> {
   await (await import('../../adapters/files/operator-file.js')).saveOperatorFile(file, content);
 }
 
-/** The usual directory of definitions may be a link; in a project that is not trusted, not one that leads out of it. */
+/** The default directory of definitions may be a symbolic link. In an untrusted project, it must not lead out of the project. */
 function assertLoopsInsideProject(
   { loopsDirectory, hasExplicitLoops, cwd }: ProjectSettings,
   trusts: TrustPredicate,
@@ -63,6 +65,6 @@ function assertLoopsInsideProject(
   const real = hasExplicitLoops ? undefined : realPathOf(loopsDirectory);
   if (real === undefined || isInside(realPathOf(cwd) ?? cwd, real) || trusts(cwd)) return;
   throw new UsageError(
-    `${loopsDirectory} is a link to ${real}, outside of ${cwd}, which is not trusted: use --loops ${real}.`,
+    `${loopsDirectory} is a link to ${real}, outside of the untrusted project ${cwd}. To use it, pass --loops ${real}.`,
   );
 }

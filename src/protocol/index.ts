@@ -2,7 +2,14 @@
  * `rondo/protocol`: the data types that cross process boundaries (definitions, entries, events, traces, approvals) and
  * `loopsTool`. Safe to import without the runtime.
  */
-export type { Approval, ApprovalAnswer, ApprovalTarget } from './approval.js';
+export type {
+  Approval,
+  ApprovalAnswer,
+  ApprovalState,
+  ApprovalTarget,
+  RecordedAnswer,
+  StandingGrant,
+} from './approval.js';
 export type {
   Entry,
   EntryDraft,

@@ -1,36 +1,44 @@
 /**
- * The two error families. A LoopError is an outcome: it is journaled, returned and seen by bodies. A Fault is
- * infrastructure: it is never journaled, ends the attempt, and no body can catch it.
- * `codes` is the one table of what each code means to a caller; pages and exit codes are made from it.
+ * The two error families. A LoopError is an outcome: it is journaled, returned to the caller, and can be caught by bodies.
+ * A Fault is an infrastructure failure: it is never journaled, it ends the attempt, and no body can catch it.
+ * `errorCodes` defines the meaning of each code; docs/errors.md, HTTP statuses and exit codes derive from it.
  */
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
 interface ErrorCodeInfo {
   readonly family: 'outcome' | 'fault';
-  /** Whether the same request may succeed later, unchanged. */
+  /** True if the same request may succeed later, unchanged. */
   readonly isRetryable: boolean;
   readonly httpStatus: number;
   readonly exitCode: number;
   readonly meaning: string;
 }
 
-type ErrorCodeInfoFactory = (http: number, retry: boolean, means: string) => ErrorCodeInfo;
-const outcomeCode: ErrorCodeInfoFactory = (http, retry, means) => ({
+type ErrorCodeInfoFactory = (httpStatus: number, isRetryable: boolean, meaning: string) => ErrorCodeInfo;
+const outcomeCode: ErrorCodeInfoFactory = (httpStatus, isRetryable, meaning) => ({
   family: 'outcome',
-  isRetryable: retry,
-  httpStatus: http,
+  isRetryable,
+  httpStatus,
   exitCode: 1,
-  meaning: means,
+  meaning,
 });
-const faultCode: ErrorCodeInfoFactory = (http, retry, means) => ({
+const faultCode: ErrorCodeInfoFactory = (httpStatus, isRetryable, meaning) => ({
   family: 'fault',
-  isRetryable: retry,
-  httpStatus: http,
+  isRetryable,
+  httpStatus,
   exitCode: 70,
-  meaning: means,
+  meaning,
 });
 
+/**
+ * All error codes, with their family, HTTP status, exit code and meaning.
+ *
+ * @example
+ * import { errorCodes } from 'rondo';
+ *
+ * errorCodes.TIMEOUT.isRetryable; // true
+ */
 export const errorCodes = {
   INPUT_VALIDATION_FAILED: outcomeCode(422, false, 'The input does not fit what the loop accepts.'),
   OUTPUT_VALIDATION_FAILED: outcomeCode(502, false, 'The body returned something the loop may not return.'),
@@ -76,9 +84,17 @@ export const errorCodes = {
   STORE_CLOSED: faultCode(409, false, 'The store was closed.'),
 } as const satisfies Record<string, ErrorCodeInfo>;
 
+/** A code of `errorCodes`. */
 export type ErrorCode = keyof typeof errorCodes;
 
-/** An outcome that is not success. Codes of rings above the kernel are plain strings here. */
+/**
+ * An outcome that is not a success. Loops may throw it with codes of their own; `code` is therefore any string.
+ *
+ * @example
+ * import { LoopError } from 'rondo';
+ *
+ * throw new LoopError('OUT_OF_STOCK', 'The lamp is out of stock.', { sku: 'lamp-7' });
+ */
 export class LoopError extends Error {
   override readonly name = 'LoopError';
   readonly code: string;
@@ -90,19 +106,19 @@ export class LoopError extends Error {
     this.data = data;
   }
 
-  /** What is journaled: no stack, no cause, so that a replay throws what the live run threw. */
+  /** Returns what is journaled. It has no stack and no cause, so that a replay throws the same error as the live run. */
   toErrorRecord(): ErrorRecord {
     const { code, message, data } = this;
     return data === undefined ? { code, message } : { code, message, data };
   }
 
-  /** The error of a record. A cause is for people who debug: a replay has none. */
+  /** Returns the error of a record. The cause is for debugging only; a replay has none. */
   static fromErrorRecord(record: ErrorRecord, cause?: unknown): LoopError {
     return new LoopError(record.code, record.message, record.data, cause);
   }
 }
 
-/** A failure of the machinery. It ends the attempt; what was acknowledged stays true. */
+/** An infrastructure failure. It ends the attempt; entries that were acknowledged stay valid. */
 export class Fault extends Error {
   override readonly name = 'Fault';
   readonly code: ErrorCode;
@@ -115,13 +131,13 @@ export class Fault extends Error {
   }
 }
 
-/** Any thrown thing as an outcome; what is already one stays itself. */
+/** Converts any thrown value to a LoopError. Returns a LoopError unchanged. */
 export function toLoopError(thrown: unknown): LoopError {
   if (thrown instanceof LoopError) return thrown;
   return new LoopError('EXECUTION_FAILED', messageOf(thrown), undefined, thrown);
 }
 
-/** Any failure of a store as a Fault. */
+/** Converts any failure of a store to a Fault. Returns a Fault unchanged. */
 export function toStoreFault(thrown: unknown): Fault {
   if (thrown instanceof Fault) return thrown;
   return new Fault('STORE_FAILED', messageOf(thrown), undefined, thrown);

@@ -197,7 +197,7 @@ verifies('aisdk.chat', 'a store that fails is told as an answer', async () => {
   const gone = new Error('disk of server 7 is gone');
   host.run = () => Promise.reject(gone);
   const chunks = await chunksIn(await handler(postRequest(BODY)));
-  expect(chunks).toEqual([{ type: 'error', errorText: 'The store failed in another way.' }]);
+  expect(chunks).toEqual([{ type: 'error', errorText: 'The store failed for another reason.' }]);
   host.archive.turns = () => Promise.reject(gone);
   const response = await handler(stream());
   expect(response.status).toBe(500);

@@ -1,10 +1,10 @@
-/** Who is to hear of it when a signal aborts. Signals are used again and again, so each gets one listener for good. */
+/** Abort callbacks per AbortSignal. A signal is reused across effects, so it gets one permanent listener and a set of callbacks. */
 const listenersBySignal = new WeakMap<AbortSignal, Set<() => void>>();
 
-/** Those who listen to a signal that has not aborted: add yourself, and leave when you are done. */
+/** Returns the callbacks of a signal that has not aborted. Add yours, and delete it when done. */
 export function abortListenersOf(signal: AbortSignal): Set<() => void> {
-  const known = listenersBySignal.get(signal);
-  if (known !== undefined) return known;
+  const existing = listenersBySignal.get(signal);
+  if (existing !== undefined) return existing;
   const listeners = new Set<() => void>();
   listenersBySignal.set(signal, listeners);
   signal.addEventListener(

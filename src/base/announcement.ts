@@ -1,33 +1,38 @@
 /**
- * What the processes of one user on a Linux machine announce to each other: names of sockets in the abstract namespace. No file
- * operation removes such a name, and the kernel drops it when its process ends, however it ends. Any user can take any name, and so
- * can a process of another pid namespace, for example a command in a sandbox with network. So a name counts only if a
- * process of this user that can be seen in /proc holds it: nothing else has to be believed, because the files of a store have
- * mode 0600, and root in a sandbox has no capability to read those of others.
+ * Announcements between the processes of one user on Linux: names of sockets in the abstract namespace. No file operation
+ * removes such a name, and the kernel drops it when its process ends. Any user, and any process in another pid namespace
+ * (such as a sandboxed command with network access), can bind any name. An announcement is therefore trusted only if a process
+ * of this user that is visible in /proc holds the name. That suffices: store files have mode 0600, so only this user's
+ * processes matter, and root in a sandbox lacks the capability to read the files of others.
  */
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 
-/** A name that is held until it is released or the process ends. */
-export interface HeldSocketName {
+/** A bound name. It is held until it is released or the process ends. */
+interface HeldSocketName {
   release(): void;
 }
 
 /**
- * What is announced about a directory: a command sees it with all that is in it (`command`), except this part of it (`hides`) or the
- * files in this part (`covers`); or a store is being created in it (`store`).
+ * What is announced about a directory:
+ * - `command`: a running command sees the directory and its contents;
+ * - `hides`: the command does not see this subdirectory;
+ * - `covers`: the command does not see the files in this subdirectory;
+ * - `store`: a store is being created in the directory.
  */
 export type AnnouncementKind = 'command' | 'hides' | 'covers' | 'store';
 
+/** One announced directory, parsed from a socket name. */
 export interface AnnouncedDirectory {
   readonly kind: AnnouncementKind;
-  /** The process that holds the name, as that process calls itself. */
+  /** The process id in the name: claimed by the process that bound it, and not verified. */
   readonly pid: number;
-  /** What all names of one announcement share. */
+  /** Common to all names of one announcement. */
   readonly announcementId: string;
   /** Device and inode of the directory, as `stat -c %d:%i` prints them. */
   readonly directory: string;
+  /** The inode of the socket that holds the name. */
   readonly socketInode: string;
 }
 
@@ -39,7 +44,7 @@ interface AbstractSocket {
 const UNIX_SOCKETS_PATH = '/proc/net/unix';
 const ANNOUNCED_NAME_PATTERN = /^rondo-(command|hides|covers|store)-((\d+)-[0-9a-f]{16})-(\d+)-(\d+)$/;
 
-/** Holds a name; undefined if it is taken. */
+/** Binds a name. Returns undefined if another process holds it. */
 export function holdSocketName(name: string): Promise<HeldSocketName | undefined> {
   const server = createServer((socket) => socket.destroy());
   return new Promise((resolve, reject) => {
@@ -47,7 +52,7 @@ export function holdSocketName(name: string): Promise<HeldSocketName | undefined
       if (error.code === 'EADDRINUSE') resolve(undefined);
       else reject(error);
     });
-    // Exclusive: workers of a cluster would otherwise share one name.
+    // Exclusive: cluster workers would otherwise share one name.
     server.listen({ path: `\0${name}`, exclusive: true }, () => {
       server.unref();
       resolve({ release: () => void server.close() });
@@ -55,54 +60,59 @@ export function holdSocketName(name: string): Promise<HeldSocketName | undefined
   });
 }
 
-/** The socket that has this name now. */
+/** Returns the inode of the socket that holds this name now. */
 export function socketInodeOf(name: string): string | undefined {
   return abstractSockets().find((socket) => socket.name === name)?.inode;
 }
 
-/** True if a process of this user has this socket, which the process `likely` is asked for first. */
-export function isHeldByUser(socket: string, likely?: number): boolean {
-  if (likely !== undefined && processHasSocket(String(likely), socket)) return true;
+/** True if a process of this user has this socket open. `expectedPid` is checked first. */
+export function isHeldByUser(socket: string, expectedPid?: number): boolean {
+  if (expectedPid !== undefined && processHasSocket(String(expectedPid), socket)) return true;
   return readdirSync('/proc').some((entry) => /^\d+$/.test(entry) && processHasSocket(entry, socket));
 }
 
-/** The announcements of all processes, without a check of who holds them. */
+/** Returns the announcements of all processes, unverified. */
 export function listAnnouncements(): readonly AnnouncedDirectory[] {
-  // Between two parts of the list an entry can be left out if another one ends. It is in the next list.
+  // The kernel returns the table in chunks. If a socket closes between two chunks, another one can be skipped; it is then
+  // in the second read.
   const sockets = new Map([...abstractSockets(), ...abstractSockets()].map((socket) => [socket.name, socket]));
   return [...sockets.values()].flatMap(({ name, inode }) => {
-    const [, kind, announcementId = '', pid, device, file] = ANNOUNCED_NAME_PATTERN.exec(name) ?? [];
+    const [, kind, announcementId = '', pid, device, directoryInode] = ANNOUNCED_NAME_PATTERN.exec(name) ?? [];
     if (kind === undefined) return [];
-    const directory = `${device}:${file}`;
+    const directory = `${device}:${directoryInode}`;
     return [{ kind: kind as AnnouncementKind, pid: Number(pid), announcementId, directory, socketInode: inode }];
   });
 }
 
-/** True if the announcement counts: see above. */
+/** True if a visible process of this user holds the announcement's name. */
 export function isTrustedAnnouncement({ socketInode, pid }: AnnouncedDirectory): boolean {
   return isHeldByUser(socketInode, pid) || hasUnreadableDescriptors(pid);
 }
 
-/** Names of this process that are released together. */
+/** A group of names that this process holds and releases together. */
 export class Announcement {
   private readonly id = `${process.pid}-${randomBytes(8).toString('hex')}`;
   private heldNames: HeldSocketName[] = [];
 
-  /** @param directories device and inode of each, as `stat -c %d:%i` prints them. */
+  /**
+   * Announces directories.
+   * @param directories device and inode of each, as `stat -c %d:%i` prints them
+   */
   async add(kind: AnnouncementKind, directories: Iterable<string>): Promise<void> {
     for (const directory of new Set(directories)) {
       const name = `rondo-${kind}-${this.id}-${directory.replace(':', '-')}`;
-      const held = await holdSocketName(name);
-      if (held !== undefined) this.heldNames.push(held);
+      const heldName = await holdSocketName(name);
+      if (heldName !== undefined) this.heldNames.push(heldName);
     }
   }
 
+  /** Releases all names. */
   release(): void {
     for (const name of this.heldNames.splice(0)) name.release();
   }
 }
 
-/** The named sockets of the abstract namespace; none where the system does not list them. */
+/** Returns Rondo's sockets in the abstract namespace; none on a system without /proc/net/unix. */
 function abstractSockets(): readonly AbstractSocket[] {
   let table: string;
   try {
@@ -114,7 +124,7 @@ function abstractSockets(): readonly AbstractSocket[] {
   return table.split('\n').flatMap((line) => {
     const fields = line.split(' @rondo-');
     const inode = /(\d+) *$/.exec(fields[0] ?? '')?.[1];
-    // Zeros at the end of a name are printed as `@`.
+    // The kernel prints trailing zero bytes of a name as `@`.
     return fields.length === 2 && inode !== undefined
       ? [{ name: `rondo-${fields[1]?.replace(/@+$/, '')}`, inode }]
       : [];
@@ -126,14 +136,14 @@ function processHasSocket(pid: string, socket: string): boolean {
   try {
     const isOurs = statSync(`/proc/${pid}`).uid === process.getuid?.();
     return (
-      isOurs && readdirSync(directory).some((one) => readLinkIfPresent(`${directory}/${one}`) === `socket:[${socket}]`)
+      isOurs && readdirSync(directory).some((fd) => readLinkIfPresent(`${directory}/${fd}`) === `socket:[${socket}]`)
     );
   } catch {
     return false;
   }
 }
 
-/** True for a process of this user whose descriptors are not shown, for example because its program has capabilities. */
+/** True for a process of this user whose descriptors are unreadable, for example because its program has capabilities. */
 function hasUnreadableDescriptors(pid: number): boolean {
   try {
     readdirSync(`/proc/${pid}/fd`);
@@ -151,7 +161,7 @@ function readProcStatus(pid: number): string {
   }
 }
 
-/** Where a link leads; undefined if it is gone. */
+/** Returns the target of a symbolic link, or undefined if the link no longer exists. */
 function readLinkIfPresent(path: string): string | undefined {
   try {
     return readlinkSync(path);

@@ -1,11 +1,11 @@
-/** Numbers in ascending order. */
+/** Binary search in sorted arrays. */
 
-/** The index of the last number that is not above this one; -1 if all are. */
-export function lastIndexAtMost(ascending: readonly number[], most: number): number {
+/** Returns the index of the last number that is at most `limit`, or -1 if all are greater. */
+export function lastIndexAtMost(ascending: readonly number[], limit: number): number {
   let [low, high] = [0, ascending.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((ascending[middle] ?? 0) <= most) low = middle + 1;
+    if ((ascending[middle] ?? 0) <= limit) low = middle + 1;
     else high = middle;
   }
   return low - 1;

@@ -1,29 +1,30 @@
-/** What was made lately, by the text it was made from: bounded, because the text may come from anywhere. */
+/** A cache of values derived from text. It is bounded, because the text may be untrusted. */
 
 const ENTRY_OVERHEAD_CHARS = 64;
 
+/** A first-in, first-out cache, bounded by the total length of its keys. */
 export class BoundedCache<V> {
-  readonly #entries = new Map<string, V>();
-  readonly #maxChars: number;
-  #sizeChars = 0;
+  private readonly entries = new Map<string, V>();
+  private readonly maxChars: number;
+  private sizeChars = 0;
 
-  /** Keeps about `limit` characters of keys; what does not fit pushes the oldest out. */
-  constructor(limit: number) {
-    this.#maxChars = limit;
+  /** Holds about `maxChars` characters of keys. Entries over that evict the oldest ones. */
+  constructor(maxChars: number) {
+    this.maxChars = maxChars;
   }
 
-  /** What is kept under the key, or what `make` makes of it now. */
-  getOrCreate(key: string, make: () => V): V {
-    const kept = this.#entries.get(key);
-    if (kept !== undefined) return kept;
-    const made = make();
-    this.#entries.set(key, made);
-    this.#sizeChars += key.length + ENTRY_OVERHEAD_CHARS;
-    for (const oldest of this.#entries.keys()) {
-      if (this.#sizeChars <= this.#maxChars) break;
-      this.#entries.delete(oldest);
-      this.#sizeChars -= oldest.length + ENTRY_OVERHEAD_CHARS;
+  /** Returns the cached value of a key, or creates and caches it. */
+  getOrCreate(key: string, create: () => V): V {
+    const cached = this.entries.get(key);
+    if (cached !== undefined) return cached;
+    const value = create();
+    this.entries.set(key, value);
+    this.sizeChars += key.length + ENTRY_OVERHEAD_CHARS;
+    for (const oldest of this.entries.keys()) {
+      if (this.sizeChars <= this.maxChars) break;
+      this.entries.delete(oldest);
+      this.sizeChars -= oldest.length + ENTRY_OVERHEAD_CHARS;
     }
-    return made;
+    return value;
   }
 }

@@ -1,13 +1,13 @@
 /**
- * Identities composed of several parts, some of them from outside. Parts are joined with ":"; the separator and the escape
- * character "%" are escaped inside a part, so different lists of parts never give the same text.
+ * Ids composed of several parts, some of them untrusted. Parts are joined with ":". The separator and the escape character
+ * "%" are escaped inside a part, so different lists of parts never have the same id.
  */
 
-/** The separator, the escape character, and lone surrogates: UTF-8, and so every digest, cannot tell those apart. */
+/** The separator, the escape character, and lone surrogates, which UTF-8 (and therefore every digest) cannot distinguish. */
 const ESCAPED_IN_PARTS = /[%:]|\p{Surrogate}/gu;
 
 /**
- * The one text for a list of parts; injective. Parts are compared by code unit: neither case nor Unicode form is folded.
+ * Returns the id of a list of parts. The encoding is injective; neither case nor Unicode normalization form is folded.
  *
  * @example compositeId('a:b', 'c') // 'a%3Ab:c'
  */
@@ -22,7 +22,7 @@ function escapeIdCharacter(character: string): string {
   return code.length === 2 ? `%${code}` : `%u${code}`;
 }
 
-/** True if a text has no lone surrogates: encoded as bytes, it stays what it is. */
+/** True if a text has no lone surrogates and therefore survives encoding as UTF-8. */
 export function isWellFormed(text: string): boolean {
   return (text as unknown as { isWellFormed(): boolean }).isWellFormed();
 }

@@ -1,11 +1,11 @@
 /**
- * Undoes what texts are escaped and encoded with on their way, all at once: percent encoding, the escapes of JSON, JavaScript
- * and shells, and those of HTML. It is for finding a text, not for reading one: what is no proper escape stays as it is.
+ * Decodes all common escapes of a text in one pass: percent encoding, the escapes of JSON, JavaScript and shells, and HTML
+ * character references. The result is meant to be searched, not read. Malformed escapes are left as they are.
  */
 
 import { lastIndexAtMost } from './binary-search.js';
 
-/** One escape: its place in the encoded text, and in the decoded one. */
+/** One escape: its range in the encoded text, and in the decoded text. */
 interface EscapeSequence {
   readonly sourceStart: number;
   readonly sourceEnd: number;
@@ -14,7 +14,7 @@ interface EscapeSequence {
 }
 
 const LETTER_ESCAPES: { readonly [letter: string]: string } = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
-/** The names that HTML has for the characters of a keyboard. */
+/** The HTML entity names of keyboard characters. */
 const HTML_ENTITIES: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ...{ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0', Tab: '\t', NewLine: '\n' },
@@ -34,19 +34,20 @@ const ESCAPE_PATTERN = new RegExp(
   'g',
 );
 
-/** The beginning of an escape that a text ends in the middle of. */
+/** An incomplete escape at the end of a text. */
 const UNFINISHED_ESCAPE_PATTERN =
   /(?:%[0-9a-fA-F]?|(?:%[c-fC-F][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){0,2}%?[0-9a-fA-F]?)|\\(?:u\{?[0-9a-fA-F]{0,6}|x[0-9a-fA-F]?|[0-3][0-7]?)?|&#?[xX]?\w{0,8})$/;
 
-/** A decoded text that knows where each part of it stood. */
+/** A decoded text with a mapping of positions to the encoded text. */
 export interface DecodedText {
   readonly text: string;
-  /** Where what begins and ends here began and ended in the encoded text. */
+  /** Maps the start of a range in `text` to its start in the encoded text. */
   sourceStartOf(index: number): number;
+  /** Maps the exclusive end of a range in `text` to its end in the encoded text. */
   sourceEndOf(index: number): number;
 }
 
-/** The text decoded once; undefined if there is nothing to decode. */
+/** Decodes the escapes of a text once. Returns undefined if it has none. */
 export function decodeEscapes(text: string): DecodedText | undefined {
   const escapes: EscapeSequence[] = [];
   const starts: number[] = [];
@@ -67,18 +68,18 @@ export function decodeEscapes(text: string): DecodedText | undefined {
   }
   if (escapes.length === 0) return undefined;
   pieces.push(text.slice(from));
-  const before = (index: number): EscapeSequence | undefined => escapes[lastIndexAtMost(starts, index)];
+  const lastEscapeAt = (index: number): EscapeSequence | undefined => escapes[lastIndexAtMost(starts, index)];
   return {
     text: pieces.join(''),
     sourceStartOf: (index) => {
-      const last = before(index);
+      const last = lastEscapeAt(index);
       if (last === undefined) return index;
       return index < last.decodedStart + last.decodedLength
         ? last.sourceStart
         : last.sourceEnd + (index - last.decodedStart - last.decodedLength);
     },
     sourceEndOf: (index) => {
-      const last = before(index - 1);
+      const last = lastEscapeAt(index - 1);
       if (last === undefined) return index;
       return index <= last.decodedStart + last.decodedLength
         ? last.sourceEnd
@@ -87,46 +88,46 @@ export function decodeEscapes(text: string): DecodedText | undefined {
   };
 }
 
-/** Where the escape begins that a text ends in the middle of; the length of the text if there is none. */
+/** Returns the start of an incomplete escape at the end of a text, or the length of the text if there is none. */
 export function unfinishedEscapeIndex(text: string): number {
   const tail = Math.max(0, text.length - 16);
-  const found = UNFINISHED_ESCAPE_PATTERN.exec(text.slice(tail));
-  return found === null ? text.length : tail + found.index;
+  const match = UNFINISHED_ESCAPE_PATTERN.exec(text.slice(tail));
+  return match === null ? text.length : tail + match.index;
 }
 
-/** What an escape stands for, and how long it is; percent escapes stand in a row. */
-function decodedUnits(written: string): readonly (readonly [string, number])[] {
-  if (written.startsWith('%')) return decodePercentEscapes(written);
-  return [[decodeEscape(written), written.length]];
+/** Returns the decoded characters of an escape with the length of each in the source. Adjacent percent escapes are one match. */
+function decodedUnits(escaped: string): readonly (readonly [string, number])[] {
+  if (escaped.startsWith('%')) return decodePercentEscapes(escaped);
+  return [[decodeEscape(escaped), escaped.length]];
 }
 
-function decodeEscape(written: string): string {
-  const hexadecimal = /^(?:\\u\{?|\\x|&#[xX])([0-9a-fA-F]+)/.exec(written)?.[1];
+function decodeEscape(escaped: string): string {
+  const hexadecimal = /^(?:\\u\{?|\\x|&#[xX])([0-9a-fA-F]+)/.exec(escaped)?.[1];
   if (hexadecimal !== undefined) return codePointText(Number.parseInt(hexadecimal, 16));
-  const decimal = /^&#(\d+)/.exec(written)?.[1];
+  const decimal = /^&#(\d+)/.exec(escaped)?.[1];
   if (decimal !== undefined) return codePointText(Number(decimal));
-  if (written.startsWith('&')) return HTML_ENTITIES.get(written.slice(1, -1)) ?? written;
-  if (/^\\\d/.test(written)) return codePointText(Number.parseInt(written.slice(1), 8));
-  return LETTER_ESCAPES[written.slice(1)] ?? written.slice(1);
+  if (escaped.startsWith('&')) return HTML_ENTITIES.get(escaped.slice(1, -1)) ?? escaped;
+  if (/^\\\d/.test(escaped)) return codePointText(Number.parseInt(escaped.slice(1), 8));
+  return LETTER_ESCAPES[escaped.slice(1)] ?? escaped.slice(1);
 }
 
 function codePointText(code: number): string {
   return code <= 0x10ffff ? String.fromCodePoint(code) : '\ufffd';
 }
 
-/** Bytes in UTF-8; those that are not stand for themselves. */
-function decodePercentEscapes(written: string): readonly (readonly [string, number])[] {
-  const bytes = Array.from({ length: written.length / 3 }, (_, i) =>
-    Number.parseInt(written.slice(3 * i + 1, 3 * i + 3), 16),
+/** Decodes percent escapes as UTF-8. A byte that is not valid UTF-8 becomes the Latin-1 character of its value. */
+function decodePercentEscapes(escaped: string): readonly (readonly [string, number])[] {
+  const bytes = Array.from({ length: escaped.length / 3 }, (_, i) =>
+    Number.parseInt(escaped.slice(3 * i + 1, 3 * i + 3), 16),
   );
-  const all: (readonly [string, number])[] = [];
+  const units: (readonly [string, number])[] = [];
   for (let i = 0; i < bytes.length; ) {
     const lead = bytes[i] ?? 0;
     const size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 1;
     const sequence = bytes.slice(i, i + size);
-    const proper = sequence.length === size && sequence.slice(1).every((byte) => byte >> 6 === 2) && lead < 0xf5;
-    all.push(proper && size > 1 ? [Buffer.from(sequence).toString(), 3 * size] : [String.fromCharCode(lead), 3]);
-    i += proper ? size : 1;
+    const isValid = sequence.length === size && sequence.slice(1).every((byte) => byte >> 6 === 2) && lead < 0xf5;
+    units.push(isValid && size > 1 ? [Buffer.from(sequence).toString(), 3 * size] : [String.fromCharCode(lead), 3]);
+    i += isValid ? size : 1;
   }
-  return all;
+  return units;
 }

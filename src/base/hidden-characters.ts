@@ -1,9 +1,9 @@
 /**
- * Characters that a reader does not see or a terminal acts on. This is the only list of them; whatever prints, journals or
- * compares untrusted text uses it to escape, strip or reject them.
+ * Hidden characters: invisible ones and those that a terminal interprets. This is the only list of them; all code that
+ * prints, journals or compares untrusted text uses it to escape, strip or reject them.
  */
 
-/** A class for regular expressions: controls, direction marks, characters without width, blanks that are not spaces, unassigned ones. */
+/** A regular expression class: controls, direction marks, zero-width characters, blanks other than the space, unassigned code points. */
 // guard: ignorable-characters-escaped
 export const HIDDEN_CHARACTER: string =
   '[\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u00a0\\u115f\\u1160\\u2800\\u3164\\uffa0]';
@@ -26,26 +26,26 @@ const ESCAPE_SEQUENCES = new RegExp(
   'g',
 );
 
-/** The beginning of an escape sequence at the end of a text. */
+/** An incomplete escape sequence at the end of a text. */
 const UNFINISHED_SEQUENCE = new RegExp(`(?:(?:${ESC}\\[|\u009b)[0-?]*[ -/]*|${ESC}\\][^${BELL}${ESC}]*|${ESC})$`);
 
 /**
- * The text without terminal escape sequences and hidden characters; tabs and line feeds stay. If the text was cut at its
- * end, an unfinished escape sequence there goes too: it must not separate the beginning of a secret from the end of the text.
+ * Removes terminal escape sequences and hidden characters; keeps tabs and line feeds. If the text was cut at its end, an
+ * incomplete escape sequence there is removed too: otherwise the redactor could not find a cut secret in front of it.
  */
 export function stripHidden(text: string, isCutAtEnd = false): string {
   if (ORDINARY.test(text)) return text;
-  const stripped = text.replace(ESCAPE_SEQUENCES, '');
-  const whole = isCutAtEnd ? stripped.replace(UNFINISHED_SEQUENCE, '') : stripped;
-  return whole.replace(HIDDEN_BUT_TAB_AND_LINE_FEED, '');
+  const complete = text.replace(ESCAPE_SEQUENCES, '');
+  const stripped = isCutAtEnd ? complete.replace(UNFINISHED_SEQUENCE, '') : complete;
+  return stripped.replace(HIDDEN_BUT_TAB_AND_LINE_FEED, '');
 }
 
-/** The text in one line: each run of white space and hidden characters becomes one space. */
+/** Returns the text in one line: each run of white space and hidden characters becomes one space. */
 export function singleLine(text: string): string {
   return text.replace(BLANKS, ' ');
 }
 
-/** The first `maxChars` UTF-16 units of a text, followed by `…` if that is not all of it. Never splits a surrogate pair. */
+/** Returns the first `maxChars` UTF-16 units of a text, followed by `…` if the text is longer. Never splits a surrogate pair. */
 export function truncate(text: string, maxChars: number): string {
   return text.length <= maxChars ? text : `${text.slice(0, maxChars).replace(/[\ud800-\udbff]$/, '')}…`;
 }

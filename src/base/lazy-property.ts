@@ -1,19 +1,21 @@
 /**
- * Objects that are handed to code of others with a member that few of them read. A proxy and no getter: to make an
- * object with a getter of its own costs twenty times as much. Whoever takes it apart, spreads, freezes or changes it has
- * read the member, so it is made then, and is an ordinary one from there on.
+ * Lazy properties for objects that are passed to user code, most of which does not read them. Implemented as a proxy,
+ * because creating an object with an own getter takes about twenty times as long. Destructuring, spreading, freezing or
+ * redefining the property computes it; from then on it is an ordinary property.
  */
-export function withLazyProperty<T extends object, K extends keyof T>(object: T, name: K, make: () => T[K]): T {
-  return new Proxy(object, new LazyPropertyHandler(name, make));
+
+/** Returns a proxy of `object` whose property `name` is computed when it is first read. */
+export function withLazyProperty<T extends object, K extends keyof T>(object: T, name: K, compute: () => T[K]): T {
+  return new Proxy(object, new LazyPropertyHandler(name, compute));
 }
 
 class LazyPropertyHandler<T extends object, K extends keyof T> implements ProxyHandler<T> {
   private readonly name: K;
   private compute: (() => T[K]) | undefined;
 
-  constructor(name: K, make: () => T[K]) {
+  constructor(name: K, compute: () => T[K]) {
     this.name = name;
-    this.compute = make;
+    this.compute = compute;
   }
 
   get(object: T, key: PropertyKey): unknown {

@@ -1,41 +1,47 @@
-/** The known word that somebody probably meant. */
+/** Suggestions for misspelt words, as in "did you mean". */
 
-/** Words that differ by more than this are different words. */
 const MAX_DISTANCE = 2;
 
-/** Case, dashes, underscores and the plural of a word that ends in y do not make another word. */
+/** Ignores case, dashes, underscores and the plural of a word that ends in y. */
 function normalizeWord(word: string): string {
   return word.toLowerCase().replace(/[-_]/g, '').replace(/ies$/, 'y');
 }
 
-/** How many letters were left out, added, changed or swapped with their neighbour. */
+/** The Damerau–Levenshtein distance: insertions, deletions, substitutions and swaps of adjacent letters. */
 function editDistance(a: string, b: string): number {
-  let older: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, place) => place);
+  let rowBeforeLast: number[] = [];
+  let lastRow = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {
     const row = [i];
     for (let j = 1; j <= b.length; j++) {
-      const changed = (last[j - 1] ?? 0) + Number(a[i - 1] !== b[j - 1]);
-      const least = Math.min(changed, (last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1);
-      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      row.push(swapped ? Math.min(least, (older[j - 2] ?? 0) + 1) : least);
+      const substitution = (lastRow[j - 1] ?? 0) + Number(a[i - 1] !== b[j - 1]);
+      const distance = Math.min(substitution, (lastRow[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1);
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      row.push(isSwap ? Math.min(distance, (rowBeforeLast[j - 2] ?? 0) + 1) : distance);
     }
-    older = last;
-    last = row;
+    rowBeforeLast = lastRow;
+    lastRow = row;
   }
-  return last[b.length] ?? 0;
+  return lastRow[b.length] ?? 0;
 }
 
-/** The nearest of the known words within two letters, if any. */
-export function nearestWord(word: string, known: readonly string[], furthest = MAX_DISTANCE): string | undefined {
-  const written = normalizeWord(word);
-  let best: string | undefined;
-  let least = furthest + 1;
-  for (const candidate of known) {
-    const meant = normalizeWord(candidate);
-    if (Math.abs(meant.length - written.length) >= least) continue;
-    const far = editDistance(written, meant);
-    if (far < least) [best, least] = [candidate, far];
+/**
+ * Returns the candidate nearest to a word, or undefined if all differ by more than `maxDistance` letters.
+ * @param maxDistance defaults to 2
+ */
+export function nearestWord(
+  word: string,
+  candidates: readonly string[],
+  maxDistance = MAX_DISTANCE,
+): string | undefined {
+  const normalized = normalizeWord(word);
+  let nearest: string | undefined;
+  let smallest = maxDistance + 1;
+  for (const candidate of candidates) {
+    const other = normalizeWord(candidate);
+    if (Math.abs(other.length - normalized.length) >= smallest) continue;
+    const distance = editDistance(normalized, other);
+    if (distance < smallest) [nearest, smallest] = [candidate, distance];
   }
-  return best;
+  return nearest;
 }

@@ -1,12 +1,12 @@
-/** Ranges of numbers that settings must lie in: one test and one wording for definitions, tool configs, options and policies. */
+/** Numeric ranges of settings: one check and one wording for definitions, tool configs, options and policies. */
 
-export interface NumberRange {
+interface NumberRange {
   /** How a message names the range: `a whole number from 1 to 20`. */
   readonly description: string;
   includes(value: unknown): value is number;
 }
 
-/** Whole numbers from `min` to `max`, both included. */
+/** Returns the range of whole numbers from `min` to `max`, both inclusive. */
 export function wholeNumbers(min: number, max: number = Number.MAX_SAFE_INTEGER): NumberRange {
   const { description, includes } = numbers(min, max);
   return {
@@ -15,7 +15,7 @@ export function wholeNumbers(min: number, max: number = Number.MAX_SAFE_INTEGER)
   };
 }
 
-/** Numbers from `min` to `max`, both included. */
+/** Returns the range of numbers from `min` to `max`, both inclusive. */
 export function numbers(min: number, max: number = Number.MAX_SAFE_INTEGER): NumberRange {
   return {
     description: max === Number.MAX_SAFE_INTEGER ? `a number from ${min} up` : `a number from ${min} to ${max}`,

@@ -1,7 +1,7 @@
-/** Options reject unknown keys: a misspelt key must never switch a guard off silently. */
+/** Checks of option keys. Unknown keys are rejected, because a misspelt key must not silently disable a guard. */
 
 /**
- * The keys of an options interface. The compiler checks the list: a key that is missing or unknown is a type error.
+ * Returns the keys of an options interface. The compiler checks the list: a missing or unknown key is a type error.
  *
  * @example optionKeys<{ store: Store; clock?: Clock }>({ store: true, clock: true })
  */

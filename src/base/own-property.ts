@@ -1,11 +1,11 @@
 /**
- * Reading objects of unknown shape by own property only. An inherited member is never data: a document may have a member
- * called `constructor` or `__proto__`, and a library may have added members to `Object.prototype`.
+ * Reads objects of unknown shape by own property only. Inherited members are never data: a document may have a member named
+ * `constructor` or `__proto__`, and `Object.prototype` may be polluted.
  */
 import type { Json } from '../protocol/json.js';
 
-/** An object whose members are not known. */
-export type UnknownFields = { readonly [name: string]: unknown };
+/** An object of unknown shape. */
+type UnknownFields = { readonly [name: string]: unknown };
 
 /** The members of a JSON object. */
 export type JsonFields = { readonly [name: string]: Json };
@@ -17,7 +17,7 @@ export function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The own property of an object or array; undefined if there is none, or if its getter throws. A getter runs once. */
+/** Returns the own property of an object or array; undefined if there is none, or if its getter throws. A getter runs once. */
 export function ownProperty(value: Json | undefined, name: string | number): Json | undefined;
 export function ownProperty(value: unknown, name: string | number): unknown;
 export function ownProperty(value: unknown, name: string | number): unknown {
@@ -29,18 +29,18 @@ export function ownProperty(value: unknown, name: string | number): unknown {
   }
 }
 
-/** The own property if it is text; otherwise the empty text. */
+/** Returns the own property if it is a string; otherwise the empty string. */
 export function ownText(value: unknown, name: string): string {
   const property = ownProperty(value, name);
   return typeof property === 'string' ? property : '';
 }
 
-/** The value if it is text and not empty. */
+/** Returns the value if it is a non-empty string; otherwise undefined. */
 export function nonEmptyText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** The value if it is an integer of zero or more. */
+/** Returns the value if it is a safe integer of zero or more; otherwise undefined. */
 export function nonNegativeInteger(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : undefined;
 }

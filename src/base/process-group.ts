@@ -1,4 +1,4 @@
-/** Process groups of child processes: signalled as a whole, and killed when this process exits before they do. */
+/** Process groups of child processes: signalled as one, and killed if this process exits before they do. */
 
 /** The leaders of all groups that have not ended. */
 const runningGroups = new Set<number>();

@@ -1,19 +1,19 @@
 /**
- * Resolves host names to public addresses only. It takes the place of the resolver inside a connection: what it has judged
- * is what is connected to, so a name that resolves differently the next time (DNS rebinding) changes nothing.
+ * Resolves host names to public addresses only. It replaces the resolver inside a connection, so the checked address is the
+ * one that is connected to. A name that resolves differently the next time (DNS rebinding) has no effect.
  */
 import type { LookupFunction } from 'node:net';
 import { ipVersion, isPublicAddress } from './ip-address.js';
 
-/** All addresses of a host. */
+/** Returns all addresses of a host. */
 export type ResolveHost = (hostname: string) => Promise<readonly string[]>;
 
-/** The error of a host that has an address which is not public. */
+/** Thrown for a host with an address that is not public. */
 export class NotPublicError extends Error {
   readonly code = 'NOT_PUBLIC';
 }
 
-/** All addresses of a host; `NotPublic` if one of them is not public. */
+/** Returns all addresses of a host. Throws NotPublicError if one of them is not public. */
 export async function publicAddresses(hostname: string, resolve: ResolveHost): Promise<readonly string[]> {
   const addresses = await resolve(hostname);
   // guard: every-resolved-address-public
@@ -21,7 +21,7 @@ export async function publicAddresses(hostname: string, resolve: ResolveHost): P
   return addresses;
 }
 
-/** A `lookup` for sockets. One address that is not public is enough to refuse the host. */
+/** Returns a `lookup` function for sockets. It refuses a host with even one address that is not public. */
 export function publicLookup(resolve: ResolveHost): LookupFunction {
   return (hostname, options, callback) => {
     publicAddresses(hostname, resolve).then(
@@ -37,10 +37,10 @@ function returnAddresses(
   all: boolean,
   callback: Parameters<LookupFunction>[2],
 ): void {
-  const found = addresses.map((address) => ({ address, family: ipVersion(address) }));
-  const [first] = found;
+  const results = addresses.map((address) => ({ address, family: ipVersion(address) }));
+  const [first] = results;
   if (first === undefined) callback(notPublicError(hostname), '', 0);
-  else if (all) callback(null, found);
+  else if (all) callback(null, results);
   else callback(null, first.address, first.family);
 }
 

@@ -1,15 +1,21 @@
 /**
- * The entry: the one unit of the journal, and the spine of every view.
- * An entry is written once under its key; `seq` is its place in the session, `at` the clock's milliseconds.
- * A value over the inline size is stored by digest: `blob` names it and the store keeps the entry without `value`.
- * `v` is the version of this entry's own type; absent means 1.
+ * The entry: the unit of the journal, from which all views are folded. An entry is written once under its key. `seq` is
+ * its position in the session and `at` the clock's time in milliseconds. A value over the inline size is stored as a
+ * blob: `blob` is its digest, and the stored entry has no `value`. `schemaVersion` is the version of the entry's type;
+ * absent means 1.
  */
 import type { Json } from './json.js';
 
-/** How an effect may be treated when a crash leaves its intent without a result. */
+/**
+ * What may happen to an effect whose intent is recorded and whose result is not, after a crash:
+ * - `pure`: it changes nothing and may be repeated freely.
+ * - `idempotent`: repeating it has the same outcome as performing it once.
+ * - `keyed`: the other system deduplicates repetitions by the idempotency key.
+ * - `once`: it must not be repeated; it stays in doubt until a person resolves it.
+ */
 export type Safety = 'pure' | 'idempotent' | 'keyed' | 'once';
 
-/** An error as it is journaled: an outcome, not a stack. */
+/** An error as it is journaled: an outcome without stack or cause. */
 export interface ErrorRecord {
   readonly code: string;
   readonly message: string;
@@ -28,19 +34,19 @@ interface StoredValue {
   readonly blob?: string | undefined;
 }
 
-/** How many milliseconds the check of the value took; absent when it took none. */
+/** How many milliseconds the validation of the value took; absent if that rounds to zero. */
 interface ValidationTime {
   readonly validationMs?: number;
 }
 
-/** What somebody decided about an effect in doubt. */
+/** How an effect in doubt was resolved: performed again, given a result, or failed. */
 export type Resolution = 'retry' | 'supply' | 'fail';
 
-/** Entries that the kernel itself writes, by type. */
+/** The fields of each entry type that the kernel writes. */
 export interface KernelEntryFields {
   'session.opened': { readonly incarnationId: string };
   'call.started': { readonly name: string; readonly version?: string; readonly definitionDigest?: string } & {
-    /** What the body of the loop is; absent for a tool, for a composite of steps, and in entries of earlier versions. */
+    /** The kind of the loop's body; absent for a tool, for a composite of steps, and in entries of earlier versions. */
     readonly bodyKind?: string;
     readonly isInputInvalid?: true;
   } & ValidationTime &
@@ -68,28 +74,29 @@ export interface KernelEntryFields {
   'cancel.requested': { readonly reason: string };
 }
 
+/** The entry types that the kernel writes. */
 export type KernelEntryType = keyof KernelEntryFields;
 
-/** An entry the kernel wrote, narrowed by `type`. */
+/** An entry that the kernel wrote, narrowed by `type`. */
 export type KernelEntry = {
   [T in KernelEntryType]: EntryBase & { readonly type: T } & KernelEntryFields[T];
 }[KernelEntryType];
 
-/** An entry of any type: the kernel's own, or one that a ring above recorded. */
+/** An entry of any type: written by the kernel, or recorded by code above it. */
 export interface Entry extends EntryBase, StoredValue {
   readonly type: string;
   readonly name?: string;
   readonly version?: string | undefined;
   readonly kind?: string;
-  /** Of a call: what the body of its loop is. */
+  /** Of a call: the kind of the loop's body. */
   readonly bodyKind?: string;
   readonly safety?: Safety;
   readonly error?: ErrorRecord | undefined;
   readonly incarnationId?: string;
-  /** Of the definition that a root was begun with. */
+  /** Of a call: the digest of its definition. */
   readonly definitionDigest?: string;
   readonly validationMs?: number;
-  /** The input of the call did not pass its check. */
+  /** Of a call: true if its input failed validation. */
   readonly isInputInvalid?: true;
   readonly until?: number;
   readonly signalId?: string;
@@ -100,5 +107,5 @@ export interface Entry extends EntryBase, StoredValue {
   readonly reason?: string | undefined;
 }
 
-/** An entry before the session gives it its place and time. */
+/** An entry before the session assigns its position and time. */
 export type EntryDraft = Omit<Entry, 'seq' | 'at'>;

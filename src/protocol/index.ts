@@ -1,4 +1,15 @@
-export type { Approval, ApprovalAnswer, ApprovalTarget } from './approval.js';
+/**
+ * `rondo/protocol`: the data types that cross process boundaries (definitions, entries, events, traces, approvals) and
+ * `loopsTool`. Safe to import without the runtime.
+ */
+export type {
+  Approval,
+  ApprovalAnswer,
+  ApprovalState,
+  ApprovalTarget,
+  RecordedAnswer,
+  StandingGrant,
+} from './approval.js';
 export type {
   Entry,
   EntryDraft,

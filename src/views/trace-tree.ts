@@ -117,7 +117,7 @@ class MutableCallNode implements CallNode {
   }
 }
 
-export interface TraceTreeOptions {
+interface TraceTreeOptions {
   readonly price?: Pricing | undefined;
   /** Told of each call when it ends. */
   readonly onEnd?: ((call: CallNode) => void) | undefined;

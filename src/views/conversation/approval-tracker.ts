@@ -13,7 +13,7 @@ import { isoTime } from '../iso-time.js';
 import { compareByStep, isDescendantKey, type OpenCall, type OpenCalls, parentKeyOf } from './open-calls.js';
 
 /** Hears what becomes of approvals, each at the entry that makes it so. */
-export interface ApprovalListener {
+interface ApprovalListener {
   onRequested(approval: Approval, entry: Entry): void;
   onAnswered(approval: Approval, answer: RecordedAnswer): void;
   /** Nobody waits for an answer any more, and none was given. */

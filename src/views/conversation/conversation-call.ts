@@ -18,7 +18,7 @@ export interface AgentState {
 }
 
 /** The effect of a call whose result is told: an agent's model, or what a tool does. */
-export interface TrackedEffect {
+interface TrackedEffect {
   readonly key: string;
   /** What its attempts returned: the layers may pass one of them on. */
   attemptResults: Map<string, Json | undefined> | undefined;

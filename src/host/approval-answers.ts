@@ -1,6 +1,7 @@
 /**
- * Delivers answers to approvals. An answer refers to an approval that the runtime holds, and every other member of it must agree
- * with that approval. The first accepted answer wins; a refused answer is journaled with its reason and runs nothing.
+ * Delivers answers to approvals. An answer refers to an approval that the runtime holds, and every other member of it
+ * must agree with that approval. The first accepted answer wins; a refused answer is journaled with its reason and runs
+ * nothing.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -25,7 +26,9 @@ interface AnswerContext {
   readonly ids: Ids;
 }
 
-/** Accepts an answer and returns its approval. Throws ANSWER_REFUSED, and journals the refusal, if it is not accepted. */
+/**
+ * Accepts an answer and returns its approval. Throws ANSWER_REFUSED, and journals the refusal, if it is not accepted.
+ */
 export async function answerApproval(answer: ApprovalAnswer, context: AnswerContext): Promise<Approval> {
   const { id, approved, by, reason, standing } = answer;
   const { session, approvals, now } = context;

@@ -1,6 +1,6 @@
 /**
- * The approval gate of a host: returns the approval rule of an effect, the authority that its approval is bound to, and the
- * standing grants that cover it. Every effect of every turn passes this gate.
+ * The approval gate of a host: returns the approval rule of an effect, the authority that its approval is bound to, and
+ * the standing grants that cover it. Every effect of every turn passes this gate.
  */
 import type { ApprovalGate, StandingGrantRef } from '../layers/approval.js';
 import type { RegisteredLoop } from '../loops/registry.js';

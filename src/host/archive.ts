@@ -76,7 +76,9 @@ export class Archive {
     });
   }
 
-  /** Returns the status of the turn with this id, or of all turns of the session with this id. Throws TURN_NOT_FOUND. */
+  /**
+   * Returns the status of the turn with this id, or of all turns of the session with this id. Throws TURN_NOT_FOUND.
+   */
   async status(id: string): Promise<readonly TurnStatus[]> {
     const stored = await this.find(id);
     if (stored !== undefined) {
@@ -180,7 +182,10 @@ export class Archive {
     return definitionDigest === undefined ? undefined : this.store.blobs.get(identity.sessionId, definitionDigest);
   }
 
-  /** Yields the entries of a session with their blob values, then the entries of its running turn that are not stored yet. */
+  /**
+   * Yields the entries of a session with their blob values, then the entries of its running turn that are not stored
+   * yet.
+   */
   private async *entriesOf(session: string): AsyncGenerator<Entry> {
     let nextSeq = 0;
     for await (const batch of this.store.journal.read(session, 0)) {

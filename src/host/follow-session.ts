@@ -42,7 +42,9 @@ export async function followSession(
   return unsubscribe;
 }
 
-/** Returns the envelopes that were created or replaced after the envelope with the id `after`, each in its last version. */
+/**
+ * Returns the envelopes that were created or replaced after the envelope with the id `after`, each in its last version.
+ */
 function envelopesAfter(
   sessionId: string,
   entries: readonly Entry[],

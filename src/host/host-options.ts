@@ -30,8 +30,8 @@ export interface HostOptions {
    */
   readonly implementations?: ReadonlyMap<string, ToolImplementation>;
   /**
-   * Returns true if a recorded definition may run code from this directory. It is called only for a definition that differs
-   * from the registered one: an unchanged definition has the trust of the registered one.
+   * Returns true if a recorded definition may run code from this directory. It is called only for a definition that
+   * differs from the registered one: an unchanged definition has the trust of the registered one.
    * @default () => false
    */
   readonly trusts?: (directory: string | undefined) => boolean;
@@ -57,6 +57,9 @@ export interface TurnOptions {
   readonly onEnvelope?: (envelope: EventEnvelope) => void;
   /** Receives pieces of messages and of tool output while they are streamed. Deltas are not journaled. */
   readonly onDelta?: (delta: LiveDelta) => void;
-  /** Handlers of the streaming protocol, called one after another. The result is returned after the last one has finished. */
+  /**
+   * Handlers of the streaming protocol, called one after another. The result is returned after the last one has
+   * finished.
+   */
   readonly stream?: StreamHandlers;
 }

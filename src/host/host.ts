@@ -1,8 +1,8 @@
 /**
- * The host: runs turns of registered loops on a store and reports their state. A turn is a root call in a session. A turn id
- * begins with the session id, so no index is needed to find a turn. Turns of one session run one after another; turns of
- * different sessions run concurrently. turn-runner.ts runs turns, subscriptions.ts serves live subscribers, and
- * session-actions.ts acts on turns from outside (cancel, answer, message, resolve).
+ * The host: runs turns of registered loops on a store and reports their state. A turn is a root call in a session. A
+ * turn id begins with the session id, so no index is needed to find a turn. Turns of one session run one after another;
+ * turns of different sessions run concurrently. turn-runner.ts runs turns, subscriptions.ts serves live subscribers,
+ * and session-actions.ts acts on turns from outside (cancel, answer, message, resolve).
  */
 import { LoopError } from '../base/errors.js';
 import { linkLoop } from '../loops/link.js';
@@ -114,8 +114,9 @@ export class Host {
   }
 
   /**
-   * Runs a turn until it ends or pauses. A failure of the loop is a result with the status `error`. The promise rejects with a
-   * TypeError for an invalid request and with a Fault if the runtime itself fails, for example if the store cannot be written.
+   * Runs a turn until it ends or pauses. A failure of the loop is a result with the status `error`. The promise rejects
+   * with a TypeError for an invalid request and with a Fault if the runtime itself fails, for example if the store
+   * cannot be written.
    *
    * @example
    * ```ts
@@ -165,8 +166,8 @@ export class Host {
   }
 
   /**
-   * Continues a turn until it ends or pauses. Returns the recorded result if the turn has ended. Throws TURN_NOT_FOUND if the
-   * store has no such turn.
+   * Continues a turn until it ends or pauses. Returns the recorded result if the turn has ended. Throws TURN_NOT_FOUND
+   * if the store has no such turn.
    */
   async resume(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
     const work = async (turnOptions: TurnOptions): Promise<TurnResult> =>
@@ -182,8 +183,8 @@ export class Host {
   }
 
   /**
-   * Answers an approval; `resume` then continues the turn if it has paused. Throws ANSWER_REFUSED with the reason if the
-   * answer is refused. Refusals are journaled.
+   * Answers an approval; `resume` then continues the turn if it has paused. Throws ANSWER_REFUSED with the reason if
+   * the answer is refused. Refusals are journaled.
    */
   answer(answer: ApprovalAnswer): Promise<Approval> {
     return this.actions.answer(answer);
@@ -194,22 +195,25 @@ export class Host {
     return this.actions.sendMessage(message);
   }
 
-  /** Resolves an effect in doubt: retry it, supply its result as `value`, or fail it. `by` names the person who resolves it. */
+  /**
+   * Resolves an effect in doubt: retry it, supply its result as `value`, or fail it. `by` names the person who resolves
+   * it.
+   */
   resolveEffect(key: string, resolution: Resolution, by: string, value?: Json): Promise<void> {
     return this.actions.resolveEffect(key, resolution, by, value);
   }
 
   /**
-   * Follows a session: delivers the envelopes after `afterEnvelopeId` (@default all), the partial output that is being streamed,
-   * and then everything that happens in this process. Returns a function that unsubscribes.
+   * Follows a session: delivers the envelopes after `afterEnvelopeId` (@default all), the partial output that is being
+   * streamed, and then everything that happens in this process. Returns a function that unsubscribes.
    */
   follow(sessionId: string, subscriber: SessionSubscriber, afterEnvelopeId?: string): Promise<() => void> {
     return this.subscriptions.follow(sessionId, subscriber, afterEnvelopeId);
   }
 
   /**
-   * Runs the bodies of a turn over its entries without performing effects or writing entries. `then` uses the definitions that
-   * the turn started with, `now` the registered ones.
+   * Runs the bodies of a turn over its entries without performing effects or writing entries. `then` uses the
+   * definitions that the turn started with, `now` the registered ones.
    */
   async replay(turnId: string, against: 'then' | 'now' = 'then'): Promise<ReplayReport> {
     const stored = await this.archive.get(turnId);
@@ -268,7 +272,9 @@ export class Host {
     return turnResultOf(identity, { status: 'error', error: error.toErrorRecord() }, [], this.options.clock.now());
   }
 
-  /** Returns the loop that the turn started with; for a turn without a pin, the loop that is registered under its id. */
+  /**
+   * Returns the loop that the turn started with; for a turn without a pin, the loop that is registered under its id.
+   */
   private async pinnedLoopOf(stored: StoredTurn): Promise<PinnedLoop> {
     const pinText = await this.archive.pinnedText(stored);
     const { implementations = new Map(), trusts = () => false } = this.options;

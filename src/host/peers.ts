@@ -1,7 +1,7 @@
 /**
- * Requests between the hosts of the processes that share a store. A host sends an action on a session to the process that holds
- * the session, which performs it like an action of a local caller. A request whose reply is lost is sent again under the same id,
- * and the receiver returns its remembered answer instead of performing the request twice.
+ * Requests between the hosts of the processes that share a store. A host sends an action on a session to the process
+ * that holds the session, which performs it like an action of a local caller. A request whose reply is lost is sent
+ * again under the same id, and the receiver returns its remembered answer instead of performing the request twice.
  */
 import type { Ids } from '../journal/clock.js';
 import type { Leases } from '../journal/store.js';
@@ -48,7 +48,10 @@ export type TurnUpdate =
 /** Sends an update to the client. A droppable update may be skipped for a slow reader. */
 export type SendTurnUpdate = (update: TurnUpdate, droppable?: boolean) => void;
 
-/** The answer of another process; or no process holds the session. `retried` is true if one may have received the request. */
+/**
+ * The answer of another process; or no process holds the session. `retried` is true if one may have received the
+ * request.
+ */
 export type RoutedReply =
   | { readonly answered: true; readonly value: Json }
   | { readonly answered: false; readonly retried: boolean };

@@ -1,7 +1,7 @@
 /**
- * Pins: a turn is pinned to the definitions that it started with. They are stored as one blob of its session, and a resumed turn
- * is linked from them, independent of the current registry. Code cannot be stored: for a loop in code the pin has its id,
- * version and digest, and the loop must be registered when the turn continues.
+ * Pins: a turn is pinned to the definitions that it started with. They are stored as one blob of its session, and a
+ * resumed turn is linked from them, independent of the current registry. Code cannot be stored: for a loop in code the
+ * pin has its id, version and digest, and the loop must be registered when the turn continues.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -71,11 +71,16 @@ function pinnedDefinitionOf({
 interface UnpinDeps {
   readonly registry: Registry;
   readonly implementations: ReadonlyMap<string, ToolImplementation>;
-  /** Returns true if the operator trusts recorded definitions of this directory that differ from the registered ones. */
+  /**
+   * Returns true if the operator trusts recorded definitions of this directory that differ from the registered ones.
+   */
   trusts(directory: string | undefined): boolean;
 }
 
-/** Links the pinned definitions of a turn. Throws a LoopError if a loop in code is missing or a definition is not trusted. */
+/**
+ * Links the pinned definitions of a turn. Throws a LoopError if a loop in code is missing or a definition is not
+ * trusted.
+ */
 export function unpin(pinText: string, { registry, implementations, trusts }: UnpinDeps): PinnedLoop {
   const pinnedDefinitions = JSON.parse(pinText) as readonly PinnedDefinition[];
   const pinnedRegistry = new Registry(implementations);
@@ -104,7 +109,9 @@ function recordedDefinitionError({ code, message, data }: LoopError): LoopError 
   return new LoopError(code, `${message} ${hint}`, data);
 }
 
-/** Returns true if the recorded definition equals the registered one from the same directory, and so shares its trust. */
+/**
+ * Returns true if the recorded definition equals the registered one from the same directory, and so shares its trust.
+ */
 function isUnchanged(
   current: RegisteredLoop | undefined,
   definition: Json | undefined,
@@ -126,6 +133,6 @@ export function codeChangesSince(pinText: string, registry: Registry): readonly 
 }
 
 function missingLoopError(id: string, version: string): LoopError {
-  const message = `The turn needs the loop "${id}" ${version}, which is written in code and not registered; register it first.`;
+  const message = `The turn needs the loop "${id}" ${version}, which is written in code; register it first.`;
   return new LoopError('LOOP_NOT_FOUND', message, { loopId: id, loopVersion: version });
 }

@@ -1,6 +1,7 @@
 /**
- * Follows a turn that runs in another process, and serves such followers: the trace from the start, envelopes and deltas live.
- * When that process has finished with the turn or has exited, the caller continues the turn here without repeating events.
+ * Follows a turn that runs in another process, and serves such followers: the trace from the start, envelopes and
+ * deltas live. When that process has finished with the turn or has exited, the caller continues the turn here without
+ * repeating events.
  */
 import type { Entry } from '../protocol/entry.js';
 import type { TraceEvent } from '../protocol/trace.js';

@@ -1,6 +1,7 @@
 /**
- * Replays a turn to verify its code: all bodies run again over the recorded entries; no effect is performed and no entry is
- * written. The recorded ends of calls are hidden from the kernel, so that every body runs, and compared with the new ends.
+ * Replays a turn to verify its code: all bodies run again over the recorded entries; no effect is performed and no
+ * entry is written. The recorded ends of calls are hidden from the kernel, so that every body runs, and compared with
+ * the new ends.
  */
 
 import { Fault } from '../base/errors.js';

@@ -1,6 +1,7 @@
 /**
- * The state of a turn while it runs, folded from its entries as they are written: the context of its bodies and the updates for
- * subscribers. Views are created on first use, so that a turn without agents, approvals and subscribers costs little.
+ * The state of a turn while it runs, folded from its entries as they are written: the context of its bodies and the
+ * updates for subscribers. Views are created on first use, so that a turn without agents, approvals and subscribers
+ * costs little.
  */
 import type { Clock } from '../journal/clock.js';
 import type { Session } from '../kernel/session.js';

@@ -1,6 +1,7 @@
 /**
- * Actions on turns from outside: cancel a turn, answer an approval, send a message, resolve an effect in doubt. An action uses
- * the open session if the turn runs in this process, is routed to the process that runs it, or else opens the session.
+ * Actions on turns from outside: cancel a turn, answer an approval, send a message, resolve an effect in doubt. An
+ * action uses the open session if the turn runs in this process, is routed to the process that runs it, or else opens
+ * the session.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -61,7 +62,8 @@ export class SessionActions {
     if (stored.turn.endedEntry !== undefined) return routed.retried && wasCancelled(turnId, stored);
     const isRecorded = await this.withSession(turnId, (opened) => opened.cancel(turnId, reason));
     await this.deps.resume(turnId);
-    // Without a new record, an earlier cancel is recorded (perhaps this one, with a lost reply), or the turn ended meanwhile.
+    // Without a new record, an earlier cancel is recorded (perhaps this one, with a lost reply), or the turn ended
+    // meanwhile.
     return isRecorded || wasCancelled(turnId, await archive.get(turnId));
   }
 
@@ -161,7 +163,10 @@ interface ResolutionAttempt {
   readonly by: string;
 }
 
-/** Returns true if a resolution was refused only because it is recorded already: its first request succeeded and the reply was lost. */
+/**
+ * Returns true if a resolution was refused only because it is recorded already: its first request succeeded and the
+ * reply was lost.
+ */
 function isRepeatedResolution(
   thrown: unknown,
   { retried }: RoutedReply & { answered: false },

@@ -1,6 +1,6 @@
 /**
- * The live feed of a session: envelopes when they are created, and deltas, which are never journaled. A subscriber that joins
- * late first receives the joined deltas of unfinished messages, so the deltas that follow are complete.
+ * The live feed of a session: envelopes when they are created, and deltas, which are never journaled. A subscriber that
+ * joins late first receives the joined deltas of unfinished messages, so the deltas that follow are complete.
  */
 import type { EventEnvelope } from '../protocol/events.js';
 import type { LiveDelta } from '../protocol/live.js';
@@ -50,7 +50,8 @@ export class SessionFeed {
   /** Publishes an envelope. The envelope of a finished message or result replaces its deltas. */
   publishEnvelope(envelope: EventEnvelope, refusal?: ToolRefusal): void {
     this.finishPartial(envelope);
-    // Envelopes are created while an entry is being written. Delivery is deferred, because a subscriber may itself write an entry.
+    // Envelopes are created while an entry is being written. Delivery is deferred, because a subscriber may itself
+    // write an entry.
     this.deferred ??= [];
     this.deliver((subscriber) => subscriber.envelope?.(envelope, refusal));
   }

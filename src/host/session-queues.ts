@@ -1,6 +1,6 @@
 /**
- * Serializes tasks per session: within this process by a queue, between the processes that share the store by a lease. A task
- * waits while another process holds its session.
+ * Serializes tasks per session: within this process by a queue, between the processes that share the store by a lease.
+ * A task waits while another process holds its session.
  */
 import { NOOP_LEASE } from '../journal/leases.js';
 import type { Lease, LeaseHolder, Leases } from '../journal/store.js';

@@ -1,6 +1,6 @@
 /**
- * Live subscriptions to sessions. The first subscriber of a session creates its feed; the feed is dropped when the session has
- * neither a subscriber nor a running turn.
+ * Live subscriptions to sessions. The first subscriber of a session creates its feed; the feed is dropped when the
+ * session has neither a subscriber nor a running turn.
  */
 import type { Entry } from '../protocol/entry.js';
 import { followSession } from './follow-session.js';
@@ -34,7 +34,10 @@ export class Subscriptions {
     return feed;
   }
 
-  /** Delivers the partial output that is being streamed, then everything that happens. Returns a function that unsubscribes. */
+  /**
+   * Delivers the partial output that is being streamed, then everything that happens. Returns a function that
+   * unsubscribes.
+   */
   subscribe(sessionId: string, subscriber: SessionSubscriber): () => void {
     const feed = this.feedOf(sessionId);
     for (const delta of feed.partialDeltas()) subscriber.delta?.(delta);
@@ -46,7 +49,9 @@ export class Subscriptions {
     };
   }
 
-  /** Delivers the envelopes after `afterEnvelopeId`, then everything that happens. Returns a function that unsubscribes. */
+  /**
+   * Delivers the envelopes after `afterEnvelopeId`, then everything that happens. Returns a function that unsubscribes.
+   */
   async follow(
     sessionId: string,
     subscriber: SessionSubscriber,

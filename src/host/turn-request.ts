@@ -1,4 +1,6 @@
-/** Requests to a host: their validation, the identity of the turn that a request is for, and the errors that refuse one. */
+/**
+ * Requests to a host: their validation, the identity of the turn that a request is for, and the errors that refuse one.
+ */
 
 import { compositeId, isWellFormed } from '../base/composite-id.js';
 import { LoopError } from '../base/errors.js';
@@ -23,13 +25,14 @@ export interface TurnRequest<I = unknown, O = unknown> {
   /** The input of the loop; any JSON value that matches its input schema. */
   readonly input?: I;
   /**
-   * The session that the turn belongs to. An agent sees the earlier messages of its session, so a session id gives access to them.
+   * The session that the turn belongs to. An agent sees the earlier messages of its session, so a session id gives
+   * access to them.
    * @default a new session
    */
   readonly sessionId?: string;
   /**
-   * The idempotency key: a request with the key and principal of an earlier turn attaches to that turn instead of starting
-   * another. The key is scoped to `sessionId` if one is set.
+   * The idempotency key: a request with the key and principal of an earlier turn attaches to that turn instead of
+   * starting another. The key is scoped to `sessionId` if one is set.
    * @default without a key every request starts a turn
    */
   readonly key?: string;
@@ -81,15 +84,17 @@ export function turnIdentityOf(request: TurnRequest, registered: RegisteredLoop 
   return { sessionId: session, turnId: `${session}.${suffix}`, loopId, loopVersion };
 }
 
-/** Returns the name of a key in ids. Keys with and without a principal have different prefixes, so they cannot collide. */
+/**
+ * Returns the name of a key in ids. Keys with and without a principal have different prefixes, so they cannot collide.
+ */
 function keyNameOf(key: string, principal: string | undefined): string {
   if (principal === undefined) return `k-${digestOfText(key).slice(0, 16)}`;
   return `p-${digestOfText(/* guard: turn-key-bound-to-principal */ compositeId(principal, key)).slice(0, 22)}`;
 }
 
 /**
- * Returns the identity under which a turn with a key is stored. Journals of earlier versions name turns after the key without
- * the principal; such a turn keeps its identity if it belongs to this principal.
+ * Returns the identity under which a turn with a key is stored. Journals of earlier versions name turns after the key
+ * without the principal; such a turn keeps its identity if it belongs to this principal.
  */
 export async function recordedIdentity(
   archive: Archive,
@@ -108,7 +113,10 @@ export async function recordedIdentity(
   return stored?.turn.principal === principal ? { ...identity, sessionId: session, turnId } : identity;
 }
 
-/** Returns the error if the turn of a request's key belongs to another principal, loop or input; undefined if it may attach. */
+/**
+ * Returns the error if the turn of a request's key belongs to another principal, loop or input; undefined if it may
+ * attach.
+ */
 export function attachConflict(
   { turn }: StoredTurn,
   { input, key, principal }: TurnRequest,
@@ -130,7 +138,9 @@ function keyConflictError(key = '', why: string): LoopError {
 
 /** Returns the error for a message to a session without a running or paused turn. */
 export function noOpenTurnError(sessionId: string): LoopError {
-  const message = `Session "${sessionId}" has no running or paused turn to receive the message; start a turn with it as the prompt.`;
+  const message =
+    `Session "${sessionId}" has no running or paused turn to receive the message; ` +
+    'start a turn with the message as its prompt.';
   return new LoopError('TURN_NOT_FOUND', message, { sessionId });
 }
 

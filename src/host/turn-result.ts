@@ -21,7 +21,10 @@ export function sessionIdOf(turnId: string): string {
   return turnId.slice(0, Math.max(0, turnId.lastIndexOf('.')));
 }
 
-/** Adds to a fault the turn that it interrupted and the command that continues it. Other values are returned as they are. */
+/**
+ * Adds to a fault the turn that it interrupted and the command that continues it. Other values are returned as they
+ * are.
+ */
 export function faultWithTurn(thrown: unknown, turnId: string, started: 'started' | 'unknown' = 'started'): unknown {
   if (!(thrown instanceof Fault)) return thrown;
   const { code, message, data } = thrown;
@@ -32,7 +35,9 @@ export function faultWithTurn(thrown: unknown, turnId: string, started: 'started
   return new Fault(code, `${message} ${next}`, { ...details, sessionId: sessionIdOf(turnId), turnId }, thrown);
 }
 
-/** Returns a replay mismatch as an outcome, because the turn itself is unchanged. Throws any other error with its turn. */
+/**
+ * Returns a replay mismatch as an outcome, because the turn itself is unchanged. Throws any other error with its turn.
+ */
 export function mismatchOutcome(thrown: unknown, turnId: string): RunOutcome {
   if (!(thrown instanceof Fault) || thrown.code !== 'REPLAY_MISMATCH') throw faultWithTurn(thrown, turnId);
   const { code, message, data } = thrown;
@@ -86,14 +91,19 @@ export function turnResultOf(
   return Object.defineProperty(result, 'trace', traceProperty) as ResultDraft & TurnResult;
 }
 
-/** Sets the error of a result. A stop condition of an agent is reported as the status `stopped` with a reason, not as an error. */
+/**
+ * Sets the error of a result. A stop condition of an agent is reported as the status `stopped` with a reason, not as an
+ * error.
+ */
 function setError(result: ResultDraft, error: ErrorRecord): void {
   const reason = stopReasonOf(error);
   if (reason === undefined) result.error = resultErrorOf(error);
   else Object.assign(result, { status: 'stopped', reason });
 }
 
-/** Computes the trace on first access. All results share one getter: a closure per result costs more than a short turn. */
+/**
+ * Computes the trace on first access. All results share one getter: a closure per result costs more than a short turn.
+ */
 const traceProperty: PropertyDescriptor = {
   enumerable: true,
   get(this: ResultDraft): readonly TraceEvent[] {

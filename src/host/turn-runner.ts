@@ -1,6 +1,6 @@
 /**
- * Runs turns in this process: opens the session, runs the root call with the layers of the host and tracks running turns.
- * Queues and other processes are handled by the host.
+ * Runs turns in this process: opens the session, runs the root call with the layers of the host and tracks running
+ * turns. Queues and other processes are handled by the host.
  */
 
 import type { Layer } from '../kernel/layer.js';

@@ -57,8 +57,9 @@ export async function replayTurn(options: ReplayOptions): Promise<ReplayReport> 
     const recorded = recordedEnds.get(entry.key);
     if (!isCallEnd(entry) || recorded === undefined) return;
     calls += 1;
-    if (!haveSameOutcome(entry, recorded))
-      difference ??= `${entry.key} ended with ${describeOutcome(recorded)}, and now ends with ${describeOutcome(entry)}.`;
+    if (haveSameOutcome(entry, recorded)) return;
+    const [before, now] = [describeOutcome(recorded), describeOutcome(entry)];
+    difference ??= `${entry.key} ended with ${before}, and now ends with ${now}.`;
   };
   const store = readOnlyStore(entries.filter((entry) => !isCallEnd(entry) && !isCancel(entry)));
   const depth = maxDepth === undefined ? {} : { maxDepth };

@@ -204,8 +204,8 @@ export class Host {
   }
 
   /**
-   * Follows a session: delivers the envelopes after `afterEnvelopeId` (@default all), the partial output that is being
-   * streamed, and then everything that happens in this process. Returns a function that unsubscribes.
+   * Follows a session: delivers the envelopes after `afterEnvelopeId` (without it, all envelopes), the partial output
+   * that is being streamed, and then everything that happens in this process. Returns a function that unsubscribes.
    */
   follow(sessionId: string, subscriber: SessionSubscriber, afterEnvelopeId?: string): Promise<() => void> {
     return this.subscriptions.follow(sessionId, subscriber, afterEnvelopeId);

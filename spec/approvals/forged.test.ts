@@ -47,7 +47,7 @@ verifies(
         const { id, by } = answer as { readonly id: string; readonly by: string };
         const why = await told(world.host, answer);
         expect(why, `RONDO_SEED=${SEED}, world ${nth}, ${JSON.stringify(answer)}`).toMatch(reason);
-        expected.push(`The answer of ${by} to ${id} was not taken: ${why}.`);
+        expected.push(`The answer of ${by} to ${id} was refused: ${why}.`);
         reasons.set(reason.source, (reasons.get(reason.source) ?? 0) + 1);
       }
       expect(world.deeds.count).toBe(0);

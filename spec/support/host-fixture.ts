@@ -1,4 +1,4 @@
-// A host for tests: a store in memory, the mock and a scripted model, built-in tools, time and ids that follow from a seed.
+// A host for tests: an in-memory store, mock and scripted models, built-in tools, a manual clock and seeded ids.
 
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { mockProvider } from '../../src/adapters/models/index.js';
@@ -15,7 +15,8 @@ import type { TraceEvent } from '../../src/protocol/trace.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { partsOf, wholeOf } from './scripted-agents.js';
 
-export interface Staging {
+/** The options of a test host. */
+interface HostFixtureOptions {
   readonly store?: Store;
   readonly tools?: { readonly [name: string]: ToolFunction };
   readonly backends?: readonly ModelProvider[];
@@ -24,23 +25,24 @@ export interface Staging {
   readonly seed?: number;
 }
 
-/** A host with these definitions registered. */
-export function hostOf(definitions: readonly unknown[], staging: Staging = {}): Host {
-  const { store = memoryStore(), tools = {}, backends = [], clock = new ManualClock(1_000_000), seed = 1 } = staging;
+/** Returns a host with these definitions registered. */
+export function hostOf(definitions: readonly unknown[], options: HostFixtureOptions = {}): Host {
+  const { store = memoryStore(), tools = {}, backends = [], clock = new ManualClock(1_000_000), seed = 1 } = options;
   const builtin = builtinTools(tools);
   const implementations = new Map([[builtin.scheme, builtin]]);
   const registry = new Registry(implementations);
   for (const definition of definitions) registry.add(definition);
-  const known = new Map([mockProvider(), ...backends].map((backend) => [backend.id, backend]));
-  const depth = staging.maxDepth === undefined ? {} : { maxDepth: staging.maxDepth };
-  return new Host({ store, clock, ids: seededIds(seed), registry, providers: known, implementations, ...depth });
+  const providers = new Map([mockProvider(), ...backends].map((provider) => [provider.id, provider]));
+  const depth = options.maxDepth === undefined ? {} : { maxDepth: options.maxDepth };
+  return new Host({ store, clock, ids: seededIds(seed), registry, providers, implementations, ...depth });
 }
 
-type Part = Partial<LoopDef> & { readonly id: string };
+type LoopDraft = Partial<LoopDef> & { readonly id: string };
 
 const ANYTHING = { name: 'a loop', version: '1.0.0', inputSchema: true, outputSchema: true } as const;
 
-export const tool = (id: string, implementation = 'builtin:echo', more: Partial<LoopDef> = {}): Part => ({
+/** The definition of a tool. */
+export const tool = (id: string, implementation = 'builtin:echo', more: Partial<LoopDef> = {}): LoopDraft => ({
   ...ANYTHING,
   id,
   kind: 'tool',
@@ -48,7 +50,8 @@ export const tool = (id: string, implementation = 'builtin:echo', more: Partial<
   ...more,
 });
 
-export const prompt = (id: string, template: string, more: Partial<LoopDef> = {}): Part => ({
+/** The definition of a prompt. */
+export const prompt = (id: string, template: string, more: Partial<LoopDef> = {}): LoopDraft => ({
   ...ANYTHING,
   id,
   kind: 'prompt',
@@ -56,6 +59,7 @@ export const prompt = (id: string, template: string, more: Partial<LoopDef> = {}
   ...more,
 });
 
+/** The definition of a composite. */
 export const composite = (id: string, steps: readonly unknown[], more: object = {}): object => ({
   ...ANYTHING,
   id,
@@ -64,13 +68,13 @@ export const composite = (id: string, steps: readonly unknown[], more: object = 
   ...more,
 });
 
-/** A backend that answers these texts, one after another, and keeps what it was asked. */
+/** Returns a provider that answers these texts, one after another, and records its requests in `asked`. */
 export function answering(texts: readonly string[], id = 'told'): ModelProvider & { readonly asked: ModelRequest[] } {
-  const left = [...texts];
+  const remaining = [...texts];
   const asked: ModelRequest[] = [];
   const next = ({ prompt: messages }: ModelCallOptions): string => {
     asked.push({ prompt: JSON.stringify(messages) } as ModelRequest);
-    return left.shift() ?? '';
+    return remaining.shift() ?? '';
   };
   return {
     id,
@@ -84,23 +88,23 @@ export function answering(texts: readonly string[], id = 'told'): ModelProvider 
       doGenerate: async (call) => wholeOf(partsOf({ text: next(call) }, 0)),
       doStream: async (call) => {
         const text = next(call);
-        return { stream: new ReadableStream({ start: (out) => speak(out, text) }) };
+        return { stream: new ReadableStream({ start: (controller) => streamText(controller, text) }) };
       },
     }),
   };
 }
 
-function speak(out: ReadableStreamDefaultController, text: string): void {
-  out.enqueue({ type: 'stream-start', warnings: [] });
-  out.enqueue({ type: 'text-start', id: '0' });
-  out.enqueue({ type: 'text-delta', id: '0', delta: text });
-  out.enqueue({ type: 'text-end', id: '0' });
+function streamText(controller: ReadableStreamDefaultController, text: string): void {
+  controller.enqueue({ type: 'stream-start', warnings: [] });
+  controller.enqueue({ type: 'text-start', id: '0' });
+  controller.enqueue({ type: 'text-delta', id: '0', delta: text });
+  controller.enqueue({ type: 'text-end', id: '0' });
   const usage = { inputTokens: { total: 7 }, outputTokens: { total: 3 } };
-  out.enqueue({ type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage });
-  out.close();
+  controller.enqueue({ type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage });
+  controller.close();
 }
 
-/** The types of the events of one call, in order. */
+/** Returns the types of the events of one call, in order. */
 export function typesOf(trace: readonly TraceEvent[], callId: string): readonly string[] {
   return trace.filter((event) => event.callId === callId).map(({ type }) => type);
 }

@@ -10,7 +10,7 @@ import type {
   ModelStreamPart,
 } from '../../src/protocol/model.js';
 
-/** One reply: text, thinking, calls of tools; or a function of what was asked. */
+/** One reply of a model. */
 export interface Reply {
   readonly text?: string;
   readonly reasoning?: string;
@@ -20,20 +20,22 @@ export interface Reply {
   readonly error?: unknown;
 }
 
+/** A reply, or a function that computes it from the request. */
 export type Scripted = Reply | ((call: ModelCallOptions) => Reply);
 
-export function partsOf(reply: Reply, nth: number): ModelStreamPart[] {
+/** Returns a reply as stream parts. `index` numbers the tool calls of different replies. */
+export function partsOf(reply: Reply, index: number): ModelStreamPart[] {
   const { text = '', reasoning = '', calls = [], usage = [7, 3], finish } = reply;
-  const block = (kind: 'text' | 'reasoning', words: string): ModelStreamPart[] =>
-    words === ''
+  const block = (kind: 'text' | 'reasoning', content: string): ModelStreamPart[] =>
+    content === ''
       ? []
       : [
           { type: `${kind}-start`, id: kind },
-          ...words.split(/(?<= )/).map((delta) => ({ type: `${kind}-delta` as const, id: kind, delta })),
+          ...content.split(/(?<= )/).map((delta) => ({ type: `${kind}-delta` as const, id: kind, delta })),
           { type: `${kind}-end`, id: kind },
         ];
-  const asked = calls.flatMap(([toolName, args, id = `call-${nth}`], index): ModelStreamPart[] => {
-    const toolCallId = calls.length > 1 && id === `call-${nth}` ? `${id}-${index}` : id;
+  const toolCalls = calls.flatMap(([toolName, args, id = `call-${index}`], callIndex): ModelStreamPart[] => {
+    const toolCallId = calls.length > 1 && id === `call-${index}` ? `${id}-${callIndex}` : id;
     const input = typeof args === 'string' ? args : JSON.stringify(args);
     return [
       { type: 'tool-input-start', id: toolCallId, toolName },
@@ -48,7 +50,7 @@ export function partsOf(reply: Reply, nth: number): ModelStreamPart[] {
     { type: 'stream-start', warnings: [] },
     ...block('reasoning', reasoning),
     ...block('text', text),
-    ...asked,
+    ...toolCalls,
     ...(reply.error === undefined ? [] : [{ type: 'error', error: reply.error } as const]),
     {
       type: 'finish',
@@ -61,7 +63,7 @@ export function partsOf(reply: Reply, nth: number): ModelStreamPart[] {
   ];
 }
 
-/** The whole answer that these parts are pieces of; a failure among them is thrown. */
+/** Joins stream parts to one result. Throws the error of an `error` part. */
 export function wholeOf(parts: readonly ModelStreamPart[]): ModelGenerateResult {
   const content: ModelContent[] = [];
   for (const part of parts) {
@@ -75,18 +77,18 @@ export function wholeOf(parts: readonly ModelStreamPart[]): ModelGenerateResult 
     }
     if (part.type === 'finish') return { content, finishReason: part.finishReason, usage: part.usage, warnings: [] };
   }
-  throw new Error('The answer has no end.');
+  throw new Error('The stream has no finish part.');
 }
 
-/** A model that answers these replies, one after another, and keeps what it was asked. */
+/** Returns a model that answers these replies, one after another, and records its requests in `asked`. */
 export function modelOf(replies: readonly Scripted[], id = 'told'): Model & { readonly asked: ModelCallOptions[] } {
   const asked: ModelCallOptions[] = [];
   const next = (call: ModelCallOptions): ModelStreamPart[] => {
-    const nth = asked.push(call) - 1;
-    const scripted = replies[nth];
+    const index = asked.push(call) - 1;
+    const scripted = replies[index];
     if (scripted === undefined)
-      throw new Error(`The model was asked ${nth + 1} times; it has ${replies.length} replies.`);
-    return partsOf(typeof scripted === 'function' ? scripted(call) : scripted, nth);
+      throw new Error(`The model was called ${index + 1} times, but has ${replies.length} replies.`);
+    return partsOf(typeof scripted === 'function' ? scripted(call) : scripted, index);
   };
   return {
     asked,
@@ -99,7 +101,7 @@ export function modelOf(replies: readonly Scripted[], id = 'told'): Model & { re
   };
 }
 
-/** A backend of these replies, which goes on where the session stands. */
+/** Returns a provider of these replies. It skips the replies that the session has recorded already. */
 export function told(
   replies: readonly Scripted[],
   id = 'told',
@@ -126,7 +128,7 @@ export function told(
   };
 }
 
-/** An agent as a document. */
+/** The definition of an agent. */
 export function agentDef(id: string, spec: Partial<AgentSpec> = {}, more: Partial<LoopDef> = {}): LoopDef {
   return {
     id,

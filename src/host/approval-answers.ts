@@ -1,6 +1,7 @@
 /**
- * Answers to approvals. An answer only points at what the runtime holds: whatever it says beside that must agree, and
- * what does not is refused, runs nothing, and is journaled with its reason. The first answer that is taken is the answer.
+ * Delivers answers to approvals. An answer refers to an approval that the runtime holds, and every other member of it
+ * must agree with that approval. The first accepted answer wins; a refused answer is journaled with its reason and runs
+ * nothing.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -13,68 +14,71 @@ import { Approvals } from '../views/approvals.js';
 import type { StoredTurn } from './archive.js';
 import type { RunningTurn } from './running-turn.js';
 
-/** The session in which answers are journaled that belong to no session there is. */
+/** The session that records refused answers whose approval names no existing turn. */
 export const REFUSALS_SESSION = 'rondo:refusals';
 const APPROVAL_REFUSED = 'rondo.approval.refused';
-/** Where an answer is given: a session that is open, and what is known of its approvals. */
-export interface AnswerContext {
+
+/** What an answer is checked against and delivered to: an open session and its approvals. */
+interface AnswerContext {
   readonly session: Session;
   readonly approvals: Approvals | undefined;
   readonly now: number;
   readonly ids: Ids;
 }
 
-/** Takes an answer, or refuses and journals it. */
-export async function answerApproval(answer: ApprovalAnswer, place: AnswerContext): Promise<Approval> {
+/**
+ * Accepts an answer and returns its approval. Throws ANSWER_REFUSED, and journals the refusal, if it is not accepted.
+ */
+export async function answerApproval(answer: ApprovalAnswer, context: AnswerContext): Promise<Approval> {
   const { id, approved, by, reason, standing } = answer;
-  const { session, approvals, now } = place;
-  const why = refusalReasonOf(answer, approvals?.get(id), now);
+  const { session, approvals, now } = context;
+  const refusal = refusalReasonOf(answer, approvals?.get(id), now);
   const approval = approvals?.get(id)?.approval;
-  if (why !== undefined || approval === undefined)
-    throw await refuseAnswer(answer, place, why ?? 'there is no such approval');
+  if (refusal !== undefined || approval === undefined)
+    throw await refuseAnswer(answer, context, refusal ?? 'there is no such approval');
   const value = { approved, by, at: now, ...(reason !== undefined && { reason }) };
-  // One delivery for each approval: a second answer, given in the same moment, conflicts with the first.
+  // The signal id is the same for all answers to an approval, so of two concurrent answers the second conflicts.
   const signal = { id: `approval ${id}`, name: `approval ${id}`, value };
-  const taken = await session.signal(signal).catch((thrown: unknown) => {
+  const isAccepted = await session.signal(signal).catch((thrown: unknown) => {
     if (thrown instanceof LoopError && thrown.code === 'SIGNAL_CONFLICT') return false;
     throw thrown;
   });
-  if (!taken) throw await refuseAnswer(answer, place, 'it was answered before');
+  if (!isAccepted) throw await refuseAnswer(answer, context, 'it was answered before');
   if (standing !== undefined) await session.recordFact(GRANT_GIVEN, id, standingGrantOf(approval, answer, now));
   return approval;
 }
 
-/** The approval that this very answer was taken for, if it was: then its acknowledgement was lost on the way. */
-export function findIdenticalAnswer({ id, approved, by }: ApprovalAnswer, known: StoredTurn): Approval | undefined {
-  const { turnId, sessionId } = known.identity;
+/** Returns the approval if an identical answer to it is recorded: the answer was accepted and the reply was lost. */
+export function findIdenticalAnswer({ id, approved, by }: ApprovalAnswer, stored: StoredTurn): Approval | undefined {
+  const { turnId, sessionId } = stored.identity;
   const approvals = new Approvals(sessionId);
-  // Details of an approval are kept until its turn ends.
-  for (const entry of known.entries)
-    if (entry.key !== turnId || entry !== known.turn.endedEntry) approvals.apply(entry);
-  const found = approvals.get(id);
-  return found?.answer?.approved === approved && found.answer.by === by ? found.approval : undefined;
+  // The view drops the details of approvals when their turn ends, so the end of the turn is left out.
+  for (const entry of stored.entries)
+    if (entry.key !== turnId || entry !== stored.turn.endedEntry) approvals.apply(entry);
+  const state = approvals.get(id);
+  return state?.answer?.approved === approved && state.answer.by === by ? state.approval : undefined;
 }
 
-/** Journals why an answer was not taken; the error to throw. */
-export async function refuseAnswer(
+/** Journals a refused answer and returns the error to throw. */
+async function refuseAnswer(
   answer: ApprovalAnswer,
   { session, ids }: AnswerContext,
-  why: string,
+  reason: string,
 ): Promise<LoopError> {
   const { id, approved, by } = answer;
-  const message = `The answer of ${by} to ${id} was not taken: ${why}.`;
+  const message = `The answer of ${by} to ${id} was refused: ${reason}.`;
   // guard: refused-answer-recorded
   await session.recordFact(APPROVAL_REFUSED, ids.id(), { id, approved, by, code: 'ANSWER_REFUSED', message });
-  return new LoopError('ANSWER_REFUSED', message, { id, reason: why });
+  return new LoopError('ANSWER_REFUSED', message, { id, reason });
 }
 
-/** What ends an approval that nobody answered in time. */
+/** Returns the signal that denies an expired approval. */
 function expirySignal(id: string, expiresAt: string, at: number): Signal {
-  const value = { approved: false, by: 'rondo', at, expired: true, reason: `nobody answered before ${expiresAt}` };
+  const value = { approved: false, by: 'rondo', at, expired: true, reason: `it was not answered before ${expiresAt}` };
   return { id: `approval ${id}`, name: `approval ${id}`, value };
 }
 
-/** Ends the approvals of a turn that expired while it waited. Call it before the turn continues. */
+/** Denies the approvals that expired while a turn was paused. Call it before the turn continues. */
 export async function expireApprovals(turn: RunningTurn, session: Session, now: number): Promise<void> {
   if (!turn.entries.some(({ type }) => type === APPROVAL_REQUESTED)) return;
   for (const { id, expiresAt } of turn.agentState.approvals.pending()) {

@@ -1,6 +1,6 @@
 /**
- * The one gate of a host: which rule holds for an effect at its place, what its approval is bound to, and which standing
- * grants there are. Every effect of every turn is asked about here, whoever makes it.
+ * The approval gate of a host: returns the approval rule of an effect, the authority that its approval is bound to, and
+ * the standing grants that cover it. Every effect of every turn passes this gate.
  */
 import type { ApprovalGate, StandingGrantRef } from '../layers/approval.js';
 import type { RegisteredLoop } from '../loops/registry.js';
@@ -18,13 +18,13 @@ import type { RunningTurn } from './running-turn.js';
 interface ApprovalGateDeps {
   readonly restrictionFlag: RestrictionFlag;
   readonly now: () => number;
-  /** The turn that runs, by its id. */
+  /** Returns the running turn with this id. */
   readonly runningTurn: (turnId: string) => RunningTurn | undefined;
-  /** How long an approval may wait, in milliseconds. */
+  /** How long an approval can be answered, in milliseconds. */
   readonly approvalMs: number;
 }
 
-/** Which loops have agents or approvals in them, found out once for each: their turns need to know what came before. */
+/** Finds the loops that contain agents or approvals. Turns of such loops need the earlier entries of their session. */
 export class LoopInspector {
   private results: WeakMap<PinnedLoop, boolean> | undefined;
   private readonly implementations: ReadonlyMap<string, ToolImplementation>;
@@ -33,13 +33,14 @@ export class LoopInspector {
     this.implementations = implementations;
   }
 
+  /** Returns true if the loop or a loop that it calls is an agent or can request an approval. The result is cached. */
   hasAgentsOrApprovals(pinned: PinnedLoop): boolean {
     this.results ??= new WeakMap();
-    const known = this.results.get(pinned);
-    if (known !== undefined) return known;
-    const asks = pinned.definitions.some((part) => this.isAgentOrNeedsApproval(part));
-    this.results.set(pinned, asks);
-    return asks;
+    const cached = this.results.get(pinned);
+    if (cached !== undefined) return cached;
+    const result = pinned.definitions.some((registered) => this.isAgentOrNeedsApproval(registered));
+    this.results.set(pinned, result);
+    return result;
   }
 
   private isAgentOrNeedsApproval({
@@ -55,24 +56,27 @@ export class LoopInspector {
   }
 }
 
+/** The approval gate of the layers of a host. */
 export class HostApprovalGate implements ApprovalGate {
   private readonly deps: ApprovalGateDeps;
 
-  constructor(held: ApprovalGateDeps) {
-    this.deps = held;
+  constructor(deps: ApprovalGateDeps) {
+    this.deps = deps;
   }
 
+  /** Returns the approval rule of an effect, from its own policy and the restrictions of the agents above it. */
   ruleFor(effect: Effect, key: string): ApprovalRule | undefined {
     const turn = this.deps.restrictionFlag.isSet ? this.deps.runningTurn(rootKeyOf(key)) : undefined;
     return approvalRuleFor(effect, key, turn?.activeRestrictions);
   }
 
+  /** Returns the principals and the expiry that an approval requested now is bound to. */
   authorityFor(key: string): ApprovalAuthority {
     const principals = this.deps.runningTurn(rootKeyOf(key))?.agentState.principals ?? {};
     return { ...principals, expiresAt: this.deps.now() + this.deps.approvalMs };
   }
 
-  /** The standing grants that cover a call. */
+  /** Returns the standing grants that cover a call, apart from its target. */
   grantsFor(tool: string, definitionDigest: string, input: Json, key: string): readonly StandingGrantRef[] {
     const { approvals, principals } = this.deps.runningTurn(rootKeyOf(key))?.agentState ?? {};
     const call = { tool, definitionDigest, input, ...principals };

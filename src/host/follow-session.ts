@@ -1,4 +1,4 @@
-/** Following a session: what it holds, then what happens, with nothing lost and nothing twice in between. */
+/** Follows a session: delivers its stored envelopes, then live ones, without gaps and duplicates in between. */
 import type { Entry } from '../protocol/entry.js';
 import type { EventEnvelope } from '../protocol/events.js';
 import { Conversation, type ToolRefusal } from '../views/conversation.js';
@@ -6,57 +6,60 @@ import { ignoringErrors, type SessionFeed, type SessionSubscriber } from './sess
 
 interface FollowStart {
   readEntries(): Promise<readonly Entry[]>;
-  /** The id of the last envelope that the watcher has. */
+  /** The id of the last envelope that the subscriber has received; undefined for all envelopes. */
   readonly afterEnvelopeId: string | undefined;
 }
 
-/** Tells the watcher what it missed, then keeps telling; returns how to stop. */
+/** Delivers what the subscriber has missed, then everything that happens. Returns a function that unsubscribes. */
 export async function followSession(
   sessionId: string,
-  live: SessionFeed,
-  watcher: SessionSubscriber,
-  from: FollowStart,
+  feed: SessionFeed,
+  subscriber: SessionSubscriber,
+  start: FollowStart,
 ): Promise<() => void> {
-  const late: (() => void)[] = [];
-  let caught = false;
-  const seen = new Map<string, string>();
-  const tell = (envelope: EventEnvelope, refusal?: ToolRefusal): void => {
+  const buffered: (() => void)[] = [];
+  let isCaughtUp = false;
+  /** The delivered content of each envelope, to drop live envelopes that were also read from the store. */
+  const deliveredContents = new Map<string, string>();
+  const deliver = (envelope: EventEnvelope, refusal?: ToolRefusal): void => {
     const text = JSON.stringify(envelope.content);
-    if (seen.get(envelope.id) === text) return;
-    seen.set(envelope.id, text);
-    ignoringErrors(() => watcher.envelope?.(envelope, refusal));
+    if (deliveredContents.get(envelope.id) === text) return;
+    deliveredContents.set(envelope.id, text);
+    ignoringErrors(() => subscriber.envelope?.(envelope, refusal));
   };
-  const leave = live.subscribe({
+  const unsubscribe = feed.subscribe({
     envelope: (envelope, refusal) =>
-      caught ? watcher.envelope?.(envelope, refusal) : void late.push(() => tell(envelope, refusal)),
-    // Until then, what is being said is told as a whole.
-    delta: (delta) => (caught ? watcher.delta?.(delta) : undefined),
+      isCaughtUp ? subscriber.envelope?.(envelope, refusal) : void buffered.push(() => deliver(envelope, refusal)),
+    // Earlier deltas are part of the partial output that is delivered below.
+    delta: (delta) => (isCaughtUp ? subscriber.delta?.(delta) : undefined),
   });
-  const entries = await from.readEntries();
-  for (const envelope of envelopesAfter(sessionId, entries, from.afterEnvelopeId)) tell(envelope);
-  for (const again of late) again();
-  for (const delta of live.partialDeltas()) ignoringErrors(() => watcher.delta?.(delta));
-  caught = true;
-  seen.clear();
-  return leave;
+  const entries = await start.readEntries();
+  for (const envelope of envelopesAfter(sessionId, entries, start.afterEnvelopeId)) deliver(envelope);
+  for (const deliverBuffered of buffered) deliverBuffered();
+  for (const delta of feed.partialDeltas()) ignoringErrors(() => subscriber.delta?.(delta));
+  isCaughtUp = true;
+  deliveredContents.clear();
+  return unsubscribe;
 }
 
-/** What arose, or changed, behind the envelope of this id. */
+/**
+ * Returns the envelopes that were created or replaced after the envelope with the id `after`, each in its last version.
+ */
 function envelopesAfter(
   sessionId: string,
   entries: readonly Entry[],
   after: string | undefined,
 ): Iterable<EventEnvelope> {
-  const news = new Map<string, EventEnvelope>();
-  const [seq, nth] = (after ?? '-1.0').split('.').map(Number) as [number, number];
-  let at = 0;
+  const envelopes = new Map<string, EventEnvelope>();
+  const [afterSeq, afterIndex] = (after ?? '-1.0').split('.').map(Number) as [number, number];
+  let seq = 0;
   const conversation = new Conversation(sessionId, (envelope) => {
-    const first = envelope.id.startsWith(`${at}.`) ? Number(envelope.id.slice(`${at}.`.length)) : 0;
-    if (at > seq || (at === seq && first > nth)) news.set(envelope.id, envelope);
+    const index = envelope.id.startsWith(`${seq}.`) ? Number(envelope.id.slice(`${seq}.`.length)) : 0;
+    if (seq > afterSeq || (seq === afterSeq && index > afterIndex)) envelopes.set(envelope.id, envelope);
   });
   for (const entry of entries) {
-    at = entry.seq;
+    seq = entry.seq;
     conversation.apply(entry);
   }
-  return news.values();
+  return envelopes.values();
 }

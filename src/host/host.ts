@@ -1,8 +1,8 @@
 /**
- * The host: runs turns of registered loops on a store, finds them again and reports their state. A turn is a root call in a
- * session; its id begins with the id of the session, so it is found without an index. Turns of one session run one after
- * another, those of different sessions concurrently. Running is done by turn-runner.ts, live subscriptions by
- * subscriptions.ts, and what is done to turns from outside (cancel, answer, message, resolve) by session-actions.ts.
+ * The host: runs turns of registered loops on a store and reports their state. A turn is a root call in a session. A
+ * turn id begins with the session id, so no index is needed to find a turn. Turns of one session run one after another;
+ * turns of different sessions run concurrently. turn-runner.ts runs turns, subscriptions.ts serves live subscribers,
+ * and session-actions.ts acts on turns from outside (cancel, answer, message, resolve).
  */
 import { LoopError } from '../base/errors.js';
 import { linkLoop } from '../loops/link.js';
@@ -36,15 +36,33 @@ export type { HostOptions, TurnOptions } from './host-options.js';
 export type { Resolution } from './session-actions.js';
 export type { SessionMessage, TurnRequest } from './turn-request.js';
 
-/** A turn that has not ended, and the code it needs that is not what it was. */
+/** A turn that has not ended, and the loops in code that have changed since it started. */
 export interface InFlightTurn {
   readonly turn: TurnStatus;
+  /** The changed loops. `breaks` is true if the turn cannot continue with the change; `why` states the reason. */
   readonly changed: readonly (CodeChange & { readonly breaks: boolean; readonly why?: string })[];
 }
 
+/**
+ * Runs turns of loops on a store, continues them after a restart, and answers what they wait for.
+ *
+ * @example
+ * ```ts
+ * const host = new Host({ store: memoryStore(), clock: systemClock, ids: systemIds, registry: new Registry() });
+ * const greet = defineLoop({
+ *   id: 'greet',
+ *   input: z.object({ name: z.string() }),
+ *   output: z.object({ text: z.string() }),
+ *   body: async ({ name }) => ({ text: `Hello ${name}` }),
+ * });
+ * const result = await host.run({ loop: greet, input: { name: 'Ada' } });
+ * if (result.status === 'ok') console.log(result.output); // { text: 'Hello Ada' }
+ * ```
+ */
 export class Host {
+  /** The loops that this host can run. */
   readonly registry: Registry;
-  /** What the store holds of turns. */
+  /** Reads turns, traces, approvals and events from the store. */
   readonly archive: Archive;
   private readonly options: HostOptions;
   private readonly turns: TurnRunner;
@@ -95,129 +113,157 @@ export class Host {
     });
   }
 
-  /** Runs a turn to its end or its pause. Only a failure of the machinery rejects; anything else is a result. */
+  /**
+   * Runs a turn until it ends or pauses. A failure of the loop is a result with the status `error`. The promise rejects
+   * with a TypeError for an invalid request and with a Fault if the runtime itself fails, for example if the store
+   * cannot be written.
+   *
+   * @example
+   * ```ts
+   * const result = await host.run({ loop: 'support', input: { prompt: 'My lamp broke.' }, key: 'case-7' });
+   * if (result.status === 'paused') {
+   *   for (const approval of await host.archive.approvals(result.sessionId))
+   *     await host.answer({ id: approval.id, approved: true, by: 'ada' });
+   *   await host.resume(result.turnId);
+   * }
+   * ```
+   */
   async run<I, O>(request: TurnRequest<I, O>, options: TurnOptions = {}): Promise<TurnResult<O>> {
     assertTurnRequest(request);
     const registered = this.findLoop(request);
-    const own = turnIdentityOf(request, registered, this.options.ids.id());
-    if (registered === undefined) return this.refusedResult(own, loopNotFoundError(request)) as TurnResult<O>;
-    const identity = request.key === undefined ? own : await recordedIdentity(this.archive, request, own);
-    const fresh = async (rest: TurnOptions): Promise<TurnResult> => {
+    const newIdentity = turnIdentityOf(request, registered, this.options.ids.id());
+    if (registered === undefined) return this.refusedResult(newIdentity, loopNotFoundError(request)) as TurnResult<O>;
+    const identity =
+      request.key === undefined ? newIdentity : await recordedIdentity(this.archive, request, newIdentity);
+    const startTurn = async (turnOptions: TurnOptions): Promise<TurnResult> => {
       const pinned = pin(linkLoop(this.registry, registered));
       // A session that is created here has no earlier entries.
       const earlierEntries =
         request.sessionId !== undefined && this.turns.needsEarlierEntries(pinned)
           ? await this.archive.entries(identity.sessionId)
           : [];
-      return await this.turns.run(identity, { pinned, request, earlierEntries }, rest);
+      return await this.turns.run(identity, { pinned, request, earlierEntries }, turnOptions);
     };
-    // A new session is queued too: a caller that learns of the turn may resume it or answer its approvals while it runs.
-    if (request.key === undefined) return (await this.runInSession(identity, options, fresh)) as TurnResult<O>;
-    const attach = async (rest: TurnOptions): Promise<TurnResult> => {
-      const known = await this.archive.find(identity.turnId);
-      if (known === undefined) return fresh(rest);
+    // A new session is queued as well: `onTurn` publishes the id, so the turn can be resumed or answered while it runs.
+    if (request.key === undefined) return (await this.runInSession(identity, options, startTurn)) as TurnResult<O>;
+    const attach = async (turnOptions: TurnOptions): Promise<TurnResult> => {
+      const stored = await this.archive.find(identity.turnId);
+      if (stored === undefined) return startTurn(turnOptions);
       try {
-        const other = attachConflict(known, request, identity);
-        return other === undefined ? await this.continueTurn(known, rest) : this.refusedResult(identity, other);
+        const conflict = attachConflict(stored, request, identity);
+        return conflict === undefined
+          ? await this.continueTurn(stored, turnOptions)
+          : this.refusedResult(identity, conflict);
       } catch (thrown) {
         if (thrown instanceof LoopError) return this.refusedResult(identity, thrown);
         throw thrown;
       }
     };
     return (await this.runInSession(identity, options, attach).catch((thrown) => {
-      // Another process may have begun it under the same key.
-      throw faultWithTurn(thrown, identity.turnId, 'perhaps');
+      // The fault may have occurred before or after the turn started: another process can start it under the same key.
+      throw faultWithTurn(thrown, identity.turnId, 'unknown');
     })) as TurnResult<O>;
   }
 
-  /** Goes on with a turn, or returns how it ended. */
+  /**
+   * Continues a turn until it ends or pauses. Returns the recorded result if the turn has ended. Throws TURN_NOT_FOUND
+   * if the store has no such turn.
+   */
   async resume(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
-    const work = async (rest: TurnOptions): Promise<TurnResult> =>
-      this.continueTurn(await this.archive.get(turnId), rest);
+    const work = async (turnOptions: TurnOptions): Promise<TurnResult> =>
+      this.continueTurn(await this.archive.get(turnId), turnOptions);
     return this.runInSession({ sessionId: sessionIdOf(turnId), turnId }, options, work).catch((thrown) => {
       throw faultWithTurn(thrown, turnId);
     });
   }
 
-  /** Asks a turn to stop, and drives it to its end. False if it had ended. */
+  /** Cancels a turn and runs it to its end. Returns false if the turn had already ended. */
   cancel(turnId: string, reason: string): Promise<boolean> {
     return this.actions.cancel(turnId, reason);
   }
 
-  /** Answers an approval. ANSWER_REFUSED says why it was not taken; that, too, is journaled. */
-  answer(given: ApprovalAnswer): Promise<Approval> {
-    return this.actions.answer(given);
+  /**
+   * Answers an approval; `resume` then continues the turn if it has paused. Throws ANSWER_REFUSED with the reason if
+   * the answer is refused. Refusals are journaled.
+   */
+  answer(answer: ApprovalAnswer): Promise<Approval> {
+    return this.actions.answer(answer);
   }
 
-  /** Says something to the turn of a session that runs, or waits. */
+  /** Sends a message to the turn of a session that runs or is paused. Throws TURN_NOT_FOUND if there is none. */
   sendMessage(message: SessionMessage): Promise<void> {
     return this.actions.sendMessage(message);
   }
 
-  /** Says what becomes of an effect in doubt; `value` is what the tool gave back, for one that is supplied. */
-  resolveEffect(key: string, decision: Resolution, by: string, value?: Json): Promise<void> {
-    return this.actions.resolveEffect(key, decision, by, value);
+  /**
+   * Resolves an effect in doubt: retry it, supply its result as `value`, or fail it. `by` names the person who resolves
+   * it.
+   */
+  resolveEffect(key: string, resolution: Resolution, by: string, value?: Json): Promise<void> {
+    return this.actions.resolveEffect(key, resolution, by, value);
   }
 
   /**
-   * Follows a session: the envelopes after `afterEnvelopeId`, then everything that happens, and what is being streamed right
-   * now. Returns how to stop.
+   * Follows a session: delivers the envelopes after `afterEnvelopeId` (without it, all envelopes), the partial output
+   * that is being streamed, and then everything that happens in this process. Returns a function that unsubscribes.
    */
   follow(sessionId: string, subscriber: SessionSubscriber, afterEnvelopeId?: string): Promise<() => void> {
     return this.subscriptions.follow(sessionId, subscriber, afterEnvelopeId);
   }
 
-  /** Runs the bodies of a turn over its entries, performing nothing: with the definitions of then, or those of now. */
+  /**
+   * Runs the bodies of a turn over its entries without performing effects or writing entries. `then` uses the
+   * definitions that the turn started with, `now` the registered ones.
+   */
   async replay(turnId: string, against: 'then' | 'now' = 'then'): Promise<ReplayReport> {
-    const known = await this.archive.get(turnId);
-    const { loopId, loopVersion } = known.identity;
+    const stored = await this.archive.get(turnId);
+    const { loopId, loopVersion } = stored.identity;
     const current = against === 'now' ? this.registry.find(loopId, loopVersion) : undefined;
-    const pinned = current === undefined ? await this.pinnedLoopOf(known) : pin(linkLoop(this.registry, current));
-    return this.turns.replay(known, pinned);
+    const pinned = current === undefined ? await this.pinnedLoopOf(stored) : pin(linkLoop(this.registry, current));
+    return this.turns.replay(stored, pinned);
   }
 
-  /** Turns that have not ended and whose code is not what it was: which of them cannot go on. */
+  /** Returns all turns that have not ended, each with its changed code and whether the change breaks the turn. */
   async inFlightTurns(): Promise<readonly InFlightTurn[]> {
     const open = (await this.archive.turns()).filter(({ endedAt }) => endedAt === undefined);
     return Promise.all(open.map((turn) => this.changesOf(turn)));
   }
 
   private async changesOf(turn: TurnStatus): Promise<InFlightTurn> {
-    const known = await this.archive.get(turn.turnId);
-    const text = await this.archive.pinnedText(known);
-    const changed = text === undefined ? [] : codeChangesSince(text, this.registry);
-    const judged = changed.map(async (change) => {
-      if (change.now === 'missing') return { ...change, breaks: true, why: 'it is not registered any more' };
+    const pinText = await this.archive.pinnedText(await this.archive.get(turn.turnId));
+    const changes = pinText === undefined ? [] : codeChangesSince(pinText, this.registry);
+    const changed = changes.map(async (change) => {
+      if (change.now === 'missing') return { ...change, breaks: true, why: 'it is no longer registered' };
       const { matches, difference } = await this.replay(turn.turnId, 'now');
       return matches ? { ...change, breaks: false } : { ...change, breaks: true, why: difference ?? '' };
     });
-    return { turn, changed: await Promise.all(judged) };
+    return { turn, changed: await Promise.all(changed) };
   }
 
   private findLoop({ loop, version }: TurnRequest): RegisteredLoop | undefined {
     return typeof loop === 'string' ? this.registry.find(loop, version) : this.registry.add(loop);
   }
 
-  /** Drives a turn, when nothing else is at its session. While another process runs it, its events come from there. */
+  /** Runs a turn when its session is free. While another process runs the turn, its events come from that process. */
   private runInSession(
     { sessionId, turnId }: Pick<TurnIdentity, 'sessionId' | 'turnId'>,
     options: TurnOptions,
     work: (options: TurnOptions) => Promise<TurnResult>,
   ): Promise<TurnResult> {
     options.onTurn?.(turnId);
-    const followed = new RemoteTurn(options);
+    const remote = new RemoteTurn(options);
     return this.sessionQueues.run({
       sessionId,
       turnId,
-      perform: () => work(followed.remainingOptions),
+      perform: () => work(remote.remainingOptions),
       whileHeldElsewhere: () =>
-        this.peers.followTurn(followed.followRequest(sessionId, turnId), (piece) => followed.receive(piece)),
+        this.peers.followTurn(remote.followRequest(sessionId, turnId), (update) => remote.receive(update)),
     });
   }
 
-  private async continueTurn(known: StoredTurn, options: TurnOptions): Promise<TurnResult> {
-    const { identity, turn, entries: earlierEntries } = known;
-    const pinned = await this.pinnedLoopOf(known);
+  private async continueTurn(stored: StoredTurn, options: TurnOptions): Promise<TurnResult> {
+    const { identity, turn, entries: earlierEntries } = stored;
+    const pinned = await this.pinnedLoopOf(stored);
     const request = { input: turn.startedEntry.value };
     return this.turns.run(identity, { pinned, request, earlierEntries }, options);
   }
@@ -226,12 +272,14 @@ export class Host {
     return turnResultOf(identity, { status: 'error', error: error.toErrorRecord() }, [], this.options.clock.now());
   }
 
-  /** What the turn was begun with; without a pin, what is registered under its name. */
-  private async pinnedLoopOf(known: StoredTurn): Promise<PinnedLoop> {
-    const text = await this.archive.pinnedText(known);
+  /**
+   * Returns the loop that the turn started with; for a turn without a pin, the loop that is registered under its id.
+   */
+  private async pinnedLoopOf(stored: StoredTurn): Promise<PinnedLoop> {
+    const pinText = await this.archive.pinnedText(stored);
     const { implementations = new Map(), trusts = () => false } = this.options;
-    if (text !== undefined) return unpin(text, { registry: this.registry, implementations, trusts });
-    const { loopId, loopVersion } = known.identity;
+    if (pinText !== undefined) return unpin(pinText, { registry: this.registry, implementations, trusts });
+    const { loopId, loopVersion } = stored.identity;
     const registered = this.registry.find(loopId, loopVersion);
     if (registered !== undefined) return pin(linkLoop(this.registry, registered));
     throw loopNotFoundError({ loop: loopId, version: loopVersion });

@@ -1,6 +1,7 @@
 /**
- * What the host keeps of a turn while it runs, folded from the entries as they are written: what its bodies may ask for
- * and what those who watch are told. Whoever asks for nothing pays for nothing.
+ * The state of a turn while it runs, folded from its entries as they are written: the context of its bodies and the
+ * updates for subscribers. Views are created on first use, so that a turn without agents, approvals and subscribers
+ * costs little.
  */
 import type { Clock } from '../journal/clock.js';
 import type { Session } from '../kernel/session.js';
@@ -22,19 +23,19 @@ import { TraceBuilder } from '../views/trace.js';
 import { isKeyOfTurn, TURN_OPENED } from '../views/turns.js';
 import { ignoringErrors, type SessionFeed } from './session-feed.js';
 
-/** Who starts a turn, and who may answer for it. */
-export interface TurnPrincipals {
+/** The principal of a turn, and the principals that may answer its approvals. */
+interface TurnPrincipals {
   readonly principal?: string;
   readonly approvers?: readonly string[];
 }
 
-/** Who a turn was begun by and for, as it is recorded; undefined if it is not told. */
+/** Returns the principals of a request as they are journaled; undefined if it names none. */
 export function principalsOf({ principal, approvers }: TurnPrincipals): { readonly [name: string]: Json } | undefined {
   if (principal === undefined && approvers === undefined) return undefined;
   return { ...(principal !== undefined && { principal }), ...(approvers !== undefined && { approvers }) };
 }
 
-/** A turn whose starter is not told. */
+/** The principals of a turn that names none. */
 const ANONYMOUS: TurnPrincipals = {};
 
 /** Finds the feed of a session that has subscribers. */
@@ -45,7 +46,7 @@ export interface FeedLookup {
 interface RunningTurnDeps {
   readonly sessionId: string;
   readonly turnId: string;
-  /** All entries of the session so far, where they matter. */
+  /** The existing entries of the session; empty if the turn does not need them. */
   readonly earlierEntries: readonly Entry[];
   readonly feeds: FeedLookup;
   readonly clock: Clock;
@@ -53,32 +54,35 @@ interface RunningTurnDeps {
   readonly onEvent?: ((event: TraceEvent) => void) | undefined;
 }
 
+/** A turn that runs in this process, or that is replayed. */
 export class RunningTurn implements TurnContext {
   readonly sessionId: string;
   readonly turnId: string;
+  /** The entries of the session, from the earlier ones to the latest. */
   readonly entries: Entry[] = [];
+  /** The open session; undefined during a replay. */
   session: Session | undefined;
   private readonly deps: RunningTurnDeps;
   private readonly traceBuilder: TraceBuilder | undefined;
   private readonly modelAnswers = new ModelAnswerCounter();
   private createdAgentState: AgentTurnState | undefined;
   private callResults: CallResults | undefined;
-  /** Those who follow the turn from another process. */
+  /** Listeners that send entries to other processes. */
   private listeners: Set<(entry: Entry) => void> | undefined;
-  /** Whether other turns of the session are heard of too. */
+  /** True if `entries` can contain entries of other turns. */
   private readonly hasEarlierEntries: boolean;
 
-  constructor(attended: RunningTurnDeps) {
-    const { sessionId, turnId, earlierEntries, onEvent } = attended;
+  constructor(deps: RunningTurnDeps) {
+    const { sessionId, turnId, earlierEntries, onEvent } = deps;
     this.sessionId = sessionId;
     this.turnId = turnId;
-    this.deps = attended;
+    this.deps = deps;
     this.hasEarlierEntries = earlierEntries.length > 0;
     this.traceBuilder = onEvent && new TraceBuilder(turnId, (event) => ignoringErrors(() => onEvent(event)));
     for (const entry of earlierEntries) this.applyEntry(entry);
   }
 
-  /** Hears of every entry of the session, those of the past first. */
+  /** Applies the next entry of the session. */
   applyEntry(entry: Entry): void {
     this.entries.push(entry);
     this.traceBuilder?.apply(entry);
@@ -87,44 +91,48 @@ export class RunningTurn implements TurnContext {
     if (this.listeners !== undefined) for (const listener of this.listeners) listener(entry);
   }
 
-  /** Calls the listener with each entry from now on; returns how to stop. */
+  /** Calls the listener with each new entry. Returns a function that unsubscribes. */
   subscribe(listener: (entry: Entry) => void): () => void {
     this.listeners ??= new Set();
     this.listeners.add(listener);
     return () => this.listeners?.delete(listener);
   }
 
-  /** What is kept of a turn that agents or approvals have a part in: made when the first of them asks for it. */
+  /** The state for agents and approvals, created on first use. */
   get agentState(): AgentTurnState {
     this.createdAgentState ??= new AgentTurnState(this.deps, this.entries);
     return this.createdAgentState;
   }
 
-  /** Who watches over the turn, if anybody does. */
+  /** The restrictions of the turn; undefined while no agent or approval has taken part. */
   get activeRestrictions(): RestrictionTable | undefined {
     return this.createdAgentState?.restrictions;
   }
 
+  /** Returns how many answers of a model are recorded, in this turn or in the whole session. */
   replyCount({ id, model }: ModelRef, by: 'turn' | 'session'): number {
-    const own = this.modelAnswers.count(id, model);
-    return by === 'turn' ? own : own + this.agentState.earlierModelAnswers.count(id, model);
+    const inTurn = this.modelAnswers.count(id, model);
+    return by === 'turn' ? inTurn : inTurn + this.agentState.earlierModelAnswers.count(id, model);
   }
 
-  /** What was said before this turn began: a turn that is resumed must not learn what came later. */
+  /** Returns the messages before this turn. A resumed turn must not see messages that followed its start. */
   earlierMessages(): readonly ModelMessage[] {
     return historyBefore(this.turnId, this.entries);
   }
 
+  /** Returns the times and the trace of a completed step of `parent`. */
   callTimes(callId: string, parent: string): CallTimes | undefined {
     this.callResults ??= new CallResults(this.entries);
     return this.callResults.timesOf(callId, parent);
   }
 
+  /** Returns how many messages wait in the inbox, by mode. */
   inboxCounts(): { readonly steer: number; readonly queue: number } {
     const { inbox } = this.agentState;
     return { steer: inbox.count('steer'), queue: inbox.count('queue') };
   }
 
+  /** Publishes a delta; undefined while the session has no subscriber. */
   get onLiveDelta(): ((delta: LiveDelta) => void) | undefined {
     return this.deps.feeds.get(this.sessionId)?.hasSubscribers === true ? this.agentState.publishDelta : undefined;
   }
@@ -137,14 +145,14 @@ export class RunningTurn implements TurnContext {
     return this.agentState.watchdog;
   }
 
-  /** Nothing moves any more. */
+  /** Stops the watchdog and releases the entries. Call it when the turn has ended or paused. */
   close(): void {
     this.createdAgentState?.close();
   }
 }
 
-/** What is kept of a turn that agents or approvals have a part in; what few ask for is folded when it is asked for. */
-export class AgentTurnState {
+/** The state of a turn with agents or approvals. Views that few turns need are folded on first use. */
+class AgentTurnState {
   readonly restrictions: RestrictionTable;
   readonly inbox = new MessageInbox();
   readonly earlierModelAnswers = new ModelAnswerCounter();
@@ -152,18 +160,18 @@ export class AgentTurnState {
   principals: TurnPrincipals = ANONYMOUS;
   readonly publishDelta: (delta: LiveDelta) => void;
   private readonly deps: RunningTurnDeps;
-  /** Whether other turns of the session are heard of too. */
+  /** True if `entries` can contain entries of other turns. */
   private readonly hasEarlierEntries: boolean;
   private entries: readonly Entry[];
   private approvalsView: Approvals | undefined;
   private conversation: Conversation | undefined;
 
-  constructor(attended: RunningTurnDeps, entries: readonly Entry[]) {
-    this.deps = attended;
-    this.hasEarlierEntries = attended.earlierEntries.length > 0;
+  constructor(deps: RunningTurnDeps, entries: readonly Entry[]) {
+    this.deps = deps;
+    this.hasEarlierEntries = deps.earlierEntries.length > 0;
     this.entries = entries;
-    this.restrictions = new RestrictionTable(attended.restrictionFlag);
-    this.watchdog = new Watchdog(attended.clock);
+    this.restrictions = new RestrictionTable(deps.restrictionFlag);
+    this.watchdog = new Watchdog(deps.clock);
     this.publishDelta = (delta) => this.feed?.publishDelta(delta);
     for (const entry of entries) {
       if (entry.type === 'call.started')
@@ -173,7 +181,7 @@ export class AgentTurnState {
     }
   }
 
-  /** Lets go. The collector takes what is made once a turn for something that stays: a turn must not stay with it. */
+  /** Drops references: V8 pretenures per-turn objects, which would otherwise keep finished turns alive. */
   close(): void {
     this.watchdog.close();
     this.entries = [];
@@ -188,7 +196,7 @@ export class AgentTurnState {
     return this.approvalsView;
   }
 
-  /** Hears of an entry that is already among the entries. */
+  /** Applies an entry that is already in `entries`. */
   applyEntry(entry: Entry): void {
     this.updateState(entry);
     this.approvalsView?.apply(entry);
@@ -212,16 +220,16 @@ export class AgentTurnState {
     else if (this.hasEarlierEntries && !isKeyOfTurn(key, turnId)) this.earlierModelAnswers.apply(entry);
   }
 
-  /** Tells those who watch; what came before the first of them is known to them. */
-  private publishEntry(entry: Entry, live: SessionFeed): void {
+  /** Publishes the envelopes of an entry. Subscribers have the envelopes of earlier entries already. */
+  private publishEntry(entry: Entry, feed: SessionFeed): void {
     const { sessionId } = this.deps;
     if (this.conversation === undefined) {
-      let present = false;
+      let isCaughtUp = false;
       this.conversation = new Conversation(sessionId, (envelope, refusal) => {
-        if (present) live.publishEnvelope(envelope, refusal);
+        if (isCaughtUp) feed.publishEnvelope(envelope, refusal);
       });
-      for (const before of this.entries) if (before !== entry) this.conversation.apply(before);
-      present = true;
+      for (const earlier of this.entries) if (earlier !== entry) this.conversation.apply(earlier);
+      isCaughtUp = true;
     }
     this.conversation.apply(entry);
   }

@@ -9,12 +9,12 @@ const waits = defineLoop({ id: 'waits', input: ANYTHING, output: ANYTHING, body:
 
 verifies(
   'sqlite.repeat',
-  'a cancel that is recorded is reported as done, although the turn goes on elsewhere',
+  'a recorded cancel is reported as successful, even if the turn continues in another process',
   async () => {
     const host = hostOf([waits]);
     const { turnId } = await host.run({ loop: 'waits', input: {} });
     const { deps } = Reflect.get(host, 'actions') as unknown as { deps: SessionActionDeps };
-    // Another process drives the turn, and has not come to its end.
+    // As if another process ran the turn and had not finished it.
     const actions = new SessionActions({ ...deps, resume: async () => undefined });
     expect(await actions.cancel(turnId, 'enough')).toBe(true);
     expect((await host.archive.status(turnId))[0]?.status).not.toBe('error');

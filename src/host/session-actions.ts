@@ -1,7 +1,7 @@
 /**
- * What is done to a turn from outside while it runs, waits or is interrupted: cancel it, answer an approval, send it a message,
- * decide on an effect in doubt. If the turn runs here it is done in its session; if it runs in another process, that one does it;
- * else the session is opened for it.
+ * Actions on turns from outside: cancel a turn, answer an approval, send a message, resolve an effect in doubt. An
+ * action uses the open session if the turn runs in this process, is routed to the process that runs it, or else opens
+ * the session.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -19,8 +19,10 @@ import type { SessionQueues } from './session-queues.js';
 import { noOpenTurnError, type SessionMessage } from './turn-request.js';
 import { sessionIdOf } from './turn-result.js';
 
+/** How an effect in doubt is resolved: it is retried, its result is supplied, or it fails. */
 export type Resolution = 'retry' | 'supply' | 'fail';
 
+/** What the actions need of the host. */
 export interface SessionActionDeps {
   readonly archive: Archive;
   readonly sessionQueues: SessionQueues;
@@ -28,41 +30,46 @@ export interface SessionActionDeps {
   readonly clock: Clock;
   readonly ids: Ids;
   openSession(sessionId: string): Promise<Session>;
-  /** The turn of this id, if it runs in this process. */
+  /** Returns the turn with this id if it runs in this process. */
   runningTurn(turnId: string): RunningTurn | undefined;
+  /** Returns the turn of this session that runs in this process. */
   runningTurnIn(sessionId: string): RunningTurn | undefined;
-  /** Drives a turn to its end. */
+  /** Continues a turn until it ends or pauses. */
   resume(turnId: string): Promise<unknown>;
 }
 
+/** The actions of one host. */
 export class SessionActions {
   private readonly deps: SessionActionDeps;
 
-  constructor(parts: SessionActionDeps) {
-    this.deps = parts;
+  constructor(deps: SessionActionDeps) {
+    this.deps = deps;
   }
 
+  /** Cancels a turn and runs it to its end. Returns false if it had already ended. */
   async cancel(turnId: string, reason: string): Promise<boolean> {
     const { archive, peers } = this.deps;
-    const live = this.deps.runningTurn(turnId)?.session;
-    if (live !== undefined) {
-      // Whoever hears of the first entry of a turn hears of it while it is written: then the turn is not known yet.
+    const session = this.deps.runningTurn(turnId)?.session;
+    if (session !== undefined) {
+      // A listener can cancel during the first entry of the turn, before the session has registered the turn.
       await undefined;
-      return live.cancel(turnId, reason);
+      return session.cancel(turnId, reason);
     }
     const routed = await peers.route(sessionIdOf(turnId), { verb: 'cancel', turnId, reason });
     if (routed.answered) return routed.value === true;
-    const known = await archive.get(turnId);
-    // A cancel that was lost on its way may be what ended the turn.
-    if (known.turn.endedEntry !== undefined) return routed.retried && wasCancelled(turnId, known);
-    const asked = await this.withSession(turnId, (session) => session.cancel(turnId, reason));
+    const stored = await archive.get(turnId);
+    // A first request whose reply was lost may have ended the turn.
+    if (stored.turn.endedEntry !== undefined) return routed.retried && wasCancelled(turnId, stored);
+    const isRecorded = await this.withSession(turnId, (opened) => opened.cancel(turnId, reason));
     await this.deps.resume(turnId);
-    // This one was recorded before its answer was lost, or another one came first, which is as good; or the turn ended meanwhile.
-    return asked || wasCancelled(turnId, await archive.get(turnId));
+    // Without a new record, an earlier cancel is recorded (perhaps this one, with a lost reply), or the turn ended
+    // meanwhile.
+    return isRecorded || wasCancelled(turnId, await archive.get(turnId));
   }
 
-  async answer(given: ApprovalAnswer): Promise<Approval> {
-    const answer = validatedAnswer(given);
+  /** Answers an approval. Throws ANSWER_REFUSED, and journals the refusal, if the answer is not accepted. */
+  async answer(unvalidated: ApprovalAnswer): Promise<Approval> {
+    const answer = validatedAnswer(unvalidated);
     const turnId = turnIdOfApproval(answer.id);
     const { archive, clock, ids, peers } = this.deps;
     const running = this.deps.runningTurnIn(sessionIdOf(turnId));
@@ -72,25 +79,26 @@ export class SessionActions {
     }
     const routed = await peers.route(sessionIdOf(turnId), { verb: 'answer', answer });
     if (routed.answered) return routed.value as unknown as Approval;
-    const known = await archive.find(turnId);
-    const taken = routed.retried && known !== undefined ? findIdenticalAnswer(answer, known) : undefined;
-    if (taken !== undefined) return taken;
-    return this.withSession(known === undefined ? `${REFUSALS_SESSION}.` : turnId, async (session) => {
-      // Looked at again, now that no other process is at it.
-      const approvals = known === undefined ? undefined : await archive.approvalsIn(turnId);
+    const stored = await archive.find(turnId);
+    const answered = routed.retried && stored !== undefined ? findIdenticalAnswer(answer, stored) : undefined;
+    if (answered !== undefined) return answered;
+    return this.withSession(stored === undefined ? `${REFUSALS_SESSION}.` : turnId, async (session) => {
+      // Read under the lease: another process may have written entries before.
+      const approvals = stored === undefined ? undefined : await archive.approvalsIn(turnId);
       return answerApproval(answer, { session, approvals, now: clock.now(), ids });
     });
   }
 
-  async sendMessage(given: SessionMessage): Promise<void> {
+  /** Sends a message to the turn of a session that runs or is paused. Throws TURN_NOT_FOUND if there is none. */
+  async sendMessage(input: SessionMessage): Promise<void> {
     const { archive, peers, ids } = this.deps;
-    const message = { mode: 'steer' as const, ...given, id: given.id ?? ids.id() };
+    const message = { mode: 'steer' as const, ...input, id: input.id ?? ids.id() };
     const { sessionId, mode, text, id } = message;
     if (mode !== 'steer' && mode !== 'queue')
-      throw new TypeError(`A message is for steer or queue, not ${String(mode)}.`);
+      throw new TypeError(`The mode of a message is "steer" or "queue", not "${String(mode)}".`);
     const signal = { id: `message ${id}`, name: mode, value: { text: String(text) } };
-    const live = this.deps.runningTurnIn(sessionId)?.session;
-    if (live !== undefined) return void (await live.signal(signal));
+    const running = this.deps.runningTurnIn(sessionId)?.session;
+    if (running !== undefined) return void (await running.signal(signal));
     const routed = await peers.route(sessionId, { verb: 'send', message });
     if (routed.answered) return;
     const open = (await archive.turns(sessionId)).find(
@@ -100,29 +108,28 @@ export class SessionActions {
     await this.withSession(open.turnId, (session) => session.signal(signal));
   }
 
-  /** Says what becomes of an effect in doubt; `value` is what the tool gave back, for one that is supplied. */
-  async resolveEffect(key: string, decision: Resolution, by: string, value?: Json): Promise<void> {
+  /** Resolves an effect in doubt. `value` is the result of the tool, for the resolution `supply`. */
+  async resolveEffect(key: string, resolution: Resolution, by: string, value?: Json): Promise<void> {
     const [turnId = ''] = key.split('/', 1);
-    const more = value === undefined ? {} : { value };
     const routed = await this.deps.peers.route(sessionIdOf(turnId), {
       verb: 'resolve',
       key,
-      resolution: decision,
+      resolution,
       by,
-      ...more,
+      ...(value !== undefined && { value }),
     });
     if (routed.answered) return;
     const { entries } = await this.deps.archive.get(turnId);
-    const asked = entries.find((entry) => entry.type === 'effect.requested' && entry.key === key);
-    const supplied = value === undefined ? {} : { value: asked?.kind === 'tool' ? { output: value } : value };
-    await this.withSession(turnId, (session) => session.resolveEffect(key, decision, by, supplied)).catch(
+    const requested = entries.find((entry) => entry.type === 'effect.requested' && entry.key === key);
+    const supplied = value === undefined ? {} : { value: requested?.kind === 'tool' ? { output: value } : value };
+    await this.withSession(turnId, (session) => session.resolveEffect(key, resolution, by, supplied)).catch(
       (thrown: unknown) => {
-        if (!isRepeatedResolution(thrown, routed, { entries, key, resolution: decision, by })) throw thrown;
+        if (!isRepeatedResolution(thrown, routed, { entries, key, resolution, by })) throw thrown;
       },
     );
   }
 
-  /** Opens a session for something short, when nothing else is at it. */
+  /** Opens the session of a turn for one short task, once the session is free. */
   private withSession<T>(turnId: string, work: (session: Session) => Promise<T>): Promise<T> {
     const sessionId = sessionIdOf(turnId);
     const { sessionQueues, peers, openSession } = this.deps;
@@ -143,7 +150,7 @@ export class SessionActions {
   }
 }
 
-/** True if the turn was asked to end before it did, whoever asked. */
+/** Returns true if a cancel of the turn is recorded, from any caller. */
 function wasCancelled(turnId: string, { turn, entries }: StoredTurn): boolean {
   if (turn.endedEntry?.error?.code === 'CANCELLED') return true;
   return entries.some(({ type, key }) => type === 'cancel.requested' && key === turnId);
@@ -156,14 +163,17 @@ interface ResolutionAttempt {
   readonly by: string;
 }
 
-/** True if a decision was refused only because it had been taken: its answer was lost on the way. */
+/**
+ * Returns true if a resolution was refused only because it is recorded already: its first request succeeded and the
+ * reply was lost.
+ */
 function isRepeatedResolution(
   thrown: unknown,
   { retried }: RoutedReply & { answered: false },
-  decided: ResolutionAttempt,
+  attempt: ResolutionAttempt,
 ): boolean {
   if (!retried || !(thrown instanceof LoopError) || thrown.code !== 'ANSWER_REFUSED') return false;
-  const { entries, key, resolution, by } = decided;
+  const { entries, key, resolution, by } = attempt;
   return entries.some(
     (entry) =>
       entry.type === 'effect.resolved' &&

@@ -9,94 +9,101 @@ import type { LiveDelta } from '../protocol/live.js';
 import type { Model, ModelStreamPart } from '../protocol/model.js';
 import type { StreamHandlers } from '../protocol/streaming.js';
 
-/** A backend whose replies come when they are let go, part by part. */
-function held(
+/** Returns a provider that streams one part of its replies for each call of `release`. */
+function gatedProvider(
   replies: Parameters<typeof partsOf>[0][],
-): ModelProvider & { go(parts?: number): Promise<void>; readonly aborted: unknown[] } {
+): ModelProvider & { release(parts?: number): Promise<void>; readonly aborted: unknown[] } {
   const gates: (() => void)[] = [];
   const aborted: unknown[] = [];
-  let nth = 0;
+  let replyIndex = 0;
   const model: Model = {
     ...modelOf([]),
     doStream: async ({ abortSignal }) => {
       abortSignal?.addEventListener('abort', () => aborted.push(abortSignal.reason));
-      const parts = partsOf(replies[nth] ?? { text: 'end' }, nth++);
-      const pull = async (out: ReadableStreamDefaultController<ModelStreamPart>): Promise<void> => {
+      const parts = partsOf(replies[replyIndex] ?? { text: 'end' }, replyIndex++);
+      const pull = async (controller: ReadableStreamDefaultController<ModelStreamPart>): Promise<void> => {
         await new Promise<void>((resolve) => gates.push(resolve));
         const part = parts.shift();
-        if (part === undefined) out.close();
-        else out.enqueue(part);
+        if (part === undefined) controller.close();
+        else controller.enqueue(part);
       };
       return { stream: new ReadableStream({ pull }, { highWaterMark: 0 }) };
     },
   };
-  const go = async (parts = 100): Promise<void> => {
-    for (let left = parts; left > 0; left--) {
-      for (let turns = 0; turns < 200 && gates.length === 0; turns++)
+  const release = async (parts = 100): Promise<void> => {
+    for (let remaining = parts; remaining > 0; remaining--) {
+      for (let ticks = 0; ticks < 200 && gates.length === 0; ticks++)
         await new Promise((resolve) => setImmediate(resolve));
       gates.shift()?.();
     }
-    for (let turns = 0; turns < 5; turns++) await new Promise((resolve) => setImmediate(resolve));
+    for (let ticks = 0; ticks < 5; ticks++) await new Promise((resolve) => setImmediate(resolve));
   };
-  return { id: 'told', defaultModel: 'told-1', open: async () => model, go, aborted };
+  return { id: 'told', defaultModel: 'told-1', open: async () => model, release, aborted };
 }
 
-const streaming: ToolFunction = (_, call) => {
+const streamingTool: ToolFunction = (_, call) => {
   call.delta('half ');
   call.delta('done');
   return 'ok';
 };
 
-verifies('agent.stream', 'what was streamed is not what is kept, or streaming changes what happens', async () => {
-  const replies = [
-    { reasoning: 'hm hm ', text: 'Let me see. ', calls: [['work', { x: 1 }]] as const },
-    { text: 'All is well.' },
-  ];
-  const run = async (watch: boolean) => {
-    const deltas: LiveDelta[] = [];
-    const envelopes: EventEnvelope[] = [];
-    const host = hostOf([agentDef('agent', { tools: ['work'] }), tool('work', 'builtin:work')], {
-      backends: [told(replies)],
-      tools: { work: streaming },
+verifies(
+  'agent.stream',
+  'the streamed text equals the journaled text, and streaming does not change the entries',
+  async () => {
+    const replies = [
+      { reasoning: 'hm hm ', text: 'Let me see. ', calls: [['work', { x: 1 }]] as const },
+      { text: 'All is well.' },
+    ];
+    const run = async (isSubscribed: boolean) => {
+      const deltas: LiveDelta[] = [];
+      const envelopes: EventEnvelope[] = [];
+      const host = hostOf([agentDef('agent', { tools: ['work'] }), tool('work', 'builtin:work')], {
+        backends: [told(replies)],
+        tools: { work: streamingTool },
+      });
+      const options = {
+        onDelta: (delta: LiveDelta) => deltas.push(delta),
+        onEnvelope: (one: EventEnvelope) => envelopes.push(one),
+      };
+      const result = await host.run(
+        { loop: 'agent', input: { prompt: 'go' }, sessionId: 's' },
+        isSubscribed ? options : {},
+      );
+      return {
+        deltas,
+        envelopes,
+        events: await host.archive.events('s'),
+        entries: await host.archive.entries('s'),
+        result,
+      };
+    };
+    const [streamed, unstreamed] = [await run(true), await run(false)];
+    expect(streamed.entries).toEqual(unstreamed.entries);
+    expect(streamed.envelopes).toEqual(streamed.events);
+    const joined = (kind: string): string =>
+      streamed.deltas.flatMap((delta) => (delta.kind === kind ? [delta.text] : [])).join('');
+    expect(joined('text')).toBe('Let me see. All is well.');
+    expect(joined('reasoning')).toBe('hm hm ');
+    expect(joined('tool-input')).toBe('{"x":1}');
+    expect(joined('tool-output')).toBe('half done');
+    expect(streamed.events.find(({ type }) => type === 'tool-result')?.content).toMatchObject({
+      result: 'ok',
+      output: 'half done',
     });
-    const options = {
-      onDelta: (delta: LiveDelta) => deltas.push(delta),
-      onEnvelope: (one: EventEnvelope) => envelopes.push(one),
-    };
-    const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' }, watch ? options : {});
-    return {
-      deltas,
-      envelopes,
-      events: await host.archive.events('s'),
-      entries: await host.archive.entries('s'),
-      result,
-    };
-  };
-  const [seen, unseen] = [await run(true), await run(false)];
-  expect(seen.entries).toEqual(unseen.entries);
-  expect(seen.envelopes).toEqual(seen.events);
-  const joined = (kind: string): string =>
-    seen.deltas.flatMap((delta) => (delta.kind === kind ? [delta.text] : [])).join('');
-  expect(joined('text')).toBe('Let me see. All is well.');
-  expect(joined('reasoning')).toBe('hm hm ');
-  expect(joined('tool-input')).toBe('{"x":1}');
-  expect(joined('tool-output')).toBe('half done');
-  expect(seen.events.find(({ type }) => type === 'tool-result')?.content).toMatchObject({
-    result: 'ok',
-    output: 'half done',
-  });
-  expect(seen.deltas.every(({ generationId }) => generationId === seen.result.turnId)).toBe(true);
-  expect(seen.entries.some(({ type }) => type.includes('delta'))).toBe(false);
-});
+    expect(streamed.deltas.every(({ generationId }) => generationId === streamed.result.turnId)).toBe(true);
+    expect(streamed.entries.some(({ type }) => type.includes('delta'))).toBe(false);
+  },
+);
 
-verifies('looops.tool.delta', 'a handler of the protocol is not called by the agent, or out of order', async () => {
+verifies('looops.tool.delta', 'the agent calls every stream handler, in order', async () => {
   const replies = [
     {
       reasoning: 'hm ',
       text: 'Hi ',
       calls: [
         ['work', {}],
-        ['nobody', {}],
+        ['missing', {}],
         ['fail', {}],
         ['ask', {}],
       ] as const,
@@ -104,10 +111,11 @@ verifies('looops.tool.delta', 'a handler of the protocol is not called by the ag
     { text: 'bye' },
   ];
   const called: string[] = [];
-  const names = 'onAssistantMessage onAssistantMessageDelta onReasoningStart onReasoningDelta onToolCall onToolResult';
-  const more = 'onToolNotFound onToolError onToolOutputDelta onToolApprovalRequired';
+  const messageHandlers =
+    'onAssistantMessage onAssistantMessageDelta onReasoningStart onReasoningDelta onToolCall onToolResult';
+  const toolHandlers = 'onToolNotFound onToolError onToolOutputDelta onToolApprovalRequired';
   const stream = Object.fromEntries(
-    `${names} ${more}`.split(' ').map((name) => [
+    `${messageHandlers} ${toolHandlers}`.split(' ').map((name) => [
       name,
       async () => {
         await new Promise((resolve) => setImmediate(resolve));
@@ -122,13 +130,13 @@ verifies('looops.tool.delta', 'a handler of the protocol is not called by the ag
       tool('fail', 'builtin:fail'),
       tool('ask'),
     ],
-    { backends: [told(replies)], tools: { work: streaming } },
+    { backends: [told(replies)], tools: { work: streamingTool } },
   );
   const paused = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' }, { stream });
   expect(paused.status).toBe('paused');
   const first = ['onReasoningStart', 'onReasoningDelta', 'onAssistantMessage', 'onAssistantMessageDelta'];
   expect(called.slice(0, 4)).toEqual(first);
-  expect(new Set(called)).toEqual(new Set(`${names} ${more}`.split(' ')));
+  expect(new Set(called)).toEqual(new Set(`${messageHandlers} ${toolHandlers}`.split(' ')));
   const [approval] = await host.archive.approvals();
   await host.answer({ id: approval?.id ?? '', approved: false, by: 'ada', reason: 'no' });
   called.length = 0;
@@ -136,93 +144,101 @@ verifies('looops.tool.delta', 'a handler of the protocol is not called by the ag
   expect(called).toEqual(['onToolError', 'onAssistantMessage', 'onAssistantMessageDelta']);
 });
 
-verifies('agent.reconnect', 'a client that comes back misses something, or gets it twice', async () => {
-  const backend = held([{ text: 'one two three ' }, { text: 'four' }]);
-  const host = hostOf([agentDef('agent')], { backends: [backend] });
+verifies('agent.reconnect', 'a client that reconnects receives every envelope and delta exactly once', async () => {
+  const provider = gatedProvider([{ text: 'one two three ' }, { text: 'four' }]);
+  const host = hostOf([agentDef('agent')], { backends: [provider] });
   const running = host.run({ loop: 'agent', input: { prompt: 'count' }, sessionId: 's' }, { onDelta: () => {} });
-  await backend.go(4);
-  const seen: string[] = [];
-  const watcher = {
-    envelope: ({ type }: EventEnvelope) => seen.push(type),
-    delta: ({ text }: LiveDelta) => seen.push(`+${text}`),
+  await provider.release(4);
+  const received: string[] = [];
+  const subscriber = {
+    envelope: ({ type }: EventEnvelope) => received.push(type),
+    delta: ({ text }: LiveDelta) => received.push(`+${text}`),
   };
-  const leave = await host.follow('s', watcher);
-  expect(seen).toEqual(['user-message', '+one two ']);
-  await backend.go();
+  const unsubscribe = await host.follow('s', subscriber);
+  expect(received).toEqual(['user-message', '+one two ']);
+  await provider.release();
   expect(await running).toMatchObject({ status: 'ok', output: { text: 'one two three ' } });
-  expect(seen).toEqual(['user-message', '+one two ', '+three ', 'assistant-message']);
-  leave();
+  expect(received).toEqual(['user-message', '+one two ', '+three ', 'assistant-message']);
+  unsubscribe();
   const [first] = await host.archive.events('s');
   const rest: string[] = [];
-  const gone = await host.follow('s', { envelope: ({ type }) => rest.push(type) }, first?.id);
-  gone();
+  const unsubscribeRest = await host.follow('s', { envelope: ({ type }) => rest.push(type) }, first?.id);
+  unsubscribeRest();
   expect(rest).toEqual(['assistant-message']);
 });
 
 verifies(
   'agent.abort',
-  'an abort waits for the model, is not journaled, or hangs',
+  'an abort ends the turn without waiting for the model, and is journaled',
   async () => {
-    const backend = held([{ text: 'a long answer that nobody wants ' }]);
-    const host = hostOf([agentDef('agent')], { backends: [backend] });
+    const provider = gatedProvider([{ text: 'a long answer that is cut off ' }]);
+    const host = hostOf([agentDef('agent')], { backends: [provider] });
     const running = host.run({ loop: 'agent', input: { prompt: 'talk' }, sessionId: 's' }, { onDelta: () => {} });
-    await backend.go(5);
+    await provider.release(5);
     const [turn] = await host.archive.turns('s');
     expect(await host.cancel(turn?.turnId ?? '', 'enough')).toBe(true);
     expect(await running).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
-    expect(backend.aborted).toHaveLength(1);
+    expect(provider.aborted).toHaveLength(1);
     expect((await host.archive.events('s')).map(({ type }) => type)).toEqual(['user-message', 'user-abort']);
   },
   20_000,
 );
 
-verifies('agent.steer', 'a message that comes while the agent works is lost, heard twice or out of turn', async () => {
-  const backend = told([{ calls: [['work', {}]] }, { text: 'first answer' }, { text: 'second answer' }]);
-  let say: () => Promise<void> = async () => {};
-  const host = hostOf([agentDef('agent', { tools: ['work'] }), tool('work', 'builtin:work')], {
-    backends: [backend],
-    tools: {
-      work: async () => {
-        await say();
-        return 'done';
+verifies(
+  'agent.steer',
+  'a message to a running agent is delivered exactly once, at the next round or after the answer',
+  async () => {
+    const provider = told([{ calls: [['work', {}]] }, { text: 'first answer' }, { text: 'second answer' }]);
+    let sendMessages: () => Promise<void> = async () => {};
+    const host = hostOf([agentDef('agent', { tools: ['work'] }), tool('work', 'builtin:work')], {
+      backends: [provider],
+      tools: {
+        work: async () => {
+          await sendMessages();
+          return 'done';
+        },
       },
-    },
-  });
-  say = async () => {
-    await host.sendMessage({ sessionId: 's', text: 'be quick', id: 'm1' });
-    await host.sendMessage({ sessionId: 's', text: 'be quick', id: 'm1' });
-    await host.sendMessage({ sessionId: 's', text: 'and then?', mode: 'queue', id: 'm2' });
-  };
-  const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
-  expect(result).toMatchObject({ status: 'ok', output: { text: 'second answer' } });
-  const words = (nth: number): string[] =>
-    (backend.asked[nth]?.prompt ?? []).flatMap(({ role, content }) =>
-      role === 'user' && typeof content !== 'string' ? content.map((part) => part.text) : [],
-    );
-  expect(words(1)).toEqual(['go', 'be quick']);
-  expect(words(2)).toEqual(['go', 'be quick', 'and then?']);
-  expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
-  const types = (await host.archive.events('s')).map(({ type }) => type);
-  expect(types.filter((type) => type === 'user-message')).toHaveLength(3);
-  await expect(host.sendMessage({ sessionId: 's', text: 'late' })).rejects.toMatchObject({ code: 'TURN_NOT_FOUND' });
-});
+    });
+    sendMessages = async () => {
+      await host.sendMessage({ sessionId: 's', text: 'be quick', id: 'm1' });
+      await host.sendMessage({ sessionId: 's', text: 'be quick', id: 'm1' });
+      await host.sendMessage({ sessionId: 's', text: 'and then?', mode: 'queue', id: 'm2' });
+    };
+    const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
+    expect(result).toMatchObject({ status: 'ok', output: { text: 'second answer' } });
+    const userTexts = (index: number): string[] =>
+      (provider.asked[index]?.prompt ?? []).flatMap(({ role, content }) =>
+        role === 'user' && typeof content !== 'string' ? content.map((part) => part.text) : [],
+      );
+    expect(userTexts(1)).toEqual(['go', 'be quick']);
+    expect(userTexts(2)).toEqual(['go', 'be quick', 'and then?']);
+    expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+    const types = (await host.archive.events('s')).map(({ type }) => type);
+    expect(types.filter((type) => type === 'user-message')).toHaveLength(3);
+    await expect(host.sendMessage({ sessionId: 's', text: 'late' })).rejects.toMatchObject({ code: 'TURN_NOT_FOUND' });
+  },
+);
 
-verifies('agent.abort', 'whoever stops a turn in the middle of hearing of it breaks its journal', async () => {
-  const backend = told([{ text: 'a ', calls: [['work', {}]] }, { text: 'never' }]);
-  const host = hostOf([agentDef('agent', { tools: ['work'] }), tool('work', 'builtin:work')], {
-    backends: [backend],
-    tools: { work: () => 'done' },
-  });
-  const stops: Promise<unknown>[] = [];
-  const onEnvelope = ({ generationId }: EventEnvelope): void => {
-    const late = (): void => undefined;
-    stops.push(
-      host.cancel(generationId, 'stop').catch(late),
-      host.sendMessage({ sessionId: 's', text: 'x' }).catch(late),
-    );
-  };
-  const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' }, { onEnvelope });
-  expect(result).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
-  await Promise.all(stops);
-  expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
-});
+verifies(
+  'agent.abort',
+  'a subscriber that cancels the turn from a callback leaves a journal that replays',
+  async () => {
+    const provider = told([{ text: 'a ', calls: [['work', {}]] }, { text: 'never' }]);
+    const host = hostOf([agentDef('agent', { tools: ['work'] }), tool('work', 'builtin:work')], {
+      backends: [provider],
+      tools: { work: () => 'done' },
+    });
+    const stops: Promise<unknown>[] = [];
+    const onEnvelope = ({ generationId }: EventEnvelope): void => {
+      const ignore = (): void => undefined;
+      stops.push(
+        host.cancel(generationId, 'stop').catch(ignore),
+        host.sendMessage({ sessionId: 's', text: 'x' }).catch(ignore),
+      );
+    };
+    const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' }, { onEnvelope });
+    expect(result).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+    await Promise.all(stops);
+    expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+  },
+);

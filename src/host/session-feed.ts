@@ -1,6 +1,6 @@
 /**
- * What is seen of a session while it happens: envelopes as they arise, and pieces that are never kept. Whoever comes
- * late gets the pieces of what is still being said, so nothing is missing when the rest follows.
+ * The live feed of a session: envelopes when they are created, and deltas, which are never journaled. A subscriber that
+ * joins late first receives the joined deltas of unfinished messages, so the deltas that follow are complete.
  */
 import type { EventEnvelope } from '../protocol/events.js';
 import type { LiveDelta } from '../protocol/live.js';
@@ -8,78 +8,83 @@ import type { StreamHandlers } from '../protocol/streaming.js';
 import type { ToolRefusal } from '../views/conversation.js';
 import { StreamDispatcher } from '../views/stream-dispatcher.js';
 
-/** Somebody who watches. What it throws stays with it. */
+/** A subscriber to a session. Errors that it throws are ignored. */
 export interface SessionSubscriber {
   envelope?(envelope: EventEnvelope, refusal?: ToolRefusal): void;
   delta?(delta: LiveDelta): void;
 }
 
-/** Pieces of one message or one tool's output, joined. */
+/** The joined deltas of one unfinished message or tool output. */
 type PartialOutput = LiveDelta & { text: string };
 
+/** Deltas are no longer joined beyond this length. */
 const MAX_PARTIAL_CHARS = 1024 * 1024;
 
+/** Publishes envelopes and deltas of one session to its subscribers, in order. */
 export class SessionFeed {
   private readonly subscribers = new Set<SessionSubscriber>();
-  private deferred: ((watcher: SessionSubscriber) => void)[] | undefined;
-  /** What has begun and is not finished, by what it is part of. */
+  private deferred: ((subscriber: SessionSubscriber) => void)[] | undefined;
+  /** Unfinished messages and tool outputs, by kind, generation and tool call. */
   private readonly partials = new Map<string, PartialOutput>();
 
-  subscribe(watcher: SessionSubscriber): () => void {
-    this.subscribers.add(watcher);
-    return () => this.subscribers.delete(watcher);
+  /** Adds a subscriber. Returns a function that removes it. */
+  subscribe(subscriber: SessionSubscriber): () => void {
+    this.subscribers.add(subscriber);
+    return () => this.subscribers.delete(subscriber);
   }
 
   get hasSubscribers(): boolean {
     return this.subscribers.size > 0;
   }
 
+  /** Publishes a delta and adds it to the partial output that it continues. */
   publishDelta(delta: LiveDelta): void {
     if (delta.isRestart) this.dropGeneration(delta.generationId);
-    const name = partialKeyOf(delta);
-    const known = this.partials.get(name);
-    if (known === undefined) this.partials.set(name, { ...delta });
-    else if (known.text.length < MAX_PARTIAL_CHARS) known.text += delta.text;
-    this.deliver((watcher) => watcher.delta?.(delta));
+    const key = partialKeyOf(delta);
+    const partial = this.partials.get(key);
+    if (partial === undefined) this.partials.set(key, { ...delta });
+    else if (partial.text.length < MAX_PARTIAL_CHARS) partial.text += delta.text;
+    this.deliver((subscriber) => subscriber.delta?.(delta));
   }
 
-  /** A finished message, or result, holds what its pieces were. */
+  /** Publishes an envelope. The envelope of a finished message or result replaces its deltas. */
   publishEnvelope(envelope: EventEnvelope, refusal?: ToolRefusal): void {
     this.finishPartial(envelope);
-    // It arises while an entry is written: whoever hears of it then could write another in the middle of that.
+    // Envelopes are created while an entry is being written. Delivery is deferred, because a subscriber may itself
+    // write an entry.
     this.deferred ??= [];
-    this.deliver((watcher) => watcher.envelope?.(envelope, refusal));
+    this.deliver((subscriber) => subscriber.envelope?.(envelope, refusal));
   }
 
-  /** Tells all who watch, in order; what is late is told when the writing is over. */
-  private deliver(news: (watcher: SessionSubscriber) => void): void {
+  /** Calls all subscribers, in order: at once, or after the deferred notifications if there are any. */
+  private deliver(notify: (subscriber: SessionSubscriber) => void): void {
     if (this.subscribers.size === 0) this.deferred = undefined;
-    else if (this.deferred === undefined) this.deliverNow(news);
-    else if (this.deferred.push(news) === 1) queueMicrotask(() => this.flush());
+    else if (this.deferred === undefined) this.deliverNow(notify);
+    else if (this.deferred.push(notify) === 1) queueMicrotask(() => this.flush());
   }
 
-  private deliverNow(news: (watcher: SessionSubscriber) => void): void {
-    for (const watcher of this.subscribers) ignoringErrors(() => news(watcher));
+  private deliverNow(notify: (subscriber: SessionSubscriber) => void): void {
+    for (const subscriber of this.subscribers) ignoringErrors(() => notify(subscriber));
   }
 
-  /** Tells what is late. */
+  /** Delivers the deferred notifications. */
   flush(): void {
     const { deferred = [] } = this;
     this.deferred = undefined;
-    for (const news of deferred) this.deliverNow(news);
+    for (const notify of deferred) this.deliverNow(notify);
   }
 
-  /** What a generation was saying is said anew. */
+  /** Discards the partial output of a generation that starts its reply again. */
   private dropGeneration(generationId: string): void {
-    for (const [name, open] of this.partials) if (open.generationId === generationId) this.partials.delete(name);
+    for (const [key, partial] of this.partials) if (partial.generationId === generationId) this.partials.delete(key);
   }
 
-  /** Everything that is being said right now, in one piece each. */
+  /** Returns the unfinished messages and tool outputs, each as one delta. */
   partialDeltas(): readonly LiveDelta[] {
     return [...this.partials.values()];
   }
 
-  /** Nobody says anything any more. */
+  /** Discards all partial output. Call it when the turn has ended or paused. */
   clearPartials(): void {
     this.partials.clear();
   }
@@ -99,43 +104,46 @@ function partialKeyOf({ kind, generationId, toolCallId = '' }: LiveDelta): strin
   return `${kind} ${generationId} ${toolCallId}`;
 }
 
-/** Who only listens must not harm the run. */
-export function ignoringErrors(tell: () => void): void {
+/** Runs a callback of a subscriber. Its errors are ignored, so that they cannot fail the turn. */
+export function ignoringErrors(callback: () => void): void {
   try {
-    tell();
+    callback();
   } catch {
-    // What was told is in the journal all the same.
+    // The journal is complete without the subscriber.
   }
 }
 
-/** Whether whoever asked for a turn watches it. */
+/** Returns true if the options of a turn subscribe to its session. */
 export function hasLiveCallbacks({ onEnvelope, onDelta, stream }: LiveCallbacks): boolean {
   return onEnvelope !== undefined || onDelta !== undefined || stream !== undefined;
 }
 
-/** Whoever asked for a turn watches it, until it ends; leaving waits for handlers that are still at work. */
+/**
+ * Subscribes the callbacks of a turn. Envelopes of entries before `firstSeq` are not new to the stream handlers.
+ * `unsubscribe` resolves when the last stream handler has finished.
+ */
 export function subscribeCallbacks(
-  live: SessionFeed,
+  feed: SessionFeed,
   options: LiveCallbacks,
-  since: number,
-): { leave(): Promise<void> } {
+  firstSeq: number,
+): { unsubscribe(): Promise<void> } {
   const { onEnvelope, onDelta, stream } = options;
-  const streaming = stream && new StreamDispatcher(stream, () => {}, since);
-  const leave = live.subscribe({
+  const dispatcher = stream && new StreamDispatcher(stream, () => {}, firstSeq);
+  const unsubscribe = feed.subscribe({
     envelope: (envelope, refusal) => {
       onEnvelope?.(envelope);
-      streaming?.envelope(envelope, refusal);
+      dispatcher?.envelope(envelope, refusal);
     },
     delta: (delta) => {
       onDelta?.(delta);
-      streaming?.delta(delta);
+      dispatcher?.delta(delta);
     },
   });
   return {
-    leave: async () => {
-      live.flush();
-      leave();
-      await streaming?.settled();
+    unsubscribe: async () => {
+      feed.flush();
+      unsubscribe();
+      await dispatcher?.settled();
     },
   };
 }

@@ -1,54 +1,56 @@
 /**
- * Work on sessions, one at a time for each: in this process by a queue, among the processes that share the store by a lease.
- * While another process holds a session, the work waits and is told so.
+ * Serializes tasks per session: within this process by a queue, between the processes that share the store by a lease.
+ * A task waits while another process holds its session.
  */
 import { NOOP_LEASE } from '../journal/leases.js';
 import type { Lease, LeaseHolder, Leases } from '../journal/store.js';
 
-/** A piece of work on a session. */
-export interface SessionTask<T> {
+/** A task that needs a session exclusively. */
+interface SessionTask<T> {
   readonly sessionId: string;
-  /** The turn that it is about. */
+  /** The turn that the task is for; other processes see it with the lease. */
   readonly turnId: string;
   perform(): Promise<T>;
-  /** Called while another process holds the session; when it returns, the session is tried again. */
+  /** Called while another process holds the session. The lease is requested again when it resolves. */
   whileHeldElsewhere(): Promise<void>;
 }
 
+/** One queue of tasks per session. */
 export class SessionQueues {
   private readonly leases: Leases;
   private readonly answerPeer: LeaseHolder['handleRequest'];
   private readonly lastTasks = new Map<string, Promise<unknown>>();
-  /** What this process is doing in the sessions that it holds. */
+  /** The tasks that run under a lease of this process, by session. */
   private activeTasks: Map<string, Promise<unknown>> | undefined;
 
-  /** `answer` answers other processes for the sessions that this one holds. */
-  constructor(leases: Leases, answer: LeaseHolder['handleRequest']) {
+  /** `answerPeer` answers requests of other processes for the sessions that this process holds. */
+  constructor(leases: Leases, answerPeer: LeaseHolder['handleRequest']) {
     this.leases = leases;
-    this.answerPeer = answer;
+    this.answerPeer = answerPeer;
   }
 
+  /** Runs a task after all earlier tasks of its session. */
   run<T>(task: SessionTask<T>): Promise<T> {
     const { sessionId } = task;
-    const before = this.lastTasks.get(sessionId);
-    const enter = (): Promise<T> => this.start(task);
-    const done = before === undefined ? enter() : before.then(enter, enter);
+    const previous = this.lastTasks.get(sessionId);
+    const start = (): Promise<T> => this.start(task);
+    const done = previous === undefined ? start() : previous.then(start, start);
     this.lastTasks.set(sessionId, done);
-    const leave = (): void => {
+    const removeFromQueue = (): void => {
       if (this.lastTasks.get(sessionId) === done) this.lastTasks.delete(sessionId);
     };
-    done.then(leave, leave);
+    done.then(removeFromQueue, removeFromQueue);
     return done;
   }
 
-  /** Resolves when the work that this process does on a session at the moment has ended. */
+  /** Resolves when the task that currently runs under a lease of this process has ended. */
   async whenIdle(sessionId: string): Promise<void> {
     await this.activeTasks?.get(sessionId)?.catch(() => undefined);
   }
 
   private start<T>(task: SessionTask<T>): Promise<T> {
     const lease = this.acquireLease(task);
-    // A store of one process has nothing to hold, and its turns do not pay for it.
+    // A store that only one process uses has no leases, so its turns skip the bookkeeping.
     return lease === NOOP_LEASE ? task.perform() : this.runWithLease(task, lease);
   }
 
@@ -56,18 +58,18 @@ export class SessionQueues {
     return this.leases.acquire(sessionId, { turn: turnId, handleRequest: this.answerPeer });
   }
 
-  private async runWithLease<T>(task: SessionTask<T>, first: ReturnType<Leases['acquire']>): Promise<T> {
+  private async runWithLease<T>(task: SessionTask<T>, firstAttempt: ReturnType<Leases['acquire']>): Promise<T> {
     const { sessionId } = task;
-    let lease: Lease | undefined = await first;
+    let lease: Lease | undefined = await firstAttempt;
     while (lease === undefined) {
       await task.whileHeldElsewhere();
       lease = await this.acquireLease(task);
     }
     try {
-      const working = task.perform();
+      const done = task.perform();
       this.activeTasks ??= new Map();
-      this.activeTasks.set(sessionId, working);
-      return await working;
+      this.activeTasks.set(sessionId, done);
+      return await done;
     } finally {
       this.activeTasks?.delete(sessionId);
       lease.release();

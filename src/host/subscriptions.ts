@@ -1,4 +1,7 @@
-/** Live subscriptions to sessions. A session has a feed while one of its turns runs here or a subscriber listens to it. */
+/**
+ * Live subscriptions to sessions. The first subscriber of a session creates its feed; the feed is dropped when the
+ * session has neither a subscriber nor a running turn.
+ */
 import type { Entry } from '../protocol/entry.js';
 import { followSession } from './follow-session.js';
 import { SessionFeed, type SessionSubscriber } from './session-feed.js';
@@ -10,6 +13,7 @@ interface SubscriptionDeps {
   readEntries(sessionId: string): Promise<readonly Entry[]>;
 }
 
+/** The feeds of all sessions with subscribers. */
 export class Subscriptions {
   private readonly deps: SubscriptionDeps;
   private readonly feeds = new Map<string, SessionFeed>();
@@ -18,19 +22,22 @@ export class Subscriptions {
     this.deps = deps;
   }
 
-  /** The feed of a session, if it has one. */
+  /** Returns the feed of a session, if it has one. */
   get(sessionId: string): SessionFeed | undefined {
     return this.feeds.size === 0 ? undefined : this.feeds.get(sessionId);
   }
 
-  /** The feed of a session, created if there is none. */
+  /** Returns the feed of a session and creates it if there is none. */
   feedOf(sessionId: string): SessionFeed {
     const feed = this.feeds.get(sessionId) ?? new SessionFeed();
     this.feeds.set(sessionId, feed);
     return feed;
   }
 
-  /** Sends everything that happens in a session from now on, after what is being streamed right now. */
+  /**
+   * Delivers the partial output that is being streamed, then everything that happens. Returns a function that
+   * unsubscribes.
+   */
   subscribe(sessionId: string, subscriber: SessionSubscriber): () => void {
     const feed = this.feedOf(sessionId);
     for (const delta of feed.partialDeltas()) subscriber.delta?.(delta);
@@ -42,7 +49,9 @@ export class Subscriptions {
     };
   }
 
-  /** Sends the envelopes after `afterEnvelopeId`, then everything that happens. */
+  /**
+   * Delivers the envelopes after `afterEnvelopeId`, then everything that happens. Returns a function that unsubscribes.
+   */
   async follow(
     sessionId: string,
     subscriber: SessionSubscriber,
@@ -59,6 +68,7 @@ export class Subscriptions {
     };
   }
 
+  /** Deletes the feed of a session that has no subscriber and no running turn. */
   dropIfUnused(sessionId: string): void {
     const feed = this.feeds.get(sessionId);
     if (feed !== undefined && !feed.hasSubscribers && !this.deps.isRunning(sessionId)) this.feeds.delete(sessionId);

@@ -1,4 +1,6 @@
-/** What is asked of a host: a turn of a loop, or a message to one that runs; and why it cannot be. */
+/**
+ * Requests to a host: their validation, the identity of the turn that a request is for, and the errors that refuse one.
+ */
 
 import { compositeId, isWellFormed } from '../base/composite-id.js';
 import { LoopError } from '../base/errors.js';
@@ -11,28 +13,51 @@ import type { MessageMode } from '../views/message-inbox.js';
 import type { Archive, StoredTurn } from './archive.js';
 import type { TurnIdentity } from './turn-result.js';
 
-/** What is to be run: a loop by id or as it was defined, and its input. */
+/** A turn to run: a loop and its input. */
 export interface TurnRequest<I = unknown, O = unknown> {
+  /** The id of a registered loop, or a loop that `defineLoop` or `defineAgent` returned. */
   readonly loop: string | DefinedLoop<I, O>;
+  /**
+   * The version of a loop that is requested by id.
+   * @default the newest registered version, prereleases last
+   */
   readonly version?: string;
+  /** The input of the loop; any JSON value that matches its input schema. */
   readonly input?: I;
-  /** The session that the turn belongs to; whoever may name it shares its history. Made up unless told. */
+  /**
+   * The session that the turn belongs to. An agent sees the earlier messages of its session, so a session id gives
+   * access to them.
+   * @default a new session
+   */
   readonly sessionId?: string;
-  /** The same key of the same principal attaches to the same turn; within `sessionId`, if one is given. */
+  /**
+   * The idempotency key: a request with the key and principal of an earlier turn attaches to that turn instead of
+   * starting another. The key is scoped to `sessionId` if one is set.
+   * @default without a key every request starts a turn
+   */
   readonly key?: string;
-  /** On whose behalf the turn runs: part of the identity of a turn with a key. */
+  /** The principal on whose behalf the turn runs. It is part of the identity of a turn with a key. */
   readonly principal?: string;
-  /** Who alone may answer its approvals; anybody but its agents unless told. */
+  /**
+   * The only principals that may answer approvals of the turn.
+   * @default every principal except the agents of the turn
+   */
   readonly approvers?: readonly string[];
 }
 
-/** Something said to a session while a turn of it runs. */
+/** A message to the running or paused turn of a session. */
 export interface SessionMessage {
   readonly sessionId: string;
   readonly text: string;
-  /** Heard at the next round (`steer`), or once there is an answer (`queue`). */
+  /**
+   * When the agent reads the message: at its next round (`steer`), or after its answer (`queue`).
+   * @default 'steer'
+   */
   readonly mode?: MessageMode;
-  /** The delivery's own id: the same id is taken once. */
+  /**
+   * The idempotency key of the delivery: a second message with this id has no effect.
+   * @default a new id
+   */
   readonly id?: string;
 }
 
@@ -47,27 +72,29 @@ const TURN_REQUEST_KEYS = optionKeys<TurnRequest>({
   approvers: true,
 });
 
-/** Which turn a request is for: the one of its key and principal, or a new one with this id. */
-export function turnIdentityOf(request: TurnRequest, found: RegisteredLoop | undefined, id: string): TurnIdentity {
+/** Returns the identity of the turn of the request's key and principal, or of a new turn that is named after `id`. */
+export function turnIdentityOf(request: TurnRequest, registered: RegisteredLoop | undefined, id: string): TurnIdentity {
   const { loop, version = '', key, principal, sessionId } = request;
-  const own = id.slice(0, 4) + id.slice(-12);
-  const named = key === undefined ? undefined : keyNameOf(key, principal);
-  const session = sessionId ?? named ?? `s-${own}`;
-  const suffix = named ?? (sessionId === undefined ? '1' : own);
-  const loopId = found?.definition.id ?? (typeof loop === 'string' ? loop : loop.name);
-  const loopVersion = found?.definition.version ?? version;
+  const shortId = id.slice(0, 4) + id.slice(-12);
+  const keyName = key === undefined ? undefined : keyNameOf(key, principal);
+  const session = sessionId ?? keyName ?? `s-${shortId}`;
+  const suffix = keyName ?? (sessionId === undefined ? '1' : shortId);
+  const loopId = registered?.definition.id ?? (typeof loop === 'string' ? loop : loop.name);
+  const loopVersion = registered?.definition.version ?? version;
   return { sessionId: session, turnId: `${session}.${suffix}`, loopId, loopVersion };
 }
 
-/** The name of a key in ids. The two kinds have prefixes of their own: no key is taken for another one with its principal. */
+/**
+ * Returns the name of a key in ids. Keys with and without a principal have different prefixes, so they cannot collide.
+ */
 function keyNameOf(key: string, principal: string | undefined): string {
   if (principal === undefined) return `k-${digestOfText(key).slice(0, 16)}`;
   return `p-${digestOfText(/* guard: turn-key-bound-to-principal */ compositeId(principal, key)).slice(0, 22)}`;
 }
 
 /**
- * The identity under which a turn with a key is kept. Principals were not always part of it: a turn of this principal that
- * was recorded under the key alone keeps that identity.
+ * Returns the identity under which a turn with a key is stored. Journals of earlier versions name turns after the key
+ * without the principal; such a turn keeps its identity if it belongs to this principal.
  */
 export async function recordedIdentity(
   archive: Archive,
@@ -76,24 +103,27 @@ export async function recordedIdentity(
 ): Promise<TurnIdentity> {
   const { key, principal, sessionId } = request;
   if (key === undefined || principal === undefined) return identity;
-  const named = keyNameOf(key, undefined);
-  const session = sessionId ?? named;
-  const turnId = `${session}.${named}`;
+  const keyName = keyNameOf(key, undefined);
+  const session = sessionId ?? keyName;
+  const turnId = `${session}.${keyName}`;
   // guard: legacy-turn-found-again
   if (!(await archive.has(turnId))) return identity;
-  const known = await archive.find(turnId);
+  const stored = await archive.find(turnId);
   // guard: legacy-turn-bound-to-principal
-  return known?.turn.principal === principal ? { ...identity, sessionId: session, turnId } : identity;
+  return stored?.turn.principal === principal ? { ...identity, sessionId: session, turnId } : identity;
 }
 
-/** Why a request may not attach to the turn of its key: that one belongs to another principal, loop or input. */
+/**
+ * Returns the error if the turn of a request's key belongs to another principal, loop or input; undefined if it may
+ * attach.
+ */
 export function attachConflict(
   { turn }: StoredTurn,
   { input, key, principal }: TurnRequest,
   { loopId }: TurnIdentity,
 ): LoopError | undefined {
   const { name, value } = turn.startedEntry;
-  // Nothing is told of what another principal runs.
+  // The message must not reveal what another principal runs.
   // guard: turn-of-other-principal-refused
   if (turn.principal !== principal)
     return keyConflictError(key, 'belongs to a turn of another principal; use another key');
@@ -106,23 +136,28 @@ function keyConflictError(key = '', why: string): LoopError {
   return new LoopError('KEY_CONFLICT', `The key "${key}" ${why}.`, { key });
 }
 
+/** Returns the error for a message to a session without a running or paused turn. */
 export function noOpenTurnError(sessionId: string): LoopError {
-  const message = `Nothing runs in the session "${sessionId}" that could hear it: run the agent with this as its prompt.`;
+  const message =
+    `Session "${sessionId}" has no running or paused turn to receive the message; ` +
+    'start a turn with the message as its prompt.';
   return new LoopError('TURN_NOT_FOUND', message, { sessionId });
 }
 
+/** Returns the error for a request of a loop that is not registered. */
 export function loopNotFoundError({ loop, version }: TurnRequest): LoopError {
   const id = typeof loop === 'string' ? loop : loop.name;
-  const wanted = version === undefined || version === '' ? `"${id}"` : `"${id}" ${version}`;
-  return new LoopError('LOOP_NOT_FOUND', `There is no loop ${wanted}.`, { loopId: id });
+  const label = version === undefined || version === '' ? `"${id}"` : `"${id}" ${version}`;
+  return new LoopError('LOOP_NOT_FOUND', `There is no loop ${label}.`, { loopId: id });
 }
 
+/** Throws a TypeError if a request has an unknown option or an invalid session id, key or principal. */
 export function assertTurnRequest(request: TurnRequest): void {
   assertKnownKeys(request, TURN_REQUEST_KEYS, 'A turn has no');
   const { sessionId, key } = request;
   if (sessionId !== undefined && !SESSION_ID_PATTERN.test(sessionId))
-    throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - ; not ${JSON.stringify(sessionId)}.`);
-  if (sessionId?.startsWith('rondo:')) throw new TypeError('Session ids that begin with "rondo:" are our own.');
+    throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - and not ${JSON.stringify(sessionId)}.`);
+  if (sessionId?.startsWith('rondo:')) throw new TypeError('Session ids that begin with "rondo:" are reserved.');
   if (key !== undefined && (key === '' || key.length > 1000 || !isWellFormed(key)))
     throw new TypeError('A key is text of 1 to 1,000 characters, without lone surrogates.');
   const { principal, approvers } = request;
@@ -130,13 +165,16 @@ export function assertTurnRequest(request: TurnRequest): void {
     (principal !== undefined && !isValidPrincipal(principal)) ||
     (approvers !== undefined && !areValidPrincipals(approvers))
   )
-    throw new TypeError('A principal is text of 1 to 200 characters, and approvers a list of at least one of them.');
+    throw new TypeError(
+      'A principal is text of 1 to 200 characters, and approvers are a list of at least one principal.',
+    );
 }
 
-function areValidPrincipals(who: unknown): boolean {
-  return Array.isArray(who) && who.length > 0 && [...who].every(isValidPrincipal);
+function areValidPrincipals(value: unknown): boolean {
+  // The spread turns holes into undefined, which `every` would skip.
+  return Array.isArray(value) && value.length > 0 && [...value].every(isValidPrincipal);
 }
 
-function isValidPrincipal(who: unknown): boolean {
-  return typeof who === 'string' && who.trim() !== '' && who.length <= 200 && isWellFormed(who);
+function isValidPrincipal(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() !== '' && value.length <= 200 && isWellFormed(value);
 }

@@ -1,4 +1,4 @@
-/** What a turn came to, as its caller gets it. The trace is folded when somebody asks for it, and only then. */
+/** The results of turns. The trace of a result is computed on first access. */
 import { Fault } from '../base/errors.js';
 import type { RunOutcome } from '../kernel/run-attempt.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
@@ -8,7 +8,7 @@ import { isoTime } from '../views/iso-time.js';
 import { traceOf } from '../views/trace.js';
 import { pendingSignalOf, stopReasonOf } from '../views/turns.js';
 
-/** Which turn a result is of. */
+/** Identifies a turn and its loop. */
 export interface TurnIdentity {
   readonly sessionId: string;
   readonly turnId: string;
@@ -16,23 +16,28 @@ export interface TurnIdentity {
   readonly loopVersion: string;
 }
 
-/** The session that a turn is of. */
+/** Returns the id of a turn's session, or an empty string for a text that is not a turn id. */
 export function sessionIdOf(turnId: string): string {
   return turnId.slice(0, Math.max(0, turnId.lastIndexOf('.')));
 }
 
-/** A failure of the machinery in a turn that has begun, or may have: it names the turn, and says how to go on. */
-export function faultWithTurn(thrown: unknown, turnId: string, begun: 'begun' | 'perhaps' = 'begun'): unknown {
+/**
+ * Adds to a fault the turn that it interrupted and the command that continues it. Other values are returned as they
+ * are.
+ */
+export function faultWithTurn(thrown: unknown, turnId: string, started: 'started' | 'unknown' = 'started'): unknown {
   if (!(thrown instanceof Fault)) return thrown;
   const { code, message, data } = thrown;
-  const known = typeof data === 'object' && data !== null && !Array.isArray(data) ? data : {};
-  if ('turnId' in known) return thrown;
-  const stands = begun === 'begun' ? `Turn ${turnId} stands where it was` : `Turn ${turnId} may have begun`;
-  const next = `${stands}: continue it with "rondo resume ${turnId}".`;
-  return new Fault(code, `${message} ${next}`, { ...known, sessionId: sessionIdOf(turnId), turnId }, thrown);
+  const details = typeof data === 'object' && data !== null && !Array.isArray(data) ? data : {};
+  if ('turnId' in details) return thrown;
+  const state = started === 'started' ? `Turn ${turnId} is interrupted` : `Turn ${turnId} may have started`;
+  const next = `${state}; continue it with "rondo resume ${turnId}".`;
+  return new Fault(code, `${message} ${next}`, { ...details, sessionId: sessionIdOf(turnId), turnId }, thrown);
 }
 
-/** A replay that does not match is told as a result: the turn stands where it stood. Any other failure names the turn. */
+/**
+ * Returns a replay mismatch as an outcome, because the turn itself is unchanged. Throws any other error with its turn.
+ */
 export function mismatchOutcome(thrown: unknown, turnId: string): RunOutcome {
   if (!(thrown instanceof Fault) || thrown.code !== 'REPLAY_MISMATCH') throw faultWithTurn(thrown, turnId);
   const { code, message, data } = thrown;
@@ -42,17 +47,18 @@ export function mismatchOutcome(thrown: unknown, turnId: string): RunOutcome {
 const TRACE_ENTRIES = Symbol('entries');
 const TRACE_EVENTS = Symbol('events');
 
-/** A result in the making: the trace is added last. */
+/** A result under construction; the `trace` property is defined last. */
 type ResultDraft = { -readonly [K in keyof Omit<TurnResult, 'trace'>]: TurnResult[K] } & {
   readonly [TRACE_ENTRIES]: readonly Entry[];
   [TRACE_EVENTS]: readonly TraceEvent[] | undefined;
 };
 
-export function resultErrorOf({ code, message, data }: ErrorRecord): ResultError {
+/** Converts a journaled error to the error of a result. */
+function resultErrorOf({ code, message, data }: ErrorRecord): ResultError {
   return data === undefined ? { code, message } : { code, message, details: data };
 }
 
-/** The result of a turn whose entries are all given; `now` is taken for an end that it does not have yet. */
+/** Returns the result of a turn from its outcome and entries. `now` is the end time of a turn that has not ended. */
 export function turnResultOf(
   identity: TurnIdentity,
   outcome: RunOutcome,
@@ -64,7 +70,7 @@ export function turnResultOf(
   const started = first === undefined ? now : first.at - (first.validationMs ?? 0);
   const isPaused = outcome.status === 'paused';
   const end = isPaused ? Math.max(now, entries.at(-1)?.at ?? now) : (endEntryOf(entries, turnId)?.at ?? now);
-  // Across a restart the wall clock may have been set back: nothing ends before it began.
+  // The wall clock can be set back across a restart; an end must not precede its start.
   const ended = Math.max(started, end);
   const result: ResultDraft = {
     callId: turnId,
@@ -85,14 +91,19 @@ export function turnResultOf(
   return Object.defineProperty(result, 'trace', traceProperty) as ResultDraft & TurnResult;
 }
 
-/** A stop that was reached is no failure: it is told by its reason. */
+/**
+ * Sets the error of a result. A stop condition of an agent is reported as the status `stopped` with a reason, not as an
+ * error.
+ */
 function setError(result: ResultDraft, error: ErrorRecord): void {
   const reason = stopReasonOf(error);
   if (reason === undefined) result.error = resultErrorOf(error);
   else Object.assign(result, { status: 'stopped', reason });
 }
 
-/** The trace, of the entries that lie beside it. One getter for all: one of its own for each costs more than the run. */
+/**
+ * Computes the trace on first access. All results share one getter: a closure per result costs more than a short turn.
+ */
 const traceProperty: PropertyDescriptor = {
   enumerable: true,
   get(this: ResultDraft): readonly TraceEvent[] {

@@ -1,6 +1,6 @@
 /**
- * Runs turns in this process: opens the session, runs the root call with the layers of the host and keeps track of what runs.
- * It knows nothing of queues and of other processes.
+ * Runs turns in this process: opens the session, runs the root call with the layers of the host and tracks running
+ * turns. Queues and other processes are handled by the host.
  */
 
 import type { Layer } from '../kernel/layer.js';
@@ -32,16 +32,17 @@ const CACHE_LIMITS = { entries: 10_000, bytes: 64 * 1024 * 1024 };
 const DEFAULT_MAX_DEPTH = 2000;
 const DEFAULT_APPROVAL_MS = 30 * 86_400_000;
 
-/** A replay is seen by no subscriber. */
+/** A replay publishes nothing. */
 const NO_FEEDS: FeedLookup = { get: () => undefined };
 
-/** What a turn is run with: the pinned loop, its input and authority, and the entries that its session holds already. */
+/** The start of a turn: the pinned loop, its input and principals, and the existing entries of its session. */
 interface TurnStart {
   readonly pinned: PinnedLoop;
   readonly request: Pick<TurnRequest, 'input' | 'principal' | 'approvers'>;
   readonly earlierEntries: readonly Entry[];
 }
 
+/** Runs and replays turns, and tracks those that run. */
 export class TurnRunner {
   private readonly options: HostOptions;
   private readonly subscriptions: () => Subscriptions;
@@ -60,7 +61,7 @@ export class TurnRunner {
     this.loopInspector = new LoopInspector(implementations);
     const { restrictionFlag } = this;
     this.loopServices = new LoopServices({
-      providers: providers,
+      providers,
       implementations,
       turnContext,
       clock,
@@ -68,18 +69,18 @@ export class TurnRunner {
     });
   }
 
-  /** The turn that runs here under this id. */
+  /** Returns the turn with this id if it runs in this process. */
   get(turnId: string): RunningTurn | undefined {
     return this.running.get(turnId);
   }
 
-  /** The turn of this session that runs here. */
+  /** Returns the turn of this session that runs in this process. */
   runningIn(sessionId: string): RunningTurn | undefined {
     for (const turn of this.running.values()) if (turn.sessionId === sessionId) return turn;
     return undefined;
   }
 
-  /** The entries of a running turn from `from` on; they may not be stored yet. */
+  /** Returns the entries of a session's running turn from sequence number `from` on, including those not stored yet. */
   unstoredEntries(sessionId: string, from: number): readonly Entry[] {
     return this.runningIn(sessionId)?.entries.filter(({ seq }) => seq >= from) ?? [];
   }
@@ -89,13 +90,14 @@ export class TurnRunner {
     return this.loopInspector.hasAgentsOrApprovals(pinned);
   }
 
+  /** Opens a session with the layers and services of the host. */
   openSession(sessionId: string, onEntry: (entry: Entry) => void = () => {}): Promise<Session> {
     const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH } = this.options;
     const { layersFor: layers, loopServices: context } = this;
     return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, maxDepth });
   }
 
-  /** Runs a turn to its end or pause. */
+  /** Runs a turn until it ends or pauses. */
   async run(
     identity: TurnIdentity,
     { pinned, request, earlierEntries }: TurnStart,
@@ -126,12 +128,12 @@ export class TurnRunner {
       await session.close();
       turn.close();
       subscriptions.get(sessionId)?.clearPartials();
-      if (callbacks !== undefined) await callbacks.leave();
+      if (callbacks !== undefined) await callbacks.unsubscribe();
       subscriptions.dropIfUnused(sessionId);
     }
   }
 
-  /** Runs the bodies of a turn over its entries, performing nothing. */
+  /** Runs the bodies of a turn over its entries without performing effects. */
   replay({ identity, turn, entries }: StoredTurn, { loop }: PinnedLoop): Promise<ReplayReport> {
     const { sessionId: session, turnId } = identity;
     const { clock, ids, maxDepth } = this.options;

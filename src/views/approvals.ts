@@ -1,6 +1,6 @@
 /**
- * The approvals of a session: what waits for an answer, what was answered, and what is over without one. While a turn
- * goes on everything is known of its approvals; of those of turns that ended, only how they ended, and not for ever.
+ * The view of a session's approvals: pending, answered and abandoned. Approvals of open turns are held in full. For
+ * turns that have ended only the final state is held, and only for a bounded number of approvals.
  */
 
 import { parseTarget } from '../base/approval-target.js';
@@ -10,14 +10,14 @@ import type { Entry } from '../protocol/entry.js';
 import { ApprovalTracker } from './conversation/approval-tracker.js';
 import { type OpenCall, OpenCalls } from './conversation/open-calls.js';
 
-/** How many approvals of ended turns are remembered. */
+/** The number of approvals of ended turns that are remembered. */
 const MAX_ENDED_APPROVALS = 10_000;
 
 /** Folds the entries of a session into its approvals. */
 export class Approvals {
   private readonly calls = new OpenCalls<OpenCall>();
   private readonly tracker: ApprovalTracker;
-  /** Of turns that have not ended. */
+  /** The approvals of turns that have not ended, by id. */
   private readonly openStates = new Map<string, ApprovalState & { readonly approval: Approval }>();
   private readonly endedStates = new Map<string, ApprovalState>();
   private readonly givenGrants: StandingGrant[] = [];
@@ -25,12 +25,12 @@ export class Approvals {
   constructor(sessionId: string) {
     this.tracker = new ApprovalTracker(sessionId, this.calls, {
       onRequested: (approval) => void this.openStates.set(approval.id, { approval, isAbandoned: false }),
-      onAnswered: (approval, answered) =>
-        void this.openStates.set(approval.id, { approval, answer: answered, isAbandoned: false }),
+      onAnswered: (approval, answer) => void this.openStates.set(approval.id, { approval, answer, isAbandoned: false }),
       onAbandoned: (approval) => void this.openStates.set(approval.id, { approval, isAbandoned: true }),
     });
   }
 
+  /** Applies the next entry of the session. */
   apply(entry: Entry): void {
     this.tracker.apply(entry);
     const { type } = entry;
@@ -40,15 +40,17 @@ export class Approvals {
     else if (type === 'rondo.grant.given') this.addGrant(entry);
   }
 
-  /** What waits for an answer, in the order of the calls that it is for. */
+  /** Returns the pending approvals in the order of their calls. */
   pending(): readonly Approval[] {
     return this.tracker.pending();
   }
 
+  /** Returns the state of an approval; undefined if the id is unknown or no longer remembered. */
   get(id: string): ApprovalState | undefined {
     return this.openStates.get(id) ?? this.endedStates.get(id);
   }
 
+  /** Returns the standing grants of the session, oldest first. */
   standingGrants(): readonly StandingGrant[] {
     return this.givenGrants;
   }
@@ -67,17 +69,18 @@ export class Approvals {
     if (call.parent === undefined && this.openStates.size > 0) this.forgetTurn(key);
   }
 
-  private endCallsBelow(key: string, but?: string): void {
-    if (but !== undefined && (this.calls.enclosing(key)?.openChildren ?? 0) === 0) return;
-    for (const call of this.calls.descendantsOf(key, but)) this.calls.remove(call);
+  /** Ends the calls below a key, except those below `exceptKey`. */
+  private endCallsBelow(key: string, exceptKey?: string): void {
+    if (exceptKey !== undefined && (this.calls.enclosing(key)?.openChildren ?? 0) === 0) return;
+    for (const call of this.calls.descendantsOf(key, exceptKey)) this.calls.remove(call);
   }
 
-  /** A turn has ended: how its approvals ended is enough from now on. */
+  /** Reduces the approvals of an ended turn to their final state. */
   private forgetTurn(turnId: string): void {
-    for (const [id, { approval, ...end }] of this.openStates) {
+    for (const [id, { approval, ...finalState }] of this.openStates) {
       if (approval.turnId !== turnId) continue;
       this.openStates.delete(id);
-      this.endedStates.set(id, end);
+      this.endedStates.set(id, finalState);
     }
     for (const id of this.endedStates.keys()) {
       if (this.endedStates.size <= MAX_ENDED_APPROVALS) break;
@@ -85,12 +88,15 @@ export class Approvals {
     }
   }
 
-  /** Only a note from outside counts: what a body records lies under its call, and nobody grants anything to himself. */
+  /**
+   * Adds a grant that was recorded from outside a turn. Entries that a body records have the key of its call and are
+   * ignored.
+   */
   private addGrant({ key, value, at }: Entry): void {
     // guard: grant-only-from-outside
     if (!key.startsWith('#')) return;
     const schema = ownProperty(value, 'schema');
-    const given = ownProperty(value, 'at');
+    const givenAt = ownProperty(value, 'at');
     const tool = ownText(value, 'tool');
     const limits = ownProperty(value, 'limits');
     if (tool === '' || schema === undefined) return;
@@ -103,7 +109,7 @@ export class Approvals {
       by: ownText(value, 'by'),
       principal: ownText(value, 'principal') || undefined,
       approvalId: ownText(value, 'approval'),
-      givenAt: typeof given === 'number' ? given : at,
+      givenAt: typeof givenAt === 'number' ? givenAt : at,
     });
   }
 }

@@ -1,7 +1,8 @@
 /**
- * The conversation: a session as front ends see it, folded from its entries, live and on replay alike. A call with a
- * round is an agent, and its key the generation. An envelope's id is the place of the entry that it was made of; one
- * that comes again under its id replaces the earlier. Nothing is remembered of calls that ended.
+ * The conversation view: folds the entries of a session into the envelopes that front ends display. The same entries
+ * give the same envelopes, live and on replay. A call with a round is an agent; its key is the generation id. The id of
+ * an envelope is the sequence number of its entry and a zero-based index. An envelope with the id of an earlier one
+ * replaces it. Ended calls are dropped.
  */
 import { ownProperty, ownText } from '../base/own-property.js';
 import type { Approval } from '../protocol/approval.js';
@@ -26,36 +27,38 @@ import { ROUND_BEGUN, TOOL_REFUSED } from './history.js';
 import { isoTime } from './iso-time.js';
 import { isUserRejection, promptOf } from './messages.js';
 
-/** Why a call of a tool was refused before it began, and with which arguments: said beside its envelope. */
+/** The error code and the arguments of a tool call that was refused before it started; emitted with its envelope. */
 export interface ToolRefusal {
   readonly code: string;
   readonly args?: Json;
 }
 
-const PARENT_ENDED: ErrorRecord = { code: 'CANCELLED', message: 'What this call was part of ended before it.' };
+const PARENT_ENDED: ErrorRecord = { code: 'CANCELLED', message: 'The enclosing call ended before this call.' };
 const UNKNOWN_FAILURE: ErrorRecord = { code: 'EXECUTION_FAILED', message: '' };
 
+/** Emits the envelopes of a session, entry by entry. */
 export class Conversation {
   private readonly sessionId: string;
   private readonly emit: (envelope: EventEnvelope, refusal?: ToolRefusal) => void;
   private readonly calls = new OpenCalls<ConversationCall>();
   private readonly approvalTracker: ApprovalTracker;
-  /** Approvals that wait, by id, and what they are shown on. */
+  /** The tool use that displays each pending approval, by approval id. */
   private readonly pendingApprovals = new Map<string, ToolUse>();
-  /** How many envelopes the present entry has made. */
+  /** The number of envelopes that the current entry has emitted. */
   private envelopesOfEntry = 0;
 
   constructor(sessionId: string, emit: (envelope: EventEnvelope, refusal?: ToolRefusal) => void) {
     this.sessionId = sessionId;
     this.emit = emit;
     this.approvalTracker = new ApprovalTracker(sessionId, this.calls, {
-      onRequested: (approval, entry) => this.asked(approval, entry),
-      onAnswered: (approval, { approved }) => this.answered(approval, approved),
-      // What nobody answered did not run: it must look neither open nor approved.
-      onAbandoned: (approval) => this.answered(approval, false),
+      onRequested: (approval, entry) => this.emitApprovalRequest(approval, entry),
+      onAnswered: (approval, { approved }) => this.emitApprovalAnswer(approval, approved),
+      // An abandoned approval did not run, so it is displayed as rejected.
+      onAbandoned: (approval) => this.emitApprovalAnswer(approval, false),
     });
   }
 
+  /** Applies the next entry of the session and emits its envelopes. */
   apply(entry: Entry): void {
     const { type } = entry;
     this.envelopesOfEntry = 0;
@@ -95,16 +98,16 @@ export class Conversation {
     const call = this.calls.get(entry.key);
     if (call === undefined) return;
     if (call.openChildren > 0)
-      for (const left of this.calls.descendantsOf(call.key)) this.closeCall(left, entry, PARENT_ENDED);
+      for (const descendant of this.calls.descendantsOf(call.key)) this.closeCall(descendant, entry, PARENT_ENDED);
     this.closeCall(call, entry, entry.type === 'call.errored' ? (entry.error ?? UNKNOWN_FAILURE) : undefined);
   }
 
-  /** Branches that lost a race end without a word of their own. */
+  /** Closes the calls in the branches that lost a race: their ends are not journaled. */
   private endRaceLosers(entry: Entry): void {
     const { key, winnerIndex } = entry;
     if ((this.calls.enclosing(key)?.openChildren ?? 0) === 0) return;
-    for (const left of this.calls.descendantsOf(key, `${key}/${winnerIndex}`))
-      this.closeCall(left, entry, PARENT_ENDED);
+    for (const loser of this.calls.descendantsOf(key, `${key}/${winnerIndex}`))
+      this.closeCall(loser, entry, PARENT_ENDED);
   }
 
   private closeCall(call: ConversationCall, entry: Entry, error: ErrorRecord | undefined): void {
@@ -124,24 +127,24 @@ export class Conversation {
     error?: ErrorRecord,
     result: Json = null,
   ): void {
-    const { generationId, content } = envelope;
-    const { toolCallId, toolName } = content;
+    const { generationId } = envelope;
+    const { toolCallId, toolName } = envelope.content;
     if (error === undefined) {
-      const told = { toolCallId, toolName, result };
+      const content = { toolCallId, toolName, result };
       this.emitEnvelope(
         entry,
         generationId,
         'tool-result',
-        call.streamedOutput === '' ? told : { ...told, output: call.streamedOutput },
+        call.streamedOutput === '' ? content : { ...content, output: call.streamedOutput },
       );
       return;
     }
-    const told = { toolCallId, toolName, error: error.message };
+    const content = { toolCallId, toolName, error: error.message };
     this.emitEnvelope(
       entry,
       generationId,
       'tool-error',
-      isUserRejection(error) ? { ...told, isUserRejection: true } : told,
+      isUserRejection(error) ? { ...content, isUserRejection: true } : content,
     );
   }
 
@@ -167,7 +170,7 @@ export class Conversation {
     });
   }
 
-  /** The first round of a call makes it an agent. */
+  /** Marks a call as an agent at its first round and emits what started it. */
   private beginRound(entry: Entry): void {
     const call = this.calls.get(parentKeyOf(entry.key));
     if (call === undefined || call.agent !== undefined) return;
@@ -197,9 +200,9 @@ export class Conversation {
     if (this.calls.get(key)?.hasAgent === true) this.emitEnvelope(entry, key, 'user-abort', { generationId: key });
   }
 
-  private applyEffectResult(told: EffectResult | undefined, entry: Entry): void {
-    if (told === undefined) return;
-    const { call, value } = told;
+  private applyEffectResult(result: EffectResult | undefined, entry: Entry): void {
+    if (result === undefined) return;
+    const { call, value } = result;
     if (call.agent === undefined) call.streamedOutput = ownText(value, 'said');
     else this.emitReply(call, call.agent, entry, value);
   }
@@ -213,8 +216,8 @@ export class Conversation {
     const reasoning = ownText(reply, 'reasoning');
     const durationMs = ownProperty(reply, 'reasoningMs');
     const text = ownText(reply, 'text');
-    const timed = typeof durationMs === 'number' ? { text: reasoning, durationMs } : { text: reasoning };
-    if (reasoning !== '') this.emitEnvelope(entry, key, 'reasoning', timed);
+    const reasoningContent = typeof durationMs === 'number' ? { text: reasoning, durationMs } : { text: reasoning };
+    if (reasoning !== '') this.emitEnvelope(entry, key, 'reasoning', reasoningContent);
     if (text !== '') agent.lastText = truncateToSummary(text);
     if (text !== '' && parent === undefined) this.emitEnvelope(entry, key, 'assistant-message', { text });
     else if (text !== '') this.emitEnvelope(entry, key, 'other-agent-message', { text, agent: name });
@@ -224,7 +227,7 @@ export class Conversation {
     });
   }
 
-  /** A tool that there is not, or whose arguments cannot be read, has no call of its own. */
+  /** Emits the error of a tool call without a call entry: the tool is unknown or its arguments are invalid. */
   private emitRefusal(entry: Entry): void {
     const { key, value } = entry;
     const call = this.calls.enclosing(key);
@@ -239,35 +242,35 @@ export class Conversation {
     this.emitEnvelope(entry, call.key, 'tool-error', content, args === undefined ? { code } : { code, args });
   }
 
-  /** Shows an approval on the call that the model made, or, if the action lies deeper, as that very action. */
-  private asked(approval: Approval, entry: Entry): void {
+  /** Displays an approval on the tool call of the model, or as a tool call of its own if a deeper call requests it. */
+  private emitApprovalRequest(approval: Approval, entry: Entry): void {
     const call = this.calls.get(approval.callId);
     const agent = call?.agent === undefined ? call && enclosingAgent(call) : call;
     if (call === undefined || agent === undefined) return;
     const status = { approvalStatus: 'pending_approval', approvalDescription: approval.description } as const;
     const { id: approvalId, callId: toolCallId, tool: toolName, arguments: args } = approval;
-    const own = call.agent === undefined ? toolUseAt(call.parent, call.key) : undefined;
-    const shown = own?.envelope.content;
-    if (own !== undefined && shown?.toolName === toolName && shown.approvalId === undefined) {
-      own.envelope = this.replaceEnvelope(own.envelope, { ...shown, args, ...status, approvalId });
-      this.pendingApprovals.set(approvalId, own);
+    const toolUse = call.agent === undefined ? toolUseAt(call.parent, call.key) : undefined;
+    const displayed = toolUse?.envelope.content;
+    if (toolUse !== undefined && displayed?.toolName === toolName && displayed.approvalId === undefined) {
+      toolUse.envelope = this.replaceEnvelope(toolUse.envelope, { ...displayed, args, ...status, approvalId });
+      this.pendingApprovals.set(approvalId, toolUse);
       return;
     }
     const content = { toolCallId, toolName, args, ...status, approvalId };
-    const leaf = { envelope: this.emitEnvelope(entry, agent.key, 'tool-call', content), index: 0, total: 1 };
-    this.pendingApprovals.set(approvalId, leaf);
-    if (call.agent !== undefined || own !== undefined) return;
-    // The action is told like any other from here on, with what it says and how it ends.
-    call.toolUse = leaf;
+    const deepUse = { envelope: this.emitEnvelope(entry, agent.key, 'tool-call', content), index: 0, total: 1 };
+    this.pendingApprovals.set(approvalId, deepUse);
+    if (call.agent !== undefined || toolUse !== undefined) return;
+    // From here on the deeper call emits its output and its end like a tool call of the model.
+    call.toolUse = deepUse;
     call.trackedEffect = { key: parentKeyOf(entry.key), attemptResults: undefined };
   }
 
-  private answered({ id }: Approval, approved: boolean): void {
-    const use = this.pendingApprovals.get(id);
-    if (use === undefined) return;
+  private emitApprovalAnswer({ id }: Approval, approved: boolean): void {
+    const toolUse = this.pendingApprovals.get(id);
+    if (toolUse === undefined) return;
     this.pendingApprovals.delete(id);
-    const { approvalId: _, ...content } = use.envelope.content;
-    use.envelope = this.replaceEnvelope(use.envelope, {
+    const { approvalId: _, ...content } = toolUse.envelope.content;
+    toolUse.envelope = this.replaceEnvelope(toolUse.envelope, {
       ...content,
       approvalStatus: approved ? 'approved' : 'rejected',
     });
@@ -297,16 +300,17 @@ export class Conversation {
   }
 }
 
-/** The envelopes of entries that are all there, each as it stands at the end. */
+/** Returns the envelopes of a session, each in its last version. */
 export function conversationOf(sessionId: string, entries: Iterable<Entry>): EventEnvelope[] {
-  const list: EventEnvelope[] = [];
-  const places = new Map<string, number>();
+  const envelopes: EventEnvelope[] = [];
+  /** The index of each tool call: only tool calls are replaced. */
+  const toolCallIndexes = new Map<string, number>();
   const conversation = new Conversation(sessionId, (envelope) => {
-    const place = places.get(envelope.id);
-    if (place !== undefined) list[place] = envelope;
-    else if (envelope.type === 'tool-call') places.set(envelope.id, list.push(envelope) - 1);
-    else list.push(envelope);
+    const index = toolCallIndexes.get(envelope.id);
+    if (index !== undefined) envelopes[index] = envelope;
+    else if (envelope.type === 'tool-call') toolCallIndexes.set(envelope.id, envelopes.push(envelope) - 1);
+    else envelopes.push(envelope);
   });
   for (const entry of entries) conversation.apply(entry);
-  return list;
+  return envelopes;
 }

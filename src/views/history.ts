@@ -1,7 +1,7 @@
 /**
- * What earlier turns of a session said, as messages for the next one: folded from the entries, turn by turn. A turn that
- * stands in the middle of a round (paused, stopped, dead) is told with what is missing said to be missing, because no
- * provider takes a call of a tool without its result. What sub-agents said among themselves is not part of it.
+ * The messages of earlier turns of a session, which an agent receives as context; folded from the entries, turn by
+ * turn. A turn that is paused, cancelled or interrupted in a round gets placeholder results, because providers reject a
+ * tool call without a result. Messages of sub-agents are left out.
  */
 import type { Entry } from '../protocol/entry.js';
 import type { ModelMessage } from '../protocol/model.js';
@@ -16,95 +16,104 @@ import {
   userMessage,
 } from './messages.js';
 
-/** The type that each round of an agent begins with; a call that has one is an agent. */
+/** The entry type that starts each round of an agent. A call with such an entry is an agent. */
 export const ROUND_BEGUN = 'rondo.round.begun';
-/** The type under which a call of a tool is recorded that could not even be begun. */
+/** The entry type of a tool call that was refused before it started. */
 export const TOOL_REFUSED = 'rondo.tool.refused';
 
-/** One turn of an agent. */
+/** The messages of one turn, and the state of its last round. */
 interface TurnTranscript {
   readonly input: Entry;
   isAgent: boolean;
   readonly messages: ModelMessage[];
-  /** The calls of the last reply, where they run, and how they ended; while they do. */
+  /** The tool calls of the last reply, until all of them have ended. */
   openToolCalls: readonly RecordedToolCall[];
+  /** The key of the group in which several tool calls run. */
   groupKey: string | undefined;
+  /** The outcomes of the ended tool calls, by their index in the reply. */
   readonly outcomes: Map<number, ToolCallOutcome>;
-  /** The last answer of a model, of a step with layers, until the layers have settled it. */
+  /** The last answer of a model call with layers, until the layers have settled the call. */
   lastAttempt: { readonly key: string; readonly value: Entry['value'] } | undefined;
   readonly modelEffectKeys: Set<string>;
 }
 
+/** Folds the entries of a session into the messages of its agents. */
 export class History {
   private readonly turns = new Map<string, TurnTranscript>();
 
+  /** Applies the next entry of the session. */
   apply(entry: Entry): void {
     const { key, type } = entry;
     const slash = key.indexOf('/');
     const root = slash === -1 ? key : key.slice(0, slash);
-    const told = this.turns.get(root);
-    if (told === undefined) {
+    const transcript = this.turns.get(root);
+    if (transcript === undefined) {
       if (slash === -1 && type === 'call.started') this.turns.set(root, newTranscript(entry));
       return;
     }
-    if (slash !== -1) this.applyStep(told, root, entry);
+    if (slash !== -1) this.applyStep(transcript, root, entry);
   }
 
-  /** All that was said so far. */
+  /** Returns the messages of all turns so far. */
   messages(): ModelMessage[] {
-    return [...this.turns.values()].flatMap((told) => (told.isAgent ? completeMessages(told) : []));
+    return [...this.turns.values()].flatMap((transcript) => (transcript.isAgent ? completeMessages(transcript) : []));
   }
 
-  private applyStep(told: TurnTranscript, root: string, entry: Entry): void {
+  private applyStep(transcript: TurnTranscript, root: string, entry: Entry): void {
     const { key, type, value } = entry;
-    const own = key.lastIndexOf('/') === root.length;
-    if (own && type === ROUND_BEGUN) this.beginRound(told);
-    else if (own && type === 'wait.settled') told.messages.push(userMessage(messageTextOf(value)));
+    const isOwnStep = key.lastIndexOf('/') === root.length;
+    if (isOwnStep && type === ROUND_BEGUN) this.beginRound(transcript);
+    else if (isOwnStep && type === 'wait.settled') transcript.messages.push(userMessage(messageTextOf(value)));
     else if (entry.kind === 'model' && (type === 'effect.requested' || type === 'effect.opened'))
-      told.modelEffectKeys.add(key);
-    else if (type === 'effect.returned' && told.modelEffectKeys.has(key)) this.applyReturned(told, own, entry);
-    else if (own && type === 'effect.settled' && told.modelEffectKeys.has(key)) this.applySettled(told, entry);
-    else if (own && type === 'group.opened' && told.openToolCalls.length > 0) told.groupKey = key;
-    else if (own && told.openToolCalls.length === 1) this.applyToolCallEnd(told, 0, entry);
-    else if (told.groupKey !== undefined && key.startsWith(`${told.groupKey}/`))
-      this.applyToolCallEnd(told, indexInGroup(told.groupKey, key), entry);
+      transcript.modelEffectKeys.add(key);
+    else if (type === 'effect.returned' && transcript.modelEffectKeys.has(key))
+      this.applyReturned(transcript, isOwnStep, entry);
+    else if (isOwnStep && type === 'effect.settled' && transcript.modelEffectKeys.has(key))
+      this.applySettled(transcript, entry);
+    else if (isOwnStep && type === 'group.opened' && transcript.openToolCalls.length > 0) transcript.groupKey = key;
+    else if (isOwnStep && transcript.openToolCalls.length === 1) this.applyToolCallEnd(transcript, 0, entry);
+    else if (transcript.groupKey !== undefined && key.startsWith(`${transcript.groupKey}/`))
+      this.applyToolCallEnd(transcript, indexInGroup(transcript.groupKey, key), entry);
   }
 
-  private beginRound(told: TurnTranscript): void {
-    if (told.isAgent) return;
-    told.isAgent = true;
-    told.messages.push(userMessage(promptOf(told.input.value)));
+  private beginRound(transcript: TurnTranscript): void {
+    if (transcript.isAgent) return;
+    transcript.isAgent = true;
+    transcript.messages.push(userMessage(promptOf(transcript.input.value)));
   }
 
-  private applyReturned(told: TurnTranscript, own: boolean, { key, value }: Entry): void {
-    if (own) addReply(told, value);
-    else told.lastAttempt = { key, value };
+  private applyReturned(transcript: TurnTranscript, isOwnStep: boolean, { key, value }: Entry): void {
+    if (isOwnStep) addReply(transcript, value);
+    else transcript.lastAttempt = { key, value };
   }
 
-  private applySettled(told: TurnTranscript, { attemptKey, value, error }: Entry): void {
+  private applySettled(transcript: TurnTranscript, { attemptKey, value, error }: Entry): void {
     if (error !== undefined) return;
-    addReply(told, attemptKey === undefined ? value : told.lastAttempt?.value);
-    told.lastAttempt = undefined;
+    addReply(transcript, attemptKey === undefined ? value : transcript.lastAttempt?.value);
+    transcript.lastAttempt = undefined;
   }
 
-  /** Something about a call of the last reply, which may be its end; a call alone is no branch of a group. */
-  private applyToolCallEnd(told: TurnTranscript, index: number | undefined, { type, value, error }: Entry): void {
+  /**
+   * Records the end of a tool call, and adds the results once all calls of the reply have ended. Other entries are
+   * ignored.
+   */
+  private applyToolCallEnd(transcript: TurnTranscript, index: number | undefined, { type, value, error }: Entry): void {
     if (index === undefined) return;
-    if (type === 'call.completed') told.outcomes.set(index, { value });
-    else if (type === 'call.errored' && error !== undefined) told.outcomes.set(index, { error });
+    if (type === 'call.completed') transcript.outcomes.set(index, { value });
+    else if (type === 'call.errored' && error !== undefined) transcript.outcomes.set(index, { error });
     else if (type === TOOL_REFUSED) {
       const { code = '', message = '' } = value as { readonly code?: string; readonly message?: string };
-      told.outcomes.set(index, { error: { code, message } });
+      transcript.outcomes.set(index, { error: { code, message } });
     } else return;
-    if (told.outcomes.size < told.openToolCalls.length) return;
-    told.messages.push(toolResultsOf(told));
-    told.openToolCalls = [];
-    told.groupKey = undefined;
-    told.outcomes.clear();
+    if (transcript.outcomes.size < transcript.openToolCalls.length) return;
+    transcript.messages.push(toolResultsOf(transcript));
+    transcript.openToolCalls = [];
+    transcript.groupKey = undefined;
+    transcript.outcomes.clear();
   }
 }
 
-/** Which call of a group this is the step of, if it is the step of one. */
+/** Returns the index of the branch whose first step has this key; undefined for other keys. */
 function indexInGroup(group: string, key: string): number | undefined {
   const [index, step, ...deeper] = key.slice(group.length + 1).split('/');
   return step === '0' && deeper.length === 0 ? Number(index) : undefined;
@@ -123,11 +132,11 @@ function newTranscript(input: Entry): TurnTranscript {
   };
 }
 
-function addReply(told: TurnTranscript, value: Entry['value']): void {
-  const said = (value ?? { text: '' }) as unknown as AssistantReply;
-  told.messages.push(assistantMessage(said));
-  told.openToolCalls = said.toolCalls ?? [];
-  told.modelEffectKeys.clear();
+function addReply(transcript: TurnTranscript, value: Entry['value']): void {
+  const reply = (value ?? { text: '' }) as unknown as AssistantReply;
+  transcript.messages.push(assistantMessage(reply));
+  transcript.openToolCalls = reply.toolCalls ?? [];
+  transcript.modelEffectKeys.clear();
 }
 
 function messageTextOf(value: Entry['value']): string {
@@ -135,6 +144,10 @@ function messageTextOf(value: Entry['value']): string {
   return typeof text === 'string' ? text : '';
 }
 
+/**
+ * The placeholder result of an open tool call. The digests of recorded prompts cover the text: a change breaks the
+ * replay of open turns.
+ */
 const MISSING_RESULT: ToolCallOutcome = {
   error: { code: 'CANCELLED', message: 'This call has no result: the turn was stopped, or still waits.' },
 };
@@ -143,6 +156,8 @@ function toolResultsOf({ openToolCalls, outcomes }: TurnTranscript): ModelMessag
   return toolMessage(openToolCalls.map((call, index) => toolResult(call, outcomes.get(index) ?? MISSING_RESULT)));
 }
 
-function completeMessages(told: TurnTranscript): ModelMessage[] {
-  return told.openToolCalls.length === 0 ? told.messages : [...told.messages, toolResultsOf(told)];
+function completeMessages(transcript: TurnTranscript): ModelMessage[] {
+  return transcript.openToolCalls.length === 0
+    ? transcript.messages
+    : [...transcript.messages, toolResultsOf(transcript)];
 }

@@ -1,9 +1,9 @@
-/** Times as text. Making one costs more than most of what it is put into, and most share theirs with the one before. */
+/** Formats times. The last result is cached: formatting is costly, and most events have the time of the one before. */
 
 let lastTime = Number.NaN;
 let lastText = '';
 
-/** ISO 8601, UTC. */
+/** Returns a time as ISO 8601 in UTC. */
 export function isoTime(at: number): string {
   if (at !== lastTime) {
     lastText = new Date(at).toISOString();

@@ -1,15 +1,18 @@
-/** How many answers of each model a turn has recorded: where a scripted model goes on after a restart. */
+/** Counts the recorded answers per model. A scripted model uses the count to continue after a restart. */
 import type { Entry } from '../protocol/entry.js';
 
 interface Counter {
   count: number;
 }
 
+/** Counts the answers of each model; failed calls count too. */
 export class ModelAnswerCounter {
+  /** The counters of requests without an answer, by effect key. */
   private pendingRequests: Map<string, Counter> | undefined;
-  /** By backend, then by model. */
+  /** By provider id, then by model name. */
   private counters: Map<string, Map<string, Counter>> | undefined;
 
+  /** Applies the next entry. */
   apply(entry: Entry): void {
     const { type, key } = entry;
     if (type === 'effect.requested' && entry.kind === 'model') this.trackRequest(key, entry);
@@ -17,8 +20,9 @@ export class ModelAnswerCounter {
       this.countAnswer(key);
   }
 
-  count(backendId: string, model: string): number {
-    return this.counters?.get(backendId)?.get(model)?.count ?? 0;
+  /** Returns the number of recorded answers of a model. */
+  count(providerId: string, model: string): number {
+    return this.counters?.get(providerId)?.get(model)?.count ?? 0;
   }
 
   private trackRequest(key: string, { name = '', value }: Entry): void {
@@ -36,10 +40,10 @@ export class ModelAnswerCounter {
     counter.count += 1;
   }
 
-  private counterFor(backendId: string, model: string): Counter {
+  private counterFor(providerId: string, model: string): Counter {
     this.counters ??= new Map();
-    const models = this.counters.get(backendId) ?? new Map<string, Counter>();
-    this.counters.set(backendId, models);
+    const models = this.counters.get(providerId) ?? new Map<string, Counter>();
+    this.counters.set(providerId, models);
     const counter = models.get(model) ?? { count: 0 };
     models.set(model, counter);
     return counter;

@@ -1,7 +1,7 @@
 /**
- * Drives the stream handlers: envelopes and live pieces become calls of them, strictly one after another. A message
- * that was streamed and one that came whole look the same: it begins, and pieces follow. What was seen is told by the
- * order of ids alone, and of blocks only those that have begun and not ended are kept.
+ * Calls the stream handlers for envelopes and deltas, strictly one after another. A message that was not streamed
+ * produces the same calls as a streamed one: a start, then deltas. New envelopes are recognized by the order of their
+ * ids, so that only unfinished blocks are held in memory.
  */
 import type { EventEnvelope, EventEnvelopeOf } from '../protocol/events.js';
 import type { LiveDelta } from '../protocol/live.js';
@@ -16,33 +16,39 @@ interface QueuedCall {
   readonly info: HandlerArguments[keyof StreamHandlers];
 }
 
-/** What has begun in the present reply of a generation. */
+/** The blocks that have started in the current reply of a generation. */
 interface StartedBlocks {
   text: boolean;
   reasoning: boolean;
 }
 
-/** How many generations may speak at once; the oldest is forgotten, and would merely begin again. */
+/** The number of generations that are tracked. The oldest is dropped; its block would start again at the next delta. */
 const MAX_OPEN_GENERATIONS = 1000;
 
+/** Translates envelopes and deltas into calls of stream handlers. */
 export class StreamDispatcher {
   private readonly handlers: StreamHandlers;
   private readonly onError: (error: unknown) => void;
   private readonly startedBlocks = new Map<string, StartedBlocks>();
   private queue: QueuedCall[] = [];
   private draining: Promise<void> | undefined;
-  /** The place of the newest envelope: its entry, and which of that entry's it was. */
+  /**
+   * The id of the newest envelope: the sequence number of its entry, and the index among the envelopes of that entry.
+   */
   private lastSeq: number;
   private lastIndex: number;
 
-  /** `failed` hears what handlers throw, and must not throw itself; envelopes of entries before `since` are no news. */
-  constructor(handlers: StreamHandlers, failed: (error: unknown) => void, since = 0) {
+  /**
+   * `onError` receives the errors of handlers and must not throw. Envelopes of entries before `firstSeq` are not new.
+   */
+  constructor(handlers: StreamHandlers, onError: (error: unknown) => void, firstSeq = 0) {
     this.handlers = handlers;
-    this.onError = failed;
-    this.lastSeq = since - 1;
+    this.onError = onError;
+    this.lastSeq = firstSeq - 1;
     this.lastIndex = Number.POSITIVE_INFINITY;
   }
 
+  /** Enqueues the handler calls for an envelope. */
   envelope(envelope: EventEnvelope, refusal?: ToolRefusal): void {
     const { type, generationId, content } = envelope;
     const isNew = this.isNew(envelope.id);
@@ -60,6 +66,7 @@ export class StreamDispatcher {
     else if (type === 'user-abort' || type === 'generation-failure') this.forgetGeneration(generationId);
   }
 
+  /** Enqueues the handler calls for a delta. */
   delta({ kind, text: delta, generationId, toolCallId = '', toolName = '', isRestart }: LiveDelta): void {
     if (isRestart) this.startedBlocks.delete(generationId);
     else if (kind === 'text') this.dispatchText(generationId, delta);
@@ -67,28 +74,28 @@ export class StreamDispatcher {
     else if (kind === 'tool-output') this.enqueue('onToolOutputDelta', { generationId, toolCallId, toolName, delta });
   }
 
-  /** Resolves when every handler that was due has been called and is done. */
+  /** Resolves when all enqueued handler calls have finished. */
   settled(): Promise<void> {
     return this.draining ?? Promise.resolve();
   }
 
   private dispatchText(generationId: string, delta: string): void {
-    const begun = this.blocksOf(generationId);
-    if (!begun.text) this.enqueue('onAssistantMessage', { generationId });
-    begun.text = true;
+    const blocks = this.blocksOf(generationId);
+    if (!blocks.text) this.enqueue('onAssistantMessage', { generationId });
+    blocks.text = true;
     this.enqueue('onAssistantMessageDelta', { generationId, delta });
   }
 
   private dispatchReasoning(generationId: string, delta: string): void {
-    const begun = this.blocksOf(generationId);
-    if (!begun.reasoning) this.enqueue('onReasoningStart', { generationId });
-    begun.reasoning = true;
+    const blocks = this.blocksOf(generationId);
+    if (!blocks.reasoning) this.enqueue('onReasoningStart', { generationId });
+    blocks.reasoning = true;
     this.enqueue('onReasoningDelta', { generationId, delta });
   }
 
   private dispatchToolCall({ generationId, content }: EventEnvelopeOf<'tool-call'>, isNew: boolean): void {
-    const { approvalStatus, approvalDescription: description = '', approvalId, ...told } = content;
-    const info = { generationId, ...told };
+    const { approvalStatus, approvalDescription: description = '', approvalId, ...call } = content;
+    const info = { generationId, ...call };
     if (isNew) {
       this.startedBlocks.delete(generationId);
       this.enqueue('onToolCall', info);
@@ -109,31 +116,31 @@ export class StreamDispatcher {
   }
 
   private blocksOf(generationId: string): StartedBlocks {
-    const known = this.startedBlocks.get(generationId);
-    if (known !== undefined) return known;
-    const begun = { text: false, reasoning: false };
-    this.startedBlocks.set(generationId, begun);
+    const existing = this.startedBlocks.get(generationId);
+    if (existing !== undefined) return existing;
+    const blocks = { text: false, reasoning: false };
+    this.startedBlocks.set(generationId, blocks);
     if (this.startedBlocks.size > MAX_OPEN_GENERATIONS) {
       const [oldest = ''] = this.startedBlocks.keys();
       this.startedBlocks.delete(oldest);
     }
-    return begun;
+    return blocks;
   }
 
-  /** A generation ended, and with it what it left half said, and all below it. */
+  /** Drops the unfinished blocks of an ended generation and of the generations below it. */
   private forgetGeneration(generationId: string): void {
     for (const other of this.startedBlocks.keys())
       if (other === generationId || isDescendantKey(other, generationId)) this.startedBlocks.delete(other);
   }
 
-  /** Whether an envelope is here for the first time: new ones only ever come behind all others. */
+  /** Returns true for the first version of an envelope: the id of a new envelope is greater than all earlier ones. */
   private isNew(id: string): boolean {
     const dot = id.indexOf('.');
     const seq = Number(id.slice(0, dot));
-    const nth = Number(id.slice(dot + 1));
-    if (seq < this.lastSeq || (seq === this.lastSeq && nth <= this.lastIndex)) return false;
+    const index = Number(id.slice(dot + 1));
+    if (seq < this.lastSeq || (seq === this.lastSeq && index <= this.lastIndex)) return false;
     this.lastSeq = seq;
-    this.lastIndex = nth;
+    this.lastIndex = index;
     return true;
   }
 
@@ -144,12 +151,12 @@ export class StreamDispatcher {
   }
 
   private async drain(): Promise<void> {
-    // Never inside the step of whoever tells of an envelope.
+    // Handlers never run synchronously inside the publisher of an envelope.
     await undefined;
     while (this.queue.length > 0) {
-      const lot = this.queue;
+      const batch = this.queue;
       this.queue = [];
-      for (const { name, info } of lot) {
+      for (const { name, info } of batch) {
         try {
           const handler = this.handlers[name] as ((info: unknown) => unknown) | undefined;
           const done = handler?.call(this.handlers, info);

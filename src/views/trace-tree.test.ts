@@ -11,7 +11,7 @@ function treeFrom(events: Iterable<TraceEvent>): CallNode {
   return root;
 }
 
-verifies('cli.tree', 'a tree forgets who called whom, what it used, or how long it took', () => {
+verifies('cli.tree', 'a tree has the callers, the usage and the durations of its calls', () => {
   const root = treeFrom(rag().events);
   expect(root).toMatchObject({
     callId: 't1',
@@ -37,7 +37,7 @@ verifies('cli.tree', 'a tree forgets who called whom, what it used, or how long 
   expect(totalsOf(root).costMicros).toBeCloseTo(179.4 + 6110);
 });
 
-verifies('cli.tree', 'a call that asked two models is charged by the price of the last one', () => {
+verifies('cli.tree', 'each response is priced by the model of its request', () => {
   const story = new Story()
     .begin('t', 'ask')
     .model('t', 5, { input: 100, output: 0 })
@@ -46,7 +46,7 @@ verifies('cli.tree', 'a call that asked two models is charged by the price of th
   expect(backend).toMatchObject({ backendId: 'x', attempts: 2, inputTokens: 112, costMicros: 15, unpricedTokens: 20 });
 });
 
-verifies('cli.tree', 'the totals while it runs are other than those of the finished tree', () => {
+verifies('cli.tree', 'the running totals equal the totals of the tree', () => {
   const tree = new TraceTree({ price });
   for (const event of rag().events) {
     tree.apply(event);
@@ -55,7 +55,7 @@ verifies('cli.tree', 'the totals while it runs are other than those of the finis
   expect(tree.totals.calls).toBe(4);
 });
 
-verifies('cli.tree', 'what layers decided is lost among the events', () => {
+verifies('cli.tree', 'retries, fallbacks, cache hits, delays, logs and vendor events are notes of the call', () => {
   const story = new Story().begin('t', 'ask');
   story.say('t', 'rondo.retry', { attempt: 1, code: 'TIMEOUT', delayMs: 200 });
   story.say('t', 'rondo.backend.fallback', { from: 'a', to: 'b', code: 'TIMEOUT' });
@@ -72,7 +72,7 @@ verifies('cli.tree', 'what layers decided is lost among the events', () => {
   ]);
 });
 
-verifies('cli.tree', 'a body that logs without end fills the memory, or its last words are lost', () => {
+verifies('cli.tree', 'a call keeps a bounded number of notes, the newest included', () => {
   const story = new Story().begin('t', 'chatty');
   for (let i = 0; i < 10_050; i++) story.log('t', 'info', `line ${i}`);
   const { notes, droppedNotes } = treeFrom(story.events);
@@ -81,12 +81,12 @@ verifies('cli.tree', 'a body that logs without end fills the memory, or its last
   expect(notes.at(-1)).toMatchObject({ message: 'line 10049' });
 });
 
-verifies('cli.tree', 'a trace that is cut anywhere has no tree, or calls end that did not', () => {
+verifies('cli.tree', 'a truncated trace has a tree whose unfinished calls are running', () => {
   const { events } = rag();
   for (let cut = 1; cut < events.length; cut++) {
     expect(treeFrom(events.slice(0, cut)).status).toBe('running');
-    const late = treeFrom(events.slice(cut));
-    expect(totalsOf(late).calls).toBeGreaterThan(0);
+    const withoutStart = treeFrom(events.slice(cut));
+    expect(totalsOf(withoutStart).calls).toBeGreaterThan(0);
   }
   const story = new Story()
     .begin('t', 'outer')
@@ -100,14 +100,14 @@ verifies('cli.tree', 'a trace that is cut anywhere has no tree, or calls end tha
   expect(treeFrom(story.events).children[0]).toMatchObject({ status: 'error', durationMs: 7 });
 });
 
-verifies('cli.tree', 'a call that has ended is changed by what comes after', () => {
+verifies('cli.tree', 'later events do not change a call that has ended', () => {
   const story = rag().log('t1/0', 'info', 'late').fail('t1', 'CANCELLED', 'late').begin('t1', 'another');
   const root = treeFrom(story.events);
   expect(root).toMatchObject({ loopId: 'rag', status: 'ok', error: undefined });
   expect(root.children[0]?.notes).toEqual([]);
 });
 
-verifies('cli.tree', 'a hostile trace makes a call its own parent, or its texts members of a prototype', () => {
+verifies('cli.tree', 'a hostile trace cannot create cycles or pollute a prototype', () => {
   const at = '2026-01-01T00:00:00.000Z';
   const started = (callId: string, parentCallId: string): TraceEvent => ({
     callId,
@@ -121,7 +121,7 @@ verifies('cli.tree', 'a hostile trace makes a call its own parent, or its texts 
   expect(treeOf([])).toBeUndefined();
 });
 
-verifies('cli.tree', 'an event that is no event stops the fold', () => {
+verifies('cli.tree', 'invalid events are ignored', () => {
   const type = fc.oneof(fc.constantFrom(...new Set(rag().events.map((event) => event.type))), fc.string());
   const id = fc.constantFrom('t', 't/0', 't/1', 't/0/0', '');
   const payload = fc.oneof(
@@ -146,15 +146,16 @@ verifies('cli.tree', 'an event that is no event stops the fold', () => {
   );
 });
 
-verifies('cli.tree', 'a tree of many calls, or of one inside the other, takes ever more for each event', () => {
+verifies('cli.tree', 'the cost of an event does not grow with the tree', () => {
   for (const make of [chain, crowd]) {
     const [small, large] = [make(100), make(1000)];
-    const few = stepsOf(() => totalsOf(treeFrom(small)));
-    const many = stepsOf(() => totalsOf(treeFrom(large)));
-    expect(few).toBeGreaterThan(small.length);
-    expect(many / few).toBeCloseTo(large.length / small.length, 0);
+    const smallCost = stepsOf(() => totalsOf(treeFrom(small)));
+    const largeCost = stepsOf(() => totalsOf(treeFrom(large)));
+    expect(smallCost).toBeGreaterThan(small.length);
+    expect(largeCost / smallCost).toBeCloseTo(large.length / small.length, 0);
   }
-  const summing = (calls: number) =>
+  // Computing all totals at every event is quadratic, which shows that the count detects such a cost.
+  const quadraticCost = (calls: number) =>
     stepsOf(() => {
       const tree = new TraceTree();
       for (const event of crowd(calls)) {
@@ -162,7 +163,7 @@ verifies('cli.tree', 'a tree of many calls, or of one inside the other, takes ev
         if (tree.root !== undefined) totalsOf(tree.root);
       }
     });
-  expect(summing(200) / summing(20)).toBeGreaterThan(50);
+  expect(quadraticCost(200) / quadraticCost(20)).toBeGreaterThan(50);
   const events = crowd(20_000);
   expect(events.length).toBeGreaterThan(100_000);
   expect(treeFrom(events).children).toHaveLength(20_000);

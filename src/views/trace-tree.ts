@@ -1,13 +1,13 @@
 /**
- * The tree of a turn: its calls with what they asked, what they used and how they ended, folded from trace events one at
- * a time. Each event costs the same, however large the tree is. Events may come from anywhere: what makes no sense is
- * left out, a trace may begin or end in the middle, and nothing is thrown.
+ * The tree of a turn's calls with their models, usage and status, folded from trace events. Each event takes constant
+ * time. Events are untrusted: invalid events are ignored, a trace may be incomplete at either end, and nothing is
+ * thrown.
  */
 import { ownProperty } from '../base/own-property.js';
 import type { LoopKind } from '../protocol/loop.js';
 import type { TraceEvent } from '../protocol/trace.js';
 
-/** What the tokens of an answer cost, in millionths of the currency; undefined where nobody knows the price. */
+/** Returns the cost of an answer's tokens in millionths of the currency; undefined if the price is unknown. */
 export type Pricing = (
   backendId: string,
   model: string,
@@ -15,28 +15,30 @@ export type Pricing = (
   outputTokens: number,
 ) => number | undefined;
 
+/** Tokens and their cost. */
 export interface TokenUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** What they cost, as far as prices are known, in millionths of the currency. */
+  /** The cost of the tokens with a known price, in millionths of the currency. */
   readonly costMicros: number;
-  /** Tokens of models whose price nobody knows. */
+  /** Tokens of models with an unknown price. */
   readonly unpricedTokens: number;
 }
 
-/** The backend that was asked last, and what all of a call's requests used together. */
+/** The provider and model of a call's last request, and the usage of all its requests. */
 export interface BackendUse extends TokenUsage {
   readonly backendId: string;
   readonly model: string;
-  /** How often a backend was asked. */
+  /** The number of requests. */
   readonly attempts: number;
 }
 
+/** The usage of a call and all calls below it. */
 export interface CallTotals extends TokenUsage {
   readonly calls: number;
 }
 
-/** Something that happened in a call besides its lifecycle. */
+/** An event of a call besides its lifecycle. `before` is the number of children that had started. */
 export type CallNote = { readonly before: number } & (
   | { readonly kind: 'log'; readonly level: string; readonly message: string }
   | { readonly kind: 'retry'; readonly attempt: number; readonly delayMs: number; readonly code: string }
@@ -48,17 +50,17 @@ export type CallNote = { readonly before: number } & (
 
 type NoteContent = CallNote extends infer N ? (N extends CallNote ? Omit<N, 'before'> : never) : never;
 
-/** One call of a turn. Texts are as they came: whoever shows them makes them safe. */
+/** One call of a turn. Texts are not sanitized: escape them before display. */
 export interface CallNode {
   readonly callId: string;
-  /** Empty when nobody said which loop it is. */
+  /** Empty if no event names the loop. */
   readonly loopId: string;
-  /** Undefined until the call itself has begun: its parent announces it first. */
+  /** Undefined until the call itself has started; the parent's `child.started` precedes it. */
   readonly loopVersion: string | undefined;
   readonly stepIndex: number | undefined;
-  /** How many calls are around it. */
+  /** The number of enclosing calls. */
   readonly depth: number;
-  /** What its events make of it. */
+  /** The kind of loop that the events imply; undefined if they imply none. */
   readonly kind: LoopKind | undefined;
   readonly status: 'running' | 'ok' | 'error';
   readonly startedAt: string;
@@ -66,14 +68,14 @@ export interface CallNode {
   readonly error: { readonly code: string; readonly message: string } | undefined;
   readonly backend: BackendUse | undefined;
   readonly toolName: string | undefined;
-  /** The newest, in order; `before` is how many children had begun by then. */
+  /** The newest notes, oldest first. */
   readonly notes: readonly CallNote[];
-  /** Older notes that were not kept. */
+  /** The number of older notes that were dropped. */
   readonly droppedNotes: number;
   readonly children: readonly CallNode[];
 }
 
-/** Between this many and twice as many notes are kept of a call, so that dropping costs each the same. */
+/** A call keeps between this many and twice as many notes, so that dropping takes amortized constant time. */
 const MIN_KEPT_NOTES = 100;
 const MAX_TEXT_CHARS = 2000;
 const MAX_AMOUNT = 1e15;
@@ -92,7 +94,7 @@ class MutableCallNode implements CallNode {
   error: CallNode['error'];
   backend: Mutable<BackendUse> | undefined;
   toolName: string | undefined;
-  /** Whether it did something outside of any loop, as only a body in code does. */
+  /** True if the call performed effects directly, which only a body in code does. */
   hasEffects = false;
   notes: CallNote[] = [];
   droppedNotes = 0;
@@ -109,21 +111,26 @@ class MutableCallNode implements CallNode {
     return this.toolName !== undefined ? 'tool' : this.backend !== undefined ? 'prompt' : undefined;
   }
 
-  addNote(fact: NoteContent): void {
-    this.notes.push({ before: this.children.length, ...fact });
+  addNote(content: NoteContent): void {
+    this.notes.push({ before: this.children.length, ...content });
     if (this.notes.length < 2 * MIN_KEPT_NOTES) return;
     this.notes.splice(0, MIN_KEPT_NOTES);
     this.droppedNotes += MIN_KEPT_NOTES;
   }
 }
 
-export interface TraceTreeOptions {
+/** The options of a trace tree. */
+interface TraceTreeOptions {
+  /** @default all tokens are unpriced */
   readonly price?: Pricing | undefined;
-  /** Told of each call when it ends. */
+  /** Receives each call when it ends. */
   readonly onEnd?: ((call: CallNode) => void) | undefined;
 }
 
-/** Folds the events of one turn into its tree. The first call is the root; a call that belongs nowhere goes below it. */
+/**
+ * Folds the events of one turn into its tree. The first call is the root; a call with an unknown parent is placed below
+ * it.
+ */
 export class TraceTree {
   private readonly calls = new Map<string, MutableCallNode>();
   private readonly price: Pricing | undefined;
@@ -136,15 +143,17 @@ export class TraceTree {
     this.onEnd = onEnd;
   }
 
+  /** The root call; undefined before the first event. */
   get root(): CallNode | undefined {
     return this.rootCall;
   }
 
-  /** What all calls used so far. */
+  /** The usage of all calls so far. */
   get totals(): CallTotals {
     return { ...this.runningTotals };
   }
 
+  /** Applies the next event of the trace. */
   apply(event: TraceEvent): void {
     const callId = ownProperty(event, 'callId');
     const type = ownProperty(event, 'type');
@@ -169,11 +178,11 @@ export class TraceTree {
   }
 
   private addCall(callId: string, parent: MutableCallNode | undefined, at: string): MutableCallNode {
-    const above = parent ?? this.rootCall;
-    const call = new MutableCallNode(callId, above === undefined ? 0 : above.depth + 1, at);
+    const enclosing = parent ?? this.rootCall;
+    const call = new MutableCallNode(callId, enclosing === undefined ? 0 : enclosing.depth + 1, at);
     this.calls.set(callId, call);
-    if (above === undefined) this.rootCall = call;
-    else above.children.push(call);
+    if (enclosing === undefined) this.rootCall = call;
+    else enclosing.children.push(call);
     this.runningTotals.calls += 1;
     return call;
   }
@@ -188,7 +197,7 @@ export class TraceTree {
     return child;
   }
 
-  /** A call that ended tells it itself; its parent's word counts where that part of the trace is missing. */
+  /** Ends a child by its parent's event. This matters only if the child's own end is missing from the trace. */
   private childEnded(parent: MutableCallNode, payload: unknown, at: string): void {
     const child = this.childStarted(parent, payload, at);
     if (child?.status === 'running') this.endCall(child, ownProperty(payload, 'status') === 'ok' ? 'ok' : 'error', at);
@@ -202,10 +211,10 @@ export class TraceTree {
     this.endCall(call, 'error', at);
   }
 
-  private endCall(call: MutableCallNode, status: 'ok' | 'error', at: string, told?: unknown): void {
-    const passed = Date.parse(at) - Date.parse(call.startedAt);
+  private endCall(call: MutableCallNode, status: 'ok' | 'error', at: string, reportedMs?: unknown): void {
+    const elapsedMs = Date.parse(at) - Date.parse(call.startedAt);
     call.status = status;
-    call.durationMs = amountOf(told) ?? amountOf(passed);
+    call.durationMs = amountOf(reportedMs) ?? amountOf(elapsedMs);
     this.onEnd?.(call);
   }
 
@@ -215,27 +224,27 @@ export class TraceTree {
     const outputTokens = amountOf(ownProperty(payload, 'outputTokens')) ?? 0;
     const cost = this.price?.(use.backendId, use.model, inputTokens, outputTokens);
     const unpricedTokens = cost === undefined ? inputTokens + outputTokens : 0;
-    const used: TokenUsage = { inputTokens, outputTokens, costMicros: cost ?? 0, unpricedTokens };
-    addUsage(use, used);
-    addUsage(this.runningTotals, used);
+    const usage: TokenUsage = { inputTokens, outputTokens, costMicros: cost ?? 0, unpricedTokens };
+    addUsage(use, usage);
+    addUsage(this.runningTotals, usage);
   }
 }
 
-/** The tree of events that are all there; undefined if there is no call in them. */
+/** Returns the root of the tree of a trace; undefined if the trace has no call. */
 export function treeOf(events: Iterable<TraceEvent>, options: TraceTreeOptions = {}): CallNode | undefined {
   const tree = new TraceTree(options);
   for (const event of events) tree.apply(event);
   return tree.root;
 }
 
-/** What a call and all calls below it used. */
+/** Returns the usage of a call and all calls below it. */
 export function totalsOf(node: CallNode): CallTotals {
   const sum = emptyTotals();
-  const rest = [node];
-  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+  const stack = [node];
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
     sum.calls += 1;
     if (next.backend !== undefined) addUsage(sum, next.backend);
-    for (const child of next.children) rest.push(child);
+    for (const child of next.children) stack.push(child);
   }
   return sum;
 }
@@ -248,7 +257,7 @@ function applyStarted(call: MutableCallNode, payload: unknown, at: string): void
   call.startedAt = at;
 }
 
-/** Notes a request; without one, the use that an answer belongs to though its request is missing. */
+/** Counts a request. Without a payload it only creates the usage of a call whose request is missing from the trace. */
 function recordRequest(call: MutableCallNode, payload?: unknown): Mutable<BackendUse> {
   call.backend ??= { backendId: '', model: '', attempts: 0, ...ZERO_USAGE };
   if (payload === undefined) return call.backend;
@@ -277,7 +286,7 @@ function addEventNote(call: MutableCallNode, type: string, payload: unknown): vo
   }
 }
 
-/** The simple members of a vendor's payload, bounded: enough to tell one event from another. */
+/** Returns the primitive members of a vendor's payload, bounded in number and length. */
 function summarizePayload(payload: unknown): string {
   if (isPrimitive(payload)) return String(payload).slice(0, MAX_TEXT_CHARS);
   if (typeof payload !== 'object' || payload === null) return '';
@@ -307,7 +316,7 @@ function addUsage(to: Mutable<TokenUsage>, more: TokenUsage): void {
   to.unpricedTokens += more.unpricedTokens;
 }
 
-/** A number that can be counted with; undefined for anything else. */
+/** Returns a non-negative number, bounded so that sums stay finite; undefined for anything else. */
 function amountOf(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 ? Math.min(value, MAX_AMOUNT) : undefined;
 }

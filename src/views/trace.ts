@@ -1,9 +1,9 @@
 /**
- * The trace: LSEM's events, folded from the entries of one turn. A call's own events carry its key as callId, a
- * composite's trace holds those of its children in order, framed by child.started and child.completed. Live and on
- * replay the same entries make the same events; after the last event of a call there is none for it. LSEM knows one
- * request and one answer of a prompt or a tool: further attempts (retries, fallbacks, a repair) and every effect that is
- * not the one of a prompt or a tool (a code body's own) are events in our own namespace.
+ * The trace view: folds the entries of one turn into events of LSEM, the Loop Stack Execution Model. The call id of an
+ * event is the key of its call. The events of a child call lie between `child.started` and `child.completed` of its
+ * parent. The same entries give the same events, live and on replay. A call has no event after its end. LSEM defines
+ * one request and one response per prompt or tool: further attempts (retries, fallbacks, repairs) and the effects of
+ * code bodies are events in the `rondo` namespace.
  */
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -11,42 +11,43 @@ import type { TraceEvent, TracePayloads, VendorPayloads } from '../protocol/trac
 import { isoTime } from './iso-time.js';
 import { ChildCompletedPayload, ChildStartedPayload, PlainTraceEvent, SharedPayloads } from './trace-events.js';
 
-/** The type under which a body's log lines are recorded. */
+/** The entry type of a body's log lines. */
 export const LOG_WRITTEN = 'log.written';
 
-/** Types that only LSEM's own events may have, whoever records them. */
+/** Event types that are reserved for LSEM. */
 const CORE_TYPES = /^(?:call|child)\.|^log$/;
-/** Facts of ours that are no events. */
+/** Entry types of the runtime that are not traced. */
 const UNTRACED_TYPES: ReadonlySet<string> = new Set(['time.read', 'number.drawn']);
+/** Entry types of the kernel. */
 const KERNEL_TYPES = /^(?:session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
 
-/** A call that has begun. */
+/** A call that has started. */
 class TracedCall {
   readonly id: string;
   readonly startedEntry: Entry;
   readonly startedAt: number;
   readonly parent: TracedCall | undefined;
-  /** Children begun so far, and those that have not ended. */
+  /** The number of children that have started, and of those that have not ended. */
   childCount = 0;
   openChildren = 0;
-  /** Whether it is among those that are found by name. */
+  /** True if the call is in `TraceBuilder.indexedCalls`. */
   isIndexed = false;
-  /** Whether its one request, the one answer to it, and its end were told. */
+  /** True if the LSEM event of its request, of its response and of its end was emitted. */
   hasRequest = false;
   hasResponse = false;
   hasEnded = false;
 
-  constructor(started: Entry, at: number, parent: TracedCall | undefined) {
-    this.id = started.key;
-    this.startedEntry = started;
-    this.startedAt = at;
+  constructor(startedEntry: Entry, startedAt: number, parent: TracedCall | undefined) {
+    this.id = startedEntry.key;
+    this.startedEntry = startedEntry;
+    this.startedAt = startedAt;
     this.parent = parent;
   }
 }
 
 type EventPayloads = TracePayloads & VendorPayloads;
 
-/** Something that a tool had to say: a log line, or a fact of a vendor's type. */
+/** A note of a tool: a log line, or an event of a vendor's type. */
 export interface ToolNote {
   readonly type: string;
   readonly value?: Json;
@@ -54,7 +55,10 @@ export interface ToolNote {
 
 type EmitEvent = (event: TraceEvent) => void;
 
-/** An effect under way. `as`: in which of LSEM's terms it is traced; `body` is none of them, `gate` leaves no events. */
+/**
+ * An effect in progress. `tracedAs`: the events that it emits; those of an LSEM backend or tool, of a code body, or
+ * none (`gate`).
+ */
 interface TracedEffect {
   readonly requestedAt: number;
   readonly kind: string;
@@ -63,7 +67,7 @@ interface TracedEffect {
   readonly call: TracedCall;
 }
 
-/** Whether a body may record facts of this type as events of its own: a namespace, and none that has a meaning already. */
+/** Returns true if a body may record events of this type: it has a namespace that is not reserved. */
 export function isVendorType(type: string): boolean {
   return (
     type.includes('.') &&
@@ -78,25 +82,30 @@ export function isVendorType(type: string): boolean {
 export class TraceBuilder {
   private readonly rootId: string;
   private readonly emit: EmitEvent;
-  /** The call that the root is a step of, when the root is not a turn. */
+  /** The parent of the root, if the root is not a turn. */
   private readonly parentCallId: string | undefined;
   private readonly payloads = new SharedPayloads();
   private indexedCalls: Map<string, TracedCall> | undefined;
   private effects: Map<string, TracedEffect> | undefined;
-  /** The call that began last and is open, the end of a chain up to the root; only calls beside it need to be found by name. */
+  /**
+   * The latest open call. Its ancestors are found through `parent`; only open calls outside of this chain need the
+   * index.
+   */
   private currentCall: TracedCall | undefined;
-  /** The time of the last entry, and of the events that tell of it. */
+  /** The time of the last entry and its events. */
   private lastAt = 0;
 
-  constructor(root: string, emit: EmitEvent, parent?: string) {
-    this.rootId = root;
+  /** `rootId` is the turn or call to trace, `parentCallId` the parent of a call that is not a turn. */
+  constructor(rootId: string, emit: EmitEvent, parentCallId?: string) {
+    this.rootId = rootId;
     this.emit = emit;
-    this.parentCallId = parent;
+    this.parentCallId = parentCallId;
   }
 
+  /** Applies the next entry and emits its events. Entries of other turns are ignored. */
   apply(entry: Entry): void {
     const { type } = entry;
-    // Across a restart the wall clock may have been set back: no event is told to be older than the one before it.
+    // The wall clock can be set back across a restart; the times of events must not decrease.
     const at = Math.max(entry.at, this.lastAt);
     this.lastAt = at;
     if (type === 'call.started') this.callStarted(entry, at);
@@ -119,9 +128,9 @@ export class TraceBuilder {
     if (parent === undefined) {
       this.emit({ callId: key, ts, type: 'call.started', payload: this.rootPayload(name, version) });
     } else {
-      const frame = new ChildStartedPayload(key, name, parent.childCount++);
+      const payload = new ChildStartedPayload(key, name, parent.childCount++);
       parent.openChildren += 1;
-      this.emit(new PlainTraceEvent(parent.id, ts, 'child.started', frame));
+      this.emit(new PlainTraceEvent(parent.id, ts, 'child.started', payload));
       this.emit(new PlainTraceEvent(key, ts, 'call.started', this.payloads.started(name, version, parent.id)));
     }
     if (isInputInvalid === true) return;
@@ -137,7 +146,7 @@ export class TraceBuilder {
 
   private rootPayload(loopId: string, loopVersion: string): TracePayloads['call.started'] {
     const { parentCallId } = this;
-    return parentCallId === undefined ? { loopId, loopVersion } : { loopId, loopVersion, parentCallId: parentCallId };
+    return parentCallId === undefined ? { loopId, loopVersion } : { loopId, loopVersion, parentCallId };
   }
 
   private callEnded({ key, type, validationMs = 0, error }: Entry, at: number): void {
@@ -176,41 +185,44 @@ export class TraceBuilder {
     this.emitEvent(parent, at, 'child.completed', new ChildCompletedPayload(call.id, status));
   }
 
-  /** Calls that ended without a word, because a race was lost or a body was left where it was, end here; innermost first. */
-  private abandonCalls(around: TracedCall, at: number, left: (id: string) => boolean): void {
+  /**
+   * Ends open calls whose end is not journaled, because a race was lost or the enclosing body has ended; innermost
+   * first.
+   */
+  private abandonCalls(enclosing: TracedCall, at: number, isAbandoned: (id: string) => boolean): void {
     this.indexOpenCalls();
     const open = [...(this.indexedCalls?.values() ?? [])].sort((a, b) => b.id.length - a.id.length);
     for (const call of open) {
-      if (call === around || !left(call.id)) continue;
+      if (call === enclosing || !isAbandoned(call.id)) continue;
       this.emitEvent(call, at, 'call.errored', {
         code: 'CANCELLED',
-        message: 'What this call was part of ended before it.',
+        message: 'The enclosing call ended before this call.',
       });
       this.closeCall(call, at, 'error');
     }
   }
 
-  /** Apart from `ended`: the function it passes on would cost every end of a call an allocation. */
+  /** A separate method: a closure inside `callEnded` would be allocated for every call. */
   private abandonChildren(call: TracedCall, at: number): void {
     this.abandonCalls(call, at, (id) => id.startsWith(`${call.id}/`));
   }
 
   private raceWon({ key, winnerIndex }: Entry, at: number): void {
-    const owner = this.enclosingCall(key);
-    if (owner === undefined || owner.openChildren === 0) return;
-    const won = `${key}/${winnerIndex}/`;
-    this.abandonCalls(owner, at, (id) => id.startsWith(`${key}/`) && !id.startsWith(won));
+    const racingCall = this.enclosingCall(key);
+    if (racingCall === undefined || racingCall.openChildren === 0) return;
+    const winnerPrefix = `${key}/${winnerIndex}/`;
+    this.abandonCalls(racingCall, at, (id) => id.startsWith(`${key}/`) && !id.startsWith(winnerPrefix));
   }
 
   private effectRequested({ key, kind = '', name = '', value }: Entry, at: number): void {
     const call = this.enclosingCall(key);
     if (call === undefined) return;
-    const as = tracedAsOf(call, kind, name);
+    const tracedAs = tracedAsOf(call, kind, name);
     this.effects ??= new Map();
-    this.effects.set(key, { requestedAt: at, kind, name, tracedAs: as, call });
-    if (as === 'tool') this.emitRequest(call, at, 'tool.invoked', { toolName: name });
-    else if (as === 'body') this.emitEvent(call, at, 'rondo.effect.requested', { kind, name });
-    if (as !== 'backend') return;
+    this.effects.set(key, { requestedAt: at, kind, name, tracedAs, call });
+    if (tracedAs === 'tool') this.emitRequest(call, at, 'tool.invoked', { toolName: name });
+    else if (tracedAs === 'body') this.emitEvent(call, at, 'rondo.effect.requested', { kind, name });
+    if (tracedAs !== 'backend') return;
     const { model = '', promptLength = 0 } = (value ?? {}) as { model?: string; promptLength?: number };
     this.emitRequest(call, at, 'backend.requested', { backendId: name, model, promptLength });
   }
@@ -231,7 +243,10 @@ export class TraceBuilder {
     this.emitResponse(call, at, 'backend.responded', { durationMs, inputTokens, outputTokens });
   }
 
-  /** A failed attempt of a prompt or a tool has no event of its own: the call errors, or tries again. */
+  /**
+   * Emits the failure of a body's effect. LSEM has no event for a failed attempt of a prompt or tool: the call errors
+   * or retries.
+   */
   private effectFailed({ key, error }: Entry, at: number): void {
     const effect = this.takeEffect(key);
     if (effect?.tracedAs !== 'body') return;
@@ -240,7 +255,9 @@ export class TraceBuilder {
     this.emitEvent(call, at, 'rondo.effect.failed', { kind, name, durationMs: at - effect.requestedAt, code, message });
   }
 
-  /** The effect that ends here; an end that comes when its call is over belongs to no call, least of all to the one around it. */
+  /**
+   * Removes and returns an effect that ends; undefined if its call has ended, because such an end belongs to no call.
+   */
   private takeEffect(key: string): TracedEffect | undefined {
     const effect = this.effects?.get(key);
     this.effects?.delete(key);
@@ -260,23 +277,23 @@ export class TraceBuilder {
     this.emit(value === undefined ? event : { ...event, payload: value });
   }
 
-  /** The innermost open call that this key is a step of. */
+  /** Returns the innermost open call that contains this key. */
   private enclosingCall(key: string): TracedCall | undefined {
     for (let end = lastSlashBefore(key, key.length); end > 0; end = lastSlashBefore(key, end)) {
-      const found = this.openCall(key.slice(0, end));
-      if (found !== undefined) return found;
+      const call = this.openCall(key.slice(0, end));
+      if (call !== undefined) return call;
     }
     return undefined;
   }
 
-  /** The open call of this id, in the present chain or beside it. */
+  /** Returns the open call with this id, from the current chain or from the index. */
   private openCall(id: string): TracedCall | undefined {
     let call = this.currentCall;
     while (call !== undefined && call.id.length > id.length) call = call.parent;
     return call?.id === id ? call : this.indexedCalls?.get(id);
   }
 
-  /** The calls of the present chain can be found by name from now on. */
+  /** Adds the calls of the current chain to the index. */
   private indexOpenCalls(): void {
     for (let call = this.currentCall; call !== undefined && !call.isIndexed; call = call.parent) {
       call.isIndexed = true;
@@ -306,9 +323,9 @@ export class TraceBuilder {
 }
 
 /**
- * In which terms an effect is traced. LSEM's are those of a prompt that asks its backend and of a tool that does its one
- * effect. Agents ask models too, in the same terms until each request is a call of its own. A call of an earlier version does not
- * tell what it is: its effect is taken for a tool's when it has the tool's name.
+ * Returns how an effect is traced. LSEM defines the model request of a prompt and the one effect of a tool; model
+ * requests of agents are traced like those of prompts. Calls that earlier versions recorded have no `bodyKind`: their
+ * effect counts as the effect of a tool if it has the name of the loop.
  */
 function tracedAsOf({ startedEntry }: TracedCall, kind: string, name: string): TracedEffect['tracedAs'] {
   if (kind === 'gate') return 'gate';
@@ -323,16 +340,19 @@ function tracedAsOf({ startedEntry }: TracedCall, kind: string, name: string): T
 
 const SLASH_CODE = 47;
 
-/** The last slash before this place, or -1. The numbers of steps are short, and `lastIndexOf` is slow to call. */
-function lastSlashBefore(key: string, place: number): number {
-  for (let at = place - 1; at >= 0; at--) if (key.charCodeAt(at) === SLASH_CODE) return at;
+/**
+ * Returns the index of the last slash before `end`, or -1. Step numbers are short, so this is faster than
+ * `lastIndexOf`.
+ */
+function lastSlashBefore(key: string, end: number): number {
+  for (let index = end - 1; index >= 0; index--) if (key.charCodeAt(index) === SLASH_CODE) return index;
   return -1;
 }
 
-/** The events of one turn, of entries that are all there. */
-export function traceOf(root: string, entries: Iterable<Entry>): TraceEvent[] {
+/** Returns the trace of one turn. */
+export function traceOf(turnId: string, entries: Iterable<Entry>): TraceEvent[] {
   const events: TraceEvent[] = [];
-  const tracing = new TraceBuilder(root, (event) => events.push(event));
-  for (const entry of entries) tracing.apply(entry);
+  const builder = new TraceBuilder(turnId, (event) => events.push(event));
+  for (const entry of entries) builder.apply(entry);
   return events;
 }

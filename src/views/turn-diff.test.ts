@@ -14,7 +14,7 @@ function outputDiffs(a: Json, b: Json): readonly OutputDiff[] | undefined {
   return diffTurns(events, events, { a: ok(a), b: ok(b) }).output?.differs;
 }
 
-verifies('cli.tree', 'two runs that did the same look different', () => {
+verifies('cli.tree', 'two turns that did the same have no differences', () => {
   const a = rag().events;
   expect(diffTurns(a, a)).toEqual({ same: true, shared: 4, calls: [] });
   const other = new Story()
@@ -32,7 +32,7 @@ verifies('cli.tree', 'two runs that did the same look different', () => {
   });
 });
 
-verifies('cli.tree', 'a call that answers otherwise, by another model or version, goes unnoticed', () => {
+verifies('cli.tree', 'differences in version, status, error, model, tokens and duration are reported', () => {
   const other = new Story()
     .begin('t2', 'rag', '1.1.0')
     .begin('t2/0', 'retrieve', '1.2.0')
@@ -72,7 +72,7 @@ verifies('cli.tree', 'a call that answers otherwise, by another model or version
   ]);
 });
 
-verifies('cli.tree', 'one new step makes every step after it look new', () => {
+verifies('cli.tree', 'an inserted step leaves the steps after it matched', () => {
   const other = new Story().begin('u', 'rag').begin('u/0', 'expand').begin('u/0/0', 'ask').done('u/0/0').done('u/0');
   other.begin('u/1', 'retrieve', '1.2.0').tool('u/1', 'vector-search', 12).done('u/1');
   other.begin('u/2', 'answer', '2.0.1').model('u/2', 830, { model: 'gpt-4o', input: 1204, output: 310 }).done('u/2');
@@ -84,7 +84,7 @@ verifies('cli.tree', 'one new step makes every step after it look new', () => {
   ]);
 });
 
-verifies('cli.tree', 'ids that are no paths cannot be aligned', () => {
+verifies('cli.tree', 'calls whose ids are not paths are aligned by position', () => {
   const rename = (events: readonly TraceEvent[], ids: ReadonlyMap<string, string>): TraceEvent[] =>
     JSON.parse(JSON.stringify(events), (_, value) => (typeof value === 'string' ? (ids.get(value) ?? value) : value));
   const names = ['t1', 't1/0', 't1/1', 't1/2'];
@@ -94,13 +94,13 @@ verifies('cli.tree', 'ids that are no paths cannot be aligned', () => {
   expect(diffTurns([], [])).toEqual({ same: true, shared: 0, calls: [] });
 });
 
-verifies('cli.tree', 'a turn that only paused looks like one that ended', () => {
+verifies('cli.tree', 'a paused turn differs from an ended one', () => {
   const { events } = rag();
   const { calls } = diffTurns(events, events, { a: ok(1), b: { status: 'paused' } });
   expect(calls[0]?.changes).toEqual([{ what: 'status', a: 'ok', b: 'paused' }]);
 });
 
-verifies('cli.tree', 'the place where two outputs part is not named, or not all is', () => {
+verifies('cli.tree', 'every difference of the outputs has its JSON pointer and both values', () => {
   expect(outputDiffs({ a: 1 }, { a: 1 })).toEqual([]);
   expect(outputDiffs({ 'a/b~': [1, { x: null }], gone: 1, same: {} }, { 'a/b~': [1, { x: 0 }, 3], same: {} })).toEqual([
     { path: '/a~1b~0/1/x', a: 'null', b: '0' },
@@ -115,7 +115,7 @@ verifies('cli.tree', 'the place where two outputs part is not named, or not all 
   expect(outputDiffs(proto(1), proto(2))?.map(({ path }) => path)).toEqual(['/__proto__', '/toString']);
 });
 
-verifies('cli.tree', 'outputs of a million differences, or deeper than the stack, are told whole', () => {
+verifies('cli.tree', 'reported differences are bounded, and outputs deeper than the call stack are compared', () => {
   const { events } = rag();
   const list = (n: number): Json => Array.from({ length: 1000 }, () => n);
   const { output } = diffTurns(events, events, { a: ok(list(1)), b: ok(list(2)) });
@@ -129,7 +129,7 @@ verifies('cli.tree', 'outputs of a million differences, or deeper than the stack
   expect(outputDiffs(nested(1), nested(2))?.[0]?.path).toHaveLength(100_000);
 });
 
-verifies('cli.tree', 'outputs that are alike differ, or those that differ are alike', () => {
+verifies('cli.tree', 'outputs have a difference exactly if their canonical JSON differs', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
       const left = JSON.parse(JSON.stringify(a));
@@ -141,7 +141,7 @@ verifies('cli.tree', 'outputs that are alike differ, or those that differ are al
   );
 });
 
-verifies('cli.tree', 'comparing large turns takes ever more for each call', () => {
+verifies('cli.tree', 'the cost of a comparison is linear in the number of calls', () => {
   for (const make of [chain, crowd]) {
     const [small, large] = [make(100), make(1000)];
     const steps = (events: readonly TraceEvent[]) => stepsOf(() => diffTurns(events, events.slice(0, -3)));

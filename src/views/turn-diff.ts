@@ -1,65 +1,68 @@
 /**
- * How two turns differ: their calls aligned by place, and their outputs by path. A call is looked for at the same path
- * below its parent's counterpart; if another loop is there, the next unmatched call of the same loop is taken, so one
- * step put in between does not make everything after it look new. Pure, linear, and safe for traces from anywhere.
+ * Compares two turns: their calls, aligned by path, and their outputs. A call is matched with the call at the same path
+ * below its parent's match. If another loop is there, it is matched with the next unmatched call of its loop, so that
+ * one inserted step does not make all later steps look new. The comparison takes linear time and accepts untrusted
+ * traces.
  */
 import { ownProperty } from '../base/own-property.js';
 import type { Json } from '../protocol/json.js';
 import type { ResultError, TraceEvent } from '../protocol/trace.js';
 import { type CallNode, totalsOf, treeOf } from './trace-tree.js';
 
-/** How a turn ended. */
+/** The end of a turn. */
 export interface TurnEnd {
   readonly status: string;
   readonly output?: Json;
   readonly error?: ResultError;
 }
 
-/** One thing that a call has on both sides, but not the same. An empty text stands for none. */
+/** A property that differs between the two versions of a call. An empty text means that a side has none. */
 export interface CallChange {
   readonly what: 'loop' | 'version' | 'status' | 'error' | 'model' | 'inputTokens' | 'outputTokens' | 'durationMs';
   readonly a: string | number;
   readonly b: string | number;
 }
 
-/** A call that differs, or is on one side only. */
+/** A call that differs or exists on one side only. */
 export interface CallDiff {
   readonly loopId: string;
-  /** From the root, which is the empty path. */
+  /** The path from the root; empty for the root. */
   readonly path: string;
   readonly depth: number;
-  /** The side that it is on, with all that it called; undefined if it is on both. */
+  /** The side on which the call and its descendants exist; undefined if it exists on both. */
   readonly only?: 'a' | 'b';
-  /** How many calls this tells of. */
+  /** The number of calls that this difference covers. */
   readonly calls: number;
   readonly changes: readonly CallChange[];
 }
 
-/** A place in the outputs, as a JSON pointer, and what is there in short; undefined where there is nothing. */
+/** A difference between the outputs. `a` and `b` are excerpts of the values; undefined if a side has none. */
 export interface OutputDiff {
+  /** A JSON pointer. */
   readonly path: string;
   readonly a?: string;
   readonly b?: string;
 }
 
+/** The differences between two turns. */
 export interface TurnDiff {
-  /** Whether nothing differs but time. */
+  /** True if nothing but durations differs. */
   readonly same: boolean;
-  /** How many calls are on both sides. */
+  /** The number of calls that exist on both sides. */
   readonly shared: number;
   readonly calls: readonly CallDiff[];
-  /** Where the outputs differ; undefined if they were not given. */
+  /** The differences of the outputs, and whether there are more; undefined if the ends were not passed. */
   readonly output?: { readonly differs: readonly OutputDiff[]; readonly more: boolean };
 }
 
-/** The most differences of two outputs that are told. */
+/** The maximum number of reported differences between outputs. */
 const MAX_OUTPUT_DIFFS = 20;
 const MAX_VALUE_CHARS = 80;
-/** A call took noticeably longer if it took this many times, and this many milliseconds, as much. */
+/** Durations differ if one exceeds the other by more than this factor and by more than this many milliseconds. */
 const MIN_DURATION_FACTOR = 2;
 const MIN_DURATION_DIFFERENCE_MS = 50;
 
-/** Compares two turns by their traces, and if their ends are given, by those too. */
+/** Compares two turns by their traces and, if `ends` is passed, by their ends. */
 export function diffTurns(
   a: readonly TraceEvent[],
   b: readonly TraceEvent[],
@@ -68,19 +71,19 @@ export function diffTurns(
   const roots = { a: treeOf(a), b: treeOf(b) };
   const calls: CallDiff[] = [];
   let shared = 0;
-  const rest: CallPair[] = [[roots.a, roots.b]];
-  for (let pair = rest.pop(); pair !== undefined; pair = rest.pop()) {
+  const stack: CallPair[] = [[roots.a, roots.b]];
+  for (let pair = stack.pop(); pair !== undefined; pair = stack.pop()) {
     const [left, right] = pair;
     if (left === undefined || right === undefined) {
-      const only = left ?? right;
-      if (only !== undefined) calls.push(oneSidedDiff(only, left === undefined ? 'b' : 'a', roots));
+      const unmatched = left ?? right;
+      if (unmatched !== undefined) calls.push(oneSidedDiff(unmatched, left === undefined ? 'b' : 'a', roots));
       continue;
     }
     shared += 1;
     const changes = changesOf(left, right, left === roots.a ? ends : undefined);
-    const place = { loopId: left.loopId, path: pathOf(left, roots.a), depth: left.depth };
-    if (changes.length > 0) calls.push({ ...place, calls: 1, changes });
-    for (const inner of alignChildren(left, right).reverse()) rest.push(inner);
+    const call = { loopId: left.loopId, path: pathOf(left, roots.a), depth: left.depth };
+    if (changes.length > 0) calls.push({ ...call, calls: 1, changes });
+    for (const children of alignChildren(left, right).reverse()) stack.push(children);
   }
   const output = ends && diffOutputs(ends.a.output, ends.b.output);
   const same = calls.every(differsOnlyInDuration) && (output === undefined || output.differs.length === 0);
@@ -106,33 +109,34 @@ function pathOf(node: CallNode, root: CallNode | undefined): string {
   return root === undefined ? node.callId : (relativePath(node, root) ?? node.callId);
 }
 
-/** The path from one call to another inside of it; undefined where ids are no paths. */
-function relativePath({ callId }: CallNode, { callId: above }: CallNode): string | undefined {
-  if (callId === above) return '';
-  return callId.startsWith(above) && callId[above.length] === '/' ? callId.slice(above.length) : undefined;
+/** Returns the path from a call to one of its descendants; undefined if the ids are not paths. */
+function relativePath({ callId }: CallNode, { callId: ancestorId }: CallNode): string | undefined {
+  if (callId === ancestorId) return '';
+  const isBelow = callId.startsWith(ancestorId) && callId[ancestorId.length] === '/';
+  return isBelow ? callId.slice(ancestorId.length) : undefined;
 }
 
-/** The children of two calls in pairs: by place and loop, then by loop in order; at last those without a counterpart. */
+/** Pairs the children of two calls: by path and loop, then by loop in order. Children without a match come last. */
 function alignChildren(a: CallNode, b: CallNode): CallPair[] {
-  const places = new Map<string, CallNode>();
-  const loops = new Map<string, CallNode[]>();
-  const key = (child: CallNode, index: number, parent: CallNode): string =>
+  const byPathAndLoop = new Map<string, CallNode>();
+  const unmatchedByLoop = new Map<string, CallNode[]>();
+  const keyOf = (child: CallNode, index: number, parent: CallNode): string =>
     JSON.stringify([relativePath(child, parent) ?? index, child.loopId]);
-  for (const [index, child] of b.children.entries()) places.set(key(child, index, b), child);
-  const found = a.children.map((child, index) => places.get(key(child, index, a)));
-  const taken = new Set(found);
+  for (const [index, child] of b.children.entries()) byPathAndLoop.set(keyOf(child, index, b), child);
+  const matches = a.children.map((child, index) => byPathAndLoop.get(keyOf(child, index, a)));
+  const matched = new Set(matches);
   for (const child of b.children.toReversed()) {
-    if (taken.has(child)) continue;
-    const queue = loops.get(child.loopId);
-    if (queue === undefined) loops.set(child.loopId, [child]);
-    else queue.push(child);
+    if (matched.has(child)) continue;
+    const unmatched = unmatchedByLoop.get(child.loopId);
+    if (unmatched === undefined) unmatchedByLoop.set(child.loopId, [child]);
+    else unmatched.push(child);
   }
   const pairs = a.children.map((child, i): CallPair => {
-    const other = found[i] ?? loops.get(child.loopId)?.pop();
-    if (other !== undefined) taken.add(other);
-    return [child, other];
+    const match = matches[i] ?? unmatchedByLoop.get(child.loopId)?.pop();
+    if (match !== undefined) matched.add(match);
+    return [child, match];
   });
-  for (const child of b.children) if (!taken.has(child)) pairs.push([undefined, child]);
+  for (const child of b.children) if (!matched.has(child)) pairs.push([undefined, child]);
   return pairs;
 }
 
@@ -165,11 +169,14 @@ function differsInDuration(a: number, b: number): boolean {
   return Math.abs(a - b) > MIN_DURATION_DIFFERENCE_MS && Math.max(a, b) > MIN_DURATION_FACTOR * Math.min(a, b);
 }
 
-/** Where two outputs differ, the first places of them in order. Outputs may be deeper than the stack. */
+/**
+ * Returns the first differences between two outputs, in order. It is iterative: outputs can be deeper than the call
+ * stack.
+ */
 function diffOutputs(a: Json | undefined, b: Json | undefined): { differs: OutputDiff[]; more: boolean } {
   const differs: OutputDiff[] = [];
-  const rest: { path: string; a: Json | undefined; b: Json | undefined }[] = [{ path: '', a, b }];
-  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+  const stack: { path: string; a: Json | undefined; b: Json | undefined }[] = [{ path: '', a, b }];
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
     const names = memberNames(next.a, next.b);
     if (names === undefined) {
       if (next.a === next.b) continue;
@@ -179,20 +186,20 @@ function diffOutputs(a: Json | undefined, b: Json | undefined): { differs: Outpu
     }
     for (const name of names.reverse()) {
       const path = `${next.path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-      rest.push({ path, a: ownProperty(next.a, name), b: ownProperty(next.b, name) });
+      stack.push({ path, a: ownProperty(next.a, name), b: ownProperty(next.b, name) });
     }
   }
   return { differs, more: false };
 }
 
-/** The names of the members of two lists or two objects; undefined where there is nothing to look into. */
+/** Returns the member names of two arrays or two objects; undefined for other values. */
 function memberNames(a: Json | undefined, b: Json | undefined): string[] | undefined {
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return undefined;
   if (Array.isArray(a) !== Array.isArray(b)) return undefined;
   return [...new Set([...Object.keys(a), ...Object.keys(b)])];
 }
 
-/** Both values in short. Long texts are shown from where they part, or they would look the same. */
+/** Returns excerpts of two values. Long texts start near their first difference, so that the excerpts differ. */
 function excerptBoth(a: Json | undefined, b: Json | undefined): { a?: string; b?: string } {
   let from = 0;
   if (typeof a === 'string' && typeof b === 'string') {

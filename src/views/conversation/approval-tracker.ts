@@ -1,7 +1,7 @@
 /**
- * The gate as entries tell it: which effect asks for an approval, how that was answered, and when nobody waits for it
- * any more. A request counts only directly under an effect that was asked and is not settled: a place that layers
- * alone can write to, so no body can put up an approval of its own.
+ * Tracks approvals in the entries of a session: which effect requests one, and how it is answered or abandoned. A
+ * request counts only directly below the key of an open effect. Only layers can write there, so a body cannot forge an
+ * approval.
  */
 
 import { parseTarget } from '../../base/approval-target.js';
@@ -12,26 +12,28 @@ import type { Json } from '../../protocol/json.js';
 import { isoTime } from '../iso-time.js';
 import { compareByStep, isDescendantKey, type OpenCall, type OpenCalls, parentKeyOf } from './open-calls.js';
 
-/** Hears what becomes of approvals, each at the entry that makes it so. */
-export interface ApprovalListener {
+/** Receives the state changes of approvals. Each method is called at the entry that causes the change. */
+interface ApprovalListener {
   onRequested(approval: Approval, entry: Entry): void;
   onAnswered(approval: Approval, answer: RecordedAnswer): void;
-  /** Nobody waits for an answer any more, and none was given. */
+  /** The effect that requested the approval ended without an answer. */
   onAbandoned(approval: Approval): void;
 }
 
-/** An effect that is open, with what it waits for. */
+/** An open effect and its pending approval. */
 interface OpenEffect {
-  /** The call that it is an effect of. */
+  /** The call that performs the effect. */
   readonly call: OpenCall;
   readonly input: Json;
   approval: Approval | undefined;
-  /** Where the waiting is: the request, then the wait. */
+  /** The key of the wait for the answer; before the wait opens, the key of the request. */
   waitKey: string;
 }
 
+/** The largest time that a Date can represent. */
 const MAX_DATE_MS = 8.64e15;
 
+/** Folds entries into approvals and reports their changes to a listener. */
 export class ApprovalTracker {
   private readonly sessionId: string;
   private readonly calls: OpenCalls<OpenCall>;
@@ -45,7 +47,7 @@ export class ApprovalTracker {
     this.listener = listener;
   }
 
-  /** To be told of an entry before the calls that it ends are forgotten. */
+  /** Applies the next entry. Call it before the calls that the entry ends are removed from `calls`. */
   apply(entry: Entry): void {
     const { type, key } = entry;
     if (type === 'effect.opened') this.openEffect(entry);
@@ -61,8 +63,8 @@ export class ApprovalTracker {
   }
 
   /**
-   * The approvals that wait for an answer, turn by turn, in the order of the calls that they are for. Parallel calls record
-   * their requests in any order, because each looks up its target first.
+   * Returns the pending approvals, turn by turn, in the order of their calls. The order of the entries would be
+   * arbitrary: parallel calls resolve their targets before they record their requests.
    */
   pending(): readonly Approval[] {
     const turns = new Map<string, [string, Approval][]>();
@@ -72,8 +74,8 @@ export class ApprovalTracker {
       turn.push([key, approval]);
       turns.set(approval.turnId, turn);
     }
-    const inOrder = [...turns.values()].flatMap((turn) => turn.sort(([a], [b]) => compareByStep(a, b)));
-    return inOrder.map(([, approval]) => approval);
+    const sorted = [...turns.values()].flatMap((turn) => turn.sort(([a], [b]) => compareByStep(a, b)));
+    return sorted.map(([, approval]) => approval);
   }
 
   private openEffect({ key, value = null }: Entry): void {
@@ -84,31 +86,31 @@ export class ApprovalTracker {
   }
 
   private applyRequest(entry: Entry): void {
-    const asked = this.openEffects.get(parentKeyOf(entry.key));
-    if (asked === undefined || asked.approval !== undefined || ownText(entry.value, 'id') === '') return;
-    asked.approval = approvalOf(this.sessionId, asked.call, asked.input, entry);
-    asked.waitKey = entry.key;
+    const openEffect = this.openEffects.get(parentKeyOf(entry.key));
+    if (openEffect === undefined || openEffect.approval !== undefined || ownText(entry.value, 'id') === '') return;
+    openEffect.approval = approvalOf(this.sessionId, openEffect.call, openEffect.input, entry);
+    openEffect.waitKey = entry.key;
     this.pendingCount += 1;
-    this.listener.onRequested(asked.approval, entry);
+    this.listener.onRequested(openEffect.approval, entry);
   }
 
   private applyWait({ key, name = '' }: Entry): void {
     if (this.pendingCount === 0 || !name.startsWith('approval ')) return;
-    for (let at = parentKeyOf(key); at !== ''; at = parentKeyOf(at)) {
-      const asked = this.openEffects.get(at);
-      if (asked?.approval === undefined || name !== `approval ${asked.approval.id}`) continue;
-      asked.waitKey = key;
+    for (let effectKey = parentKeyOf(key); effectKey !== ''; effectKey = parentKeyOf(effectKey)) {
+      const openEffect = this.openEffects.get(effectKey);
+      if (openEffect?.approval === undefined || name !== `approval ${openEffect.approval.id}`) continue;
+      openEffect.waitKey = key;
       return;
     }
   }
 
-  /** An answer is given when it is let in, whenever the one that waits for it takes it. */
+  /** Applies an answer when its signal is received, which can precede the end of the wait. */
   private applySignal({ name = '', value, at }: Entry): void {
     if (this.pendingCount === 0 || !name.startsWith('approval ')) return;
-    for (const asked of this.openEffects.values()) {
-      const { approval } = asked;
+    for (const openEffect of this.openEffects.values()) {
+      const { approval } = openEffect;
       if (approval === undefined || name !== `approval ${approval.id}`) continue;
-      this.clearApproval(asked);
+      this.clearApproval(openEffect);
       this.listener.onAnswered(approval, recordedAnswerOf(value, at));
       return;
     }
@@ -116,57 +118,59 @@ export class ApprovalTracker {
 
   private applySettledWait({ key, value, at }: Entry): void {
     if (this.pendingCount === 0) return;
-    for (let effect = parentKeyOf(key); effect !== ''; effect = parentKeyOf(effect)) {
-      const asked = this.openEffects.get(effect);
-      if (asked?.approval === undefined || asked.waitKey !== key) continue;
-      const { approval } = asked;
-      this.clearApproval(asked);
+    for (let effectKey = parentKeyOf(key); effectKey !== ''; effectKey = parentKeyOf(effectKey)) {
+      const openEffect = this.openEffects.get(effectKey);
+      if (openEffect?.approval === undefined || openEffect.waitKey !== key) continue;
+      const { approval } = openEffect;
+      this.clearApproval(openEffect);
       this.listener.onAnswered(approval, recordedAnswerOf(value, at));
       return;
     }
   }
 
-  /** A call has ended: nearly always with nothing left in it, so nothing is looked for. */
+  /** Abandons what a call leaves open. Most calls leave nothing open, so the counters avoid a search. */
   private endCall(key: string): void {
     const call = this.calls.get(key);
     if (call !== undefined && call.openChildren + call.openEffects > 0) this.abandonBelow(key);
   }
 
-  /** What lies below a key has ended, all but what lies below another. */
-  private abandonBelow(key: string, but?: string): void {
-    for (const [effect, asked] of this.openEffects) {
-      if (isInEndedBranch(effect, key, but)) this.closeEffect(effect);
-      // A race inside the effect: it goes on, but not with the answer.
-      else if (asked.approval !== undefined && isInEndedBranch(asked.waitKey, key, but)) this.abandonApproval(asked);
+  /** Closes the effects below a key, except those below `exceptKey`. */
+  private abandonBelow(key: string, exceptKey?: string): void {
+    for (const [effectKey, openEffect] of this.openEffects) {
+      if (isInEndedBranch(effectKey, key, exceptKey)) this.closeEffect(effectKey);
+      // A race inside the effect: the effect continues, but its wait for the answer has lost.
+      else if (openEffect.approval !== undefined && isInEndedBranch(openEffect.waitKey, key, exceptKey))
+        this.abandonApproval(openEffect);
     }
   }
 
-  private closeEffect(effect: string): void {
-    const asked = this.openEffects.get(effect);
-    if (asked === undefined) return;
-    this.openEffects.delete(effect);
-    asked.call.openEffects -= 1;
-    this.abandonApproval(asked);
+  private closeEffect(effectKey: string): void {
+    const openEffect = this.openEffects.get(effectKey);
+    if (openEffect === undefined) return;
+    this.openEffects.delete(effectKey);
+    openEffect.call.openEffects -= 1;
+    this.abandonApproval(openEffect);
   }
 
-  private abandonApproval(asked: OpenEffect): void {
-    const { approval } = asked;
+  private abandonApproval(openEffect: OpenEffect): void {
+    const { approval } = openEffect;
     if (approval === undefined) return;
-    this.clearApproval(asked);
+    this.clearApproval(openEffect);
     this.listener.onAbandoned(approval);
   }
 
-  private clearApproval(asked: OpenEffect): void {
-    asked.approval = undefined;
+  private clearApproval(openEffect: OpenEffect): void {
+    openEffect.approval = undefined;
     this.pendingCount -= 1;
   }
 }
 
-function isInEndedBranch(key: string, ended: string, but: string | undefined): boolean {
-  return isDescendantKey(key, ended) && (but === undefined || !isDescendantKey(key, but));
+function isInEndedBranch(key: string, endedKey: string, exceptKey: string | undefined): boolean {
+  return isDescendantKey(key, endedKey) && (exceptKey === undefined || !isDescendantKey(key, exceptKey));
 }
 
-function approvalOf(sessionId: string, leaf: OpenCall, given: Json, { at, value }: Entry): Approval {
+/** Returns the approval that an entry requests for the effect of a call with these arguments. */
+function approvalOf(sessionId: string, leaf: OpenCall, args: Json, { at, value }: Entry): Approval {
   const path: string[] = [];
   let root = leaf;
   for (let call: OpenCall | undefined = leaf; call !== undefined; call = call.parent) {
@@ -183,7 +187,7 @@ function approvalOf(sessionId: string, leaf: OpenCall, given: Json, { at, value 
     turnId: root.key,
     callId: leaf.key,
     tool: ownText(value, 'tool'),
-    arguments: given,
+    arguments: args,
     argumentsDigest: ownText(value, 'argumentsDigest'),
     definitionDigest: ownText(value, 'definition'),
     ...(target !== undefined && { target }),
@@ -191,7 +195,7 @@ function approvalOf(sessionId: string, leaf: OpenCall, given: Json, { at, value 
     ...(Array.isArray(approvers) && { approvers: approvers.filter((one) => typeof one === 'string') }),
     description: ownText(value, 'description'),
     requestedAt: isoTime(at),
-    // A time that is none has passed: what cannot be read must not hold for ever.
+    // An invalid expiry counts as expired; otherwise the approval would never expire.
     expiresAt: isoTime(typeof expiresAt === 'number' && Math.abs(expiresAt) <= MAX_DATE_MS ? expiresAt : 0),
     path: path.reverse(),
   };
@@ -199,11 +203,11 @@ function approvalOf(sessionId: string, leaf: OpenCall, given: Json, { at, value 
 
 function recordedAnswerOf(value: Json | undefined, at: number): RecordedAnswer {
   const reason = ownProperty(value, 'reason');
-  const when = ownProperty(value, 'at');
+  const answeredAt = ownProperty(value, 'at');
   return {
     approved: ownProperty(value, 'approved') === true,
     by: ownText(value, 'by'),
     ...(typeof reason === 'string' && { reason }),
-    at: typeof when === 'number' ? when : at,
+    at: typeof answeredAt === 'number' ? answeredAt : at,
   };
 }

@@ -1,43 +1,47 @@
-/** Calls as a conversation sees them: agents, the tools that they asked for, and everything in between. */
+/** The open calls of a conversation: agents, their tool calls, and the calls in between. */
 import type { EventEnvelopeOf } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
 import type { OpenCall } from './open-calls.js';
 
-/** A tool that was asked for: the envelope that stands for it, and its place among those of its reply. */
+/** A tool call of a model: its envelope, and its index among the tool calls of the reply. */
 export interface ToolUse {
   envelope: EventEnvelopeOf<'tool-call'>;
   readonly index: number;
   readonly total: number;
 }
 
+/** The state of a call that is an agent. */
 export interface AgentState {
-  /** The beginning of what it said last. */
+  /** The start of its last message. */
   lastText: string;
-  /** What its last reply asked for. */
+  /** The tool calls of its last reply. */
   toolUses: readonly ToolUse[];
 }
 
-/** The effect of a call whose result is told: an agent's model, or what a tool does. */
-export interface TrackedEffect {
+/** An effect whose result is displayed: the model call of an agent, or the effect of a tool. */
+interface TrackedEffect {
   readonly key: string;
-  /** What its attempts returned: the layers may pass one of them on. */
+  /** The results of its attempts, by key. The layers may settle the effect with one of them. */
   attemptResults: Map<string, Json | undefined> | undefined;
 }
 
-/** An open call, with what is told of it. */
+/** An open call and the state that its envelopes need. */
 export interface ConversationCall extends OpenCall {
   readonly startedAt: number;
   readonly input: Json | undefined;
   agent: AgentState | undefined;
   toolUse: ToolUse | undefined;
   trackedEffect: TrackedEffect | undefined;
-  /** What the tool streamed. */
+  /** The output that the tool streamed. */
   streamedOutput: string;
-  /** Of a root: whether an agent began in it. */
+  /** For a root call: true if it contains an agent. */
   hasAgent: boolean;
 }
 
-/** What an agent's last reply asked for with this step: of one call a step of the agent, of several the first of a branch. */
+/**
+ * Returns the tool call of an agent's last reply that runs at this key. A single tool call is a step of the agent; of
+ * several, each is the first step of a branch.
+ */
 export function toolUseAt(agent: ConversationCall | undefined, key: string): ToolUse | undefined {
   if (agent?.agent === undefined) return undefined;
   const { toolUses } = agent.agent;
@@ -48,7 +52,7 @@ export function toolUseAt(agent: ConversationCall | undefined, key: string): Too
   return toolUses[Number(key.slice(branch + 1, last))];
 }
 
-/** The use that a call is part of, of the nearest agent above it. */
+/** Returns the tool call, of the nearest enclosing agent, that contains a call. */
 export function enclosingToolUse(call: ConversationCall): ToolUse | undefined {
   for (let inner: ConversationCall | undefined = call; inner !== undefined; inner = inner.parent) {
     if (inner.toolUse !== undefined) return inner.toolUse;
@@ -57,17 +61,19 @@ export function enclosingToolUse(call: ConversationCall): ToolUse | undefined {
   return undefined;
 }
 
+/** Returns the nearest enclosing agent of a call. */
 export function enclosingAgent(call: ConversationCall): ConversationCall | undefined {
   let agent = call.parent;
   while (agent !== undefined && agent.agent === undefined) agent = agent.parent;
   return agent;
 }
 
-/** The generation around a call: that of the nearest agent above it, or the turn. */
+/** Returns the id of the enclosing generation: the key of the nearest enclosing agent, or of the turn. */
 export function enclosingGenerationId(call: ConversationCall): string {
   return (enclosingAgent(call) ?? rootCallOf(call)).key;
 }
 
+/** Returns the root call of the turn that contains a call. */
 export function rootCallOf(call: ConversationCall): ConversationCall {
   let root = call;
   while (root.parent !== undefined) root = root.parent;

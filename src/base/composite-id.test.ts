@@ -6,7 +6,7 @@ import { compositeId } from './composite-id.js';
 
 type Parts = readonly [string, ...string[]];
 
-/** Characters that separators, escapes and encodings are made of, lone surrogates among them. */
+/** Characters of separators, escapes and encodings. */
 const character = fc.constantFrom(
   ':',
   '%',
@@ -25,7 +25,7 @@ const character = fc.constantFrom(
 );
 const part = fc.oneof(
   fc.string({ unit: 'binary' }),
-  fc.array(fc.oneof(character, loneSurrogate())).map((all) => all.join('')),
+  fc.array(fc.oneof(character, loneSurrogate())).map((characters) => characters.join('')),
 );
 const parts = fc.tuple(part, fc.array(part, { maxLength: 4 })).map(([first, rest]): Parts => [first, ...rest]);
 
@@ -33,7 +33,7 @@ function loneSurrogate(): fc.Arbitrary<string> {
   return fc.integer({ min: 0xd800, max: 0xdfff }).map((code) => String.fromCharCode(code));
 }
 
-/** The inverse, which exists only if no two lists share a text. */
+/** The inverse of `compositeId`. It exists only if the encoding is injective. */
 function partsOf(id: string): string[] {
   return id
     .split(':')
@@ -44,10 +44,10 @@ function partsOf(id: string): string[] {
     );
 }
 
-verifies('identity.injective', 'a composite id gives back exactly the parts that it was made of', () => {
+verifies('identity.injective', 'a composite id can be decoded to exactly its parts', () => {
   fc.assert(
-    fc.property(parts, (given) => {
-      expect(partsOf(compositeId(...given))).toEqual(given);
+    fc.property(parts, (list) => {
+      expect(partsOf(compositeId(...list))).toEqual(list);
     }),
     { numRuns: 5000, seed: 7 },
   );
@@ -56,13 +56,13 @@ verifies('identity.injective', 'a composite id gives back exactly the parts that
 verifies('identity.injective', 'different parts have different ids and different digests', () => {
   fc.assert(
     fc.property(parts, parts, (one, other) => {
-      const same = JSON.stringify(one) === JSON.stringify(other);
-      expect(compositeId(...one) === compositeId(...other)).toBe(same);
-      expect(digestOfText(compositeId(...one)) === digestOfText(compositeId(...other))).toBe(same);
+      const isSame = JSON.stringify(one) === JSON.stringify(other);
+      expect(compositeId(...one) === compositeId(...other)).toBe(isSame);
+      expect(digestOfText(compositeId(...one)) === digestOfText(compositeId(...other))).toBe(isSame);
     }),
     { numRuns: 5000, seed: 11 },
   );
-  const close: readonly Parts[] = [
+  const similar: readonly Parts[] = [
     ['a:b', 'c'],
     ['a', 'b:c'],
     ['a', 'b', 'c'],
@@ -81,14 +81,10 @@ verifies('identity.injective', 'different parts have different ids and different
     ['e\u0301'],
     ['A'],
   ];
-  expect(new Set(close.map((given) => digestOfText(compositeId(...given)))).size).toBe(close.length);
+  expect(new Set(similar.map((list) => digestOfText(compositeId(...list)))).size).toBe(similar.length);
 });
 
-verifies(
-  'identity.injective',
-  'parts without a special character keep the text that earlier versions gave them',
-  () => {
-    expect(compositeId('chat', 'm1')).toBe('chat:m1');
-    expect(compositeId('tool', 'pay', 'call_0')).toBe('tool:pay:call_0');
-  },
-);
+verifies('identity.injective', 'parts without a special character have the same id as in earlier versions', () => {
+  expect(compositeId('chat', 'm1')).toBe('chat:m1');
+  expect(compositeId('tool', 'pay', 'call_0')).toBe('tool:pay:call_0');
+});

@@ -7,26 +7,26 @@ interface Options {
   signal: string;
 }
 
-/** An object whose signal is counted when it is made. */
-function counted(): { readonly options: Options; made(): number } {
-  let made = 0;
+/** Options with a lazy signal, and how often it was computed. */
+function counted(): { readonly options: Options; computations(): number } {
+  let computed = 0;
   const options = withLazyProperty<Options, 'signal'>({ id: 'a', signal: '' }, 'signal', () => {
-    made += 1;
+    computed += 1;
     return 'stop';
   });
-  return { options, made: () => made };
+  return { options, computations: () => computed };
 }
 
-verifies('looops.tool.factory', 'every tool pays for a signal that it does not look at', () => {
-  const { options, made } = counted();
+verifies('looops.tool.factory', 'the signal of a tool call is created only when the tool reads it', () => {
+  const { options, computations } = counted();
   const { id } = options;
-  expect([id, 'signal' in options, Reflect.ownKeys(options), made()]).toEqual(['a', true, ['id', 'signal'], 0]);
-  expect([options.signal, options.signal, made()]).toEqual(['stop', 'stop', 1]);
+  expect([id, 'signal' in options, Reflect.ownKeys(options), computations()]).toEqual(['a', true, ['id', 'signal'], 0]);
+  expect([options.signal, options.signal, computations()]).toEqual(['stop', 'stop', 1]);
 });
 
-const WHOLE = { id: 'a', signal: 'stop' };
+const COMPLETE = { id: 'a', signal: 'stop' };
 
-const handedOn: readonly ((options: Options) => unknown)[] = [
+const copies: readonly ((options: Options) => unknown)[] = [
   (options) => ({ ...options }),
   ({ id, signal }) => ({ id, signal }),
   (options) => Object.assign({}, options),
@@ -39,13 +39,12 @@ const handedOn: readonly ((options: Options) => unknown)[] = [
   (options) => Object.assign(options, { id: 'a' }),
 ];
 
-verifies('looops.tool.factory', 'a tool that hands its options on has lost the signal', () => {
-  for (const hand of handedOn) expect(hand(counted().options), String(hand)).toEqual(WHOLE);
+verifies('looops.tool.factory', 'options that a tool copies or passes on keep the signal', () => {
+  for (const copy of copies) expect(copy(counted().options), String(copy)).toEqual(COMPLETE);
 });
 
-verifies('looops.tool.factory', 'a signal that a tool put in place of another is not the one it goes on with', () => {
-  const mine = { id: 'a', signal: 'mine' };
-  expect(Object.assign(counted().options, { signal: 'mine' })).toEqual(mine);
+verifies('looops.tool.factory', 'a tool can replace or delete the signal', () => {
+  expect(Object.assign(counted().options, { signal: 'mine' })).toEqual({ id: 'a', signal: 'mine' });
   expect(Object.defineProperty(counted().options, 'signal', { value: 'mine' }).signal).toBe('mine');
   const { options } = counted();
   Reflect.deleteProperty(options, 'signal');

@@ -1,7 +1,7 @@
 /**
- * Takes secrets out of text and values. A server or a program that repeats a secret seldom repeats it as it was sent: it
- * drops the scheme of a header, escapes the text for JSON or HTML, encodes it for a URL, or encodes it as Base64 or
- * hexadecimal. All of these are found, also mixed and repeated, and also where a text was cut in the middle of one.
+ * Redacts secrets in text and values. A server or a program that echoes a secret often transforms it: it drops the scheme
+ * of a header, escapes the text for JSON, HTML or a URL, or encodes it as Base64 or hexadecimal. The redactor finds all of
+ * these forms, mixed and nested, and also secrets that are cut off at the start or the end of a text.
  */
 
 import { removeWhitespace } from './binary-text.js';
@@ -9,59 +9,64 @@ import { unfinishedEscapeIndex } from './decode-escapes.js';
 import { type Decoding, decodingsOf, edgeDecodingsOf, type TextRange, unescapedForms } from './decodings.js';
 import { MIN_SECRET_CHARS, secretParts } from './secret-parts.js';
 
-/** What stands in place of a secret. */
+/** Replaces each secret. */
 export const WITHHELD = '[withheld]';
 
-/** The rest of a secret that was cut is taken out from this length on. */
+/** The minimum length of a cut-off secret that is redacted. */
 const MIN_CUT_CHARS = 4;
-/** So few characters of a stream are not held back, though a secret begins like that: many a word ends like that. */
+/** A stream does not hold back this few characters even if a secret starts with them, because many words end like that. */
 const MAX_UNHELD_CHARS = 2;
-/** So many characters of a stream are looked at again with what follows them: a run of Base64 is known from some length on. */
+/** How many emitted characters of a stream are searched again with the next piece: a run of Base64 is recognized by its length. */
 const LOOKBACK_CHARS = 16;
-/** A number that begins with so many digits of a secret is the secret, rounded. */
+/** A number that shares this many leading digits with a secret counts as the secret, rounded. */
 const MIN_SECRET_DIGITS = 12;
-/** The beginning of a secret is searched in the last characters of a text, so many times as many as the secret has. */
+/** The maximum length of an encoded secret, relative to the secret. Bounds the search for a secret at a cut edge. */
 const MAX_ENCODED_RATIO = 24;
 
-/** Where a text was cut before it was redacted. */
+/** The edge at which a text was cut before it was redacted. */
 export type CutEdge = 'start' | 'end';
 
+/** Redacts a fixed set of secrets. */
 export interface Redactor {
-  /** The text without secrets. A secret that the text's cut end or start is in the middle of is taken out too. */
+  /** Returns the text without secrets. If the text was cut, a partial secret at the cut edge is redacted too. */
   redactText(text: string, cut?: CutEdge): string;
-  /** A copy of plain objects, arrays and texts without secrets in values and names; the same value if there are none. */
+  /** Returns a copy of a value without secrets in strings, numbers and member names; the value itself if it has none. */
   redactValue<T>(value: T): T;
-  /** Redacts a text that comes in pieces. What may be the beginning of a secret is held back until the next piece. */
+  /** Opens a stream that redacts text in pieces. A possible start of a secret is held back until the next piece. */
   openStream(): RedactingStream;
 }
 
+/** Redacts a text that arrives in pieces. */
 export interface RedactingStream {
+  /** Adds a piece and returns the text that is safe to emit. */
   push(piece: string): string;
-  /** What was held back. */
+  /** Returns the text that was held back. */
   end(): string;
 }
 
-/** Takes nothing out. */
+/** Redacts nothing. */
 export const NO_REDACTION: Redactor = {
   redactText: (text) => text,
   redactValue: (value) => value,
   openStream: () => ({ push: (piece) => piece, end: () => '' }),
 };
 
-/** A redactor of these secrets, of the parts of each, and of what each encodes; texts of less than six characters are no secrets. */
+/** Returns a redactor of these secrets, their parts and the values they encode. Secrets of fewer than six characters are ignored. */
 export function redactorOf(secrets: readonly string[]): Redactor {
   const parts = [...new Set(secrets.flatMap(secretParts))];
   return parts.length === 0 ? NO_REDACTION : new FormRedactor(parts);
 }
 
 class FormRedactor implements Redactor {
+  /** The texts that are searched for. */
   private readonly forms: readonly string[];
-  /** Those of them that may be wrapped in lines. */
+  /** The forms that may be wrapped in lines. */
   private readonly encodedForms: readonly string[];
-  /** Whether a number could be a secret, and how it would begin if it was rounded. */
+  /** True if a number can be a secret. */
   private readonly hasNumericSecrets: boolean;
+  /** The leading digits of numeric secrets, by which a rounded one is recognized. */
   private readonly numberPrefixes: ReadonlySet<string>;
-  /** How many characters may be an encoded secret. */
+  /** The maximum length of an encoded secret. */
   private readonly maxEncodedChars: number;
 
   constructor(parts: readonly string[]) {
@@ -74,10 +79,10 @@ class FormRedactor implements Redactor {
   }
 
   redactText(text: string, cut?: CutEdge): string {
-    const found = [...this.findSecrets(text)];
-    if (cut === 'end') found.push({ from: this.indexOfCutSecret(text), to: text.length });
-    if (cut === 'start') found.push(...this.findSecretEnds(text));
-    return replaceRanges(text, found.filter(isLongEnough));
+    const ranges = [...this.findSecrets(text)];
+    if (cut === 'end') ranges.push({ from: this.indexOfCutSecret(text), to: text.length });
+    if (cut === 'start') ranges.push(...this.findSecretEnds(text));
+    return replaceRanges(text, ranges.filter(isLongEnough));
   }
 
   redactValue<T>(value: T): T {
@@ -85,80 +90,89 @@ class FormRedactor implements Redactor {
   }
 
   openStream(): RedactingStream {
-    // What was told already, and what is held back.
-    let [told, held] = ['', ''];
+    // The end of the emitted text, and the text that is held back.
+    let [emitted, pending] = ['', ''];
     return {
       push: (piece) => {
-        const text = told + held + piece;
-        const found = this.findSecrets(text);
-        const begun = this.indexOfCutSecret(text);
-        const at = Math.min(text.length - begun > MAX_UNHELD_CHARS ? begun : text.length, unfinishedEscapeIndex(text));
-        const to = Math.max(at, told.length, ...found.filter(({ from }) => from < at).map((range) => range.to));
-        const clean = replaceRanges(text.slice(0, to), found, told.length);
-        [told, held] = [text.slice(Math.max(0, to - LOOKBACK_CHARS), to), text.slice(to)];
+        const text = emitted + pending + piece;
+        const ranges = this.findSecrets(text);
+        const cutIndex = this.indexOfCutSecret(text);
+        const safeEnd = Math.min(
+          text.length - cutIndex > MAX_UNHELD_CHARS ? cutIndex : text.length,
+          unfinishedEscapeIndex(text),
+        );
+        const to = Math.max(
+          safeEnd,
+          emitted.length,
+          ...ranges.filter(({ from }) => from < safeEnd).map((range) => range.to),
+        );
+        const clean = replaceRanges(text.slice(0, to), ranges, emitted.length);
+        [emitted, pending] = [text.slice(Math.max(0, to - LOOKBACK_CHARS), to), text.slice(to)];
         return clean;
       },
       end: () => {
-        const text = told + held;
-        const found = [...this.findSecrets(text), { from: this.indexOfCutSecret(text), to: text.length }];
-        const rest = replaceRanges(text, found.filter(isLongEnough), told.length);
-        [told, held] = ['', ''];
+        const text = emitted + pending;
+        const ranges = [...this.findSecrets(text), { from: this.indexOfCutSecret(text), to: text.length }];
+        const rest = replaceRanges(text, ranges.filter(isLongEnough), emitted.length);
+        [emitted, pending] = ['', ''];
         return rest;
       },
     };
   }
 
   private findSecrets(text: string): readonly TextRange[] {
-    return decodingsOf(text).flatMap((round) => [
-      ...this.forms.flatMap((form) => occurrencesOf(round.text, form)).map(round.sourceOf),
+    return decodingsOf(text).flatMap((decoding) => [
+      ...this.forms.flatMap((form) => occurrencesOf(decoding.text, form)).map(decoding.sourceOf),
       // guard: wrapped-base64-redacted
-      ...this.findWrappedSecrets(round),
+      ...this.findWrappedSecrets(decoding),
     ]);
   }
 
-  /** What is encoded and wrapped in lines, or has white space in it otherwise. */
+  /** Finds encoded secrets with white space in them, such as line breaks. */
   private findWrappedSecrets({ text, sourceOf }: Decoding): readonly TextRange[] {
-    const squeezed = removeWhitespace(text);
-    if (squeezed.text.length === text.length) return [];
-    const found = this.encodedForms.flatMap((form) => occurrencesOf(squeezed.text, form));
-    return found.map(({ from, to }) =>
-      sourceOf({ from: squeezed.sourceIndexOf(from), to: squeezed.sourceIndexOf(to - 1) + 1 }),
+    const compact = removeWhitespace(text);
+    if (compact.text.length === text.length) return [];
+    const ranges = this.encodedForms.flatMap((form) => occurrencesOf(compact.text, form));
+    return ranges.map(({ from, to }) =>
+      sourceOf({ from: compact.sourceIndexOf(from), to: compact.sourceIndexOf(to - 1) + 1 }),
     );
   }
 
-  /** Where the beginning of a secret is that a text ends with; the length of the text if there is none. */
+  /** Returns the start of a partial secret at the end of a text, or the length of the text if there is none. */
   private indexOfCutSecret(text: string): number {
     const skipped = Math.max(0, text.length - this.maxEncodedChars);
-    const starts = edgeDecodingsOf(text.slice(skipped), 'end').flatMap(({ text: known, sourceOf }) => {
-      const startOf = (from: number): number => skipped + sourceOf({ from, to: known.length }).from;
-      const length = Math.max(...this.forms.map((form) => overlapLength(known, form)));
-      const squeezed = removeWhitespace(known);
-      const inLines = Math.max(...this.encodedForms.map((form) => overlapLength(squeezed.text, form)));
+    const starts = edgeDecodingsOf(text.slice(skipped), 'end').flatMap(({ text: decoded, sourceOf }) => {
+      const startOf = (from: number): number => skipped + sourceOf({ from, to: decoded.length }).from;
+      const length = Math.max(...this.forms.map((form) => overlapLength(decoded, form)));
+      const compact = removeWhitespace(decoded);
+      const wrappedLength = Math.max(...this.encodedForms.map((form) => overlapLength(compact.text, form)));
       return [
-        ...(length === 0 ? [] : [startOf(known.length - length)]),
-        ...(inLines <= MAX_UNHELD_CHARS ? [] : [startOf(squeezed.sourceIndexOf(squeezed.text.length - inLines))]),
+        ...(length === 0 ? [] : [startOf(decoded.length - length)]),
+        ...(wrappedLength <= MAX_UNHELD_CHARS
+          ? []
+          : [startOf(compact.sourceIndexOf(compact.text.length - wrappedLength))]),
       ];
     });
     return Math.min(text.length, ...starts);
   }
 
-  /** The ends of secrets at the start of a text. */
+  /** Finds the ends of secrets at the start of a text. */
   private findSecretEnds(text: string): readonly TextRange[] {
-    return edgeDecodingsOf(text.slice(0, this.maxEncodedChars), 'start').flatMap(({ text: known, sourceOf }) => {
-      const length = Math.max(...this.forms.map((form) => overlapLength(form, known)));
-      const squeezed = removeWhitespace(known);
-      const inLines = Math.max(...this.encodedForms.map((form) => overlapLength(form, squeezed.text)));
-      const ends = [length, inLines === 0 ? 0 : squeezed.sourceIndexOf(inLines - 1) + 1];
+    return edgeDecodingsOf(text.slice(0, this.maxEncodedChars), 'start').flatMap(({ text: decoded, sourceOf }) => {
+      const length = Math.max(...this.forms.map((form) => overlapLength(form, decoded)));
+      const compact = removeWhitespace(decoded);
+      const wrappedLength = Math.max(...this.encodedForms.map((form) => overlapLength(form, compact.text)));
+      const ends = [length, wrappedLength === 0 ? 0 : compact.sourceIndexOf(wrappedLength - 1) + 1];
       return ends.filter((to) => to > 0).map((to) => ({ from: 0, to: sourceOf({ from: 0, to }).to }));
     });
   }
 
-  /** True for a number that is a secret, or one that was rounded. */
+  /** True for a number that is a secret, possibly rounded. */
   private isSecretNumber(value: number): boolean {
     if (!this.hasNumericSecrets) return false;
     return (
       this.redactText(String(value)) !== String(value) ||
-      firstDigits(String(value)).some((it) => this.numberPrefixes.has(it))
+      firstDigits(String(value)).some((prefix) => this.numberPrefixes.has(prefix))
     );
   }
 
@@ -172,8 +186,10 @@ class FormRedactor implements Redactor {
     if (!isPlainObject(value)) return value;
     const entries = Object.entries(value);
     const clean = entries.map(([name, item]) => [this.redactText(name), this.redactAny(item)] as const);
-    const same = clean.every(([name, item], index) => name === entries[index]?.[0] && item === entries[index]?.[1]);
-    return same ? value : Object.fromEntries(clean);
+    const isUnchanged = clean.every(
+      ([name, item], index) => name === entries[index]?.[0] && item === entries[index]?.[1],
+    );
+    return isUnchanged ? value : Object.fromEntries(clean);
   }
 }
 
@@ -187,7 +203,7 @@ function distinctForms(forms: readonly string[]): readonly string[] {
   return [...new Set(forms)].filter(({ length }) => length >= MIN_SECRET_CHARS);
 }
 
-/** The first digits of a number, if there are so many that no other number is likely to have them. */
+/** Returns the first digits of a number, if it has enough of them to identify it. */
 function firstDigits(number: string): readonly string[] {
   const digits = number.replace(/e.*$/i, '').replace(/\D/g, '').replace(/^0+/, '');
   return digits.length < MIN_SECRET_DIGITS ? [] : [digits.slice(0, MIN_SECRET_DIGITS)];
@@ -198,22 +214,22 @@ function isLongEnough({ from, to }: TextRange): boolean {
 }
 
 function occurrencesOf(text: string, form: string): readonly TextRange[] {
-  const found: TextRange[] = [];
+  const ranges: TextRange[] = [];
   for (let at = text.indexOf(form); at !== -1; at = text.indexOf(form, at + form.length)) {
-    found.push({ from: at, to: at + form.length });
+    ranges.push({ from: at, to: at + form.length });
   }
-  return found;
+  return ranges;
 }
 
-/** How many characters at the end of one text are the beginning of another, but not all of it. */
-function overlapLength(text: string, next: string): number {
-  for (let length = Math.min(text.length, next.length - 1); length > 0; length--) {
-    if (text.endsWith(next.slice(0, length))) return length;
+/** Returns the length of the longest proper prefix of `other` that `text` ends with. */
+function overlapLength(text: string, other: string): number {
+  for (let length = Math.min(text.length, other.length - 1); length > 0; length--) {
+    if (text.endsWith(other.slice(0, length))) return length;
   }
   return 0;
 }
 
-/** The text from a place on, with these stretches replaced; those that overlap are one. */
+/** Returns the text from `start` on, with these ranges replaced. Overlapping ranges are merged. */
 function replaceRanges(text: string, ranges: readonly TextRange[], start = 0): string {
   let clean = '';
   let done = start;
@@ -225,14 +241,14 @@ function replaceRanges(text: string, ranges: readonly TextRange[], start = 0): s
   return clean + text.slice(done);
 }
 
-/** The texts by which a part of a secret is found, but for Base64 and hexadecimal. */
+/** Returns the forms of a part of a secret other than Base64 and hexadecimal. */
 function plainForms(part: string): readonly string[] {
   const texts = [...unescapedForms(part), part.replaceAll(' ', '+')];
-  // One server may misread what another one misread before.
+  // Text may be decoded with the wrong character set twice, by two servers in a row.
   return texts.flatMap((text) => [text, ...misreadForms(text), ...misreadForms(text).flatMap(misreadForms)]);
 }
 
-/** A text whose bytes were read in the wrong encoding; messages show it without control characters. */
+/** Returns a text with its bytes decoded with the wrong character set; also without control characters, as in messages. */
 function misreadForms(text: string): readonly string[] {
   if (!/[^\0-\x7f]/.test(text)) return [];
   const utf8 = Buffer.from(text).toString('latin1');
@@ -246,8 +262,8 @@ function encodedFormsOf(part: string): readonly string[] {
 }
 
 /**
- * A text in Base64: alone, and within another text, as the part that does not depend on what stands around it, for each
- * of the three ways in which it can be aligned.
+ * Returns a text in Base64: alone, and inside a longer text. Inside, only the characters that do not depend on the adjacent
+ * bytes are known, for each of the three alignments.
  */
 function base64Forms(text: string): readonly string[] {
   const bytes = Buffer.from(text);
@@ -256,6 +272,6 @@ function base64Forms(text: string): readonly string[] {
     return encoded.slice(Math.ceil((8 * offset) / 6), Math.floor((8 * (offset + bytes.length)) / 6));
   });
   const alone = bytes.toString('base64');
-  const all = [alone, alone.replace(/=+$/, ''), ...cores];
-  return all.flatMap((form) => [form, form.replaceAll('+', '-').replaceAll('/', '_')]);
+  const forms = [alone, alone.replace(/=+$/, ''), ...cores];
+  return forms.flatMap((form) => [form, form.replaceAll('+', '-').replaceAll('/', '_')]);
 }

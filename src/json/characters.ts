@@ -1,4 +1,4 @@
-/** The number of characters of a text, as JSON Schema and JSONPath count: a pair of surrogates is one. */
+/** Counts the characters of a text as JSON Schema and JSONPath do: a surrogate pair is one character. */
 export function countCharacters(text: string): number {
   let count = text.length;
   for (let i = 1; i < text.length; i++) {

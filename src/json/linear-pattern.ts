@@ -1,7 +1,7 @@
 /**
- * Regular expressions from definitions and documents, matched in linear time (RE2). They are written as ECMA-262 with the
- * u flag, as JSON Schema asks; what RE2 spells in another way is translated, and what has no linear-time match
- * (lookaround, backreferences) is refused.
+ * Regular expressions from definitions and documents, matched in linear time (RE2). Patterns use ECMA-262 syntax with the u
+ * flag, as JSON Schema requires. They are translated to RE2 syntax; constructs without a linear-time match (lookaround,
+ * backreferences) are refused.
  */
 import { createRequire } from 'node:module';
 import type { RE2JS } from 're2js';
@@ -9,14 +9,15 @@ import { BoundedCache } from '../base/bounded-cache.js';
 import { LoopError } from '../base/errors.js';
 import { translateToRe2, UntranslatableError } from './re2-translation.js';
 
+/** A compiled pattern. */
 export interface LinearPattern {
-  /** Whether the pattern is found anywhere in the text. */
+  /** Returns true if the pattern matches anywhere in the text, or the entire text if it was compiled so. */
   test(text: string): boolean;
 }
 
 const MAX_PATTERN_CHARS = 16_384;
 
-/** What stands for a dot: all but line ends, and which those are differs. */
+/** The RE2 class of a dot: all characters but line terminators, which differ between ECMA-262 and JSONPath. */
 const ECMA_DOT = '[^\\n\\r\\x{2028}\\x{2029}]';
 const PATH_DOT = '[^\\n\\r]';
 
@@ -25,7 +26,7 @@ let loadedRe2: typeof RE2JS | undefined;
 
 const patternCache = new BoundedCache<LinearPattern>(1_000_000);
 
-/** The pattern ready to match; DEFINITION_INVALID names one that cannot be used. The only flag is `i`; `(?i:…)` works too. */
+/** Compiles a pattern. Throws DEFINITION_INVALID if it is unsupported. The only flag is `i`; `(?i:…)` is supported too. */
 export function linearPattern(source: string, flags: '' | 'i' = ''): LinearPattern {
   return patternCache.getOrCreate(
     `${flags}/${source}`,
@@ -33,14 +34,18 @@ export function linearPattern(source: string, flags: '' | 'i' = ''): LinearPatte
   );
 }
 
-/** Anchored, without groups, alternatives or counts, with one repetition and two optional parts at most: little to try. */
+/**
+ * Patterns that the native engine matches in linear time: anchored, no groups, alternatives or counts, at most one repetition
+ * and two optional parts.
+ */
 const SAFE_NATIVE_PATTERN = /^\^[^(){}|*+]*[*+]?[^(){}|*+]*$/;
 const MANY_OPTIONAL = /\?.*\?.*\?/s;
 
-/** A pattern that the platform's own matcher takes no more than linear time for; most patterns are such. */
+/** Returns a native RegExp if it provably matches in linear time, as for most patterns; otherwise undefined. */
 function nativePattern(source: string, flags: '' | 'i'): LinearPattern | undefined {
-  const bare = source.replace(/\[(?:[^\]\\]|\\.)*\]|\\./gs, 'x');
-  if (source.length > MAX_PATTERN_CHARS || !SAFE_NATIVE_PATTERN.test(bare) || MANY_OPTIONAL.test(bare))
+  // Classes and escapes count as one character.
+  const simplified = source.replace(/\[(?:[^\]\\]|\\.)*\]|\\./gs, 'x');
+  if (source.length > MAX_PATTERN_CHARS || !SAFE_NATIVE_PATTERN.test(simplified) || MANY_OPTIONAL.test(simplified))
     return undefined;
   try {
     return new RegExp(source, `u${flags}`);
@@ -49,23 +54,25 @@ function nativePattern(source: string, flags: '' | 'i'): LinearPattern | undefin
   }
 }
 
-/** A pattern of a JSONPath: an RFC 9485 expression, found anywhere or, if `whole`, the whole of the text. */
-export function jsonPathPattern(source: string, whole: boolean): LinearPattern {
-  return patternCache.getOrCreate(`${whole ? '=' : '~'}/${source}`, () => compileRe2(source, PATH_DOT, '', whole));
+/** Compiles a pattern of a JSONPath filter (RFC 9485). If `matchesEntireText`, it must match the entire text. */
+export function jsonPathPattern(source: string, matchesEntireText: boolean): LinearPattern {
+  return patternCache.getOrCreate(`${matchesEntireText ? '=' : '~'}/${source}`, () =>
+    compileRe2(source, PATH_DOT, '', matchesEntireText),
+  );
 }
 
-/** A pattern in RE2's own syntax. Throws RE2's error if it cannot be parsed. */
+/** Compiles a pattern in RE2's own syntax. Throws RE2's error if it cannot be parsed. */
 export function re2Pattern(source: string): RE2JS {
   return re2().compile(source);
 }
 
-/** Loaded with the first pattern: many programs have none. */
+/** Loads RE2 with the first pattern, because many programs have none. */
 function re2(): typeof RE2JS {
   loadedRe2 ??= (requireModule('re2js') as typeof import('re2js')).RE2JS;
   return loadedRe2;
 }
 
-function compileRe2(source: string, dot: string, flags: '' | 'i', whole: boolean): LinearPattern {
+function compileRe2(source: string, dot: string, flags: '' | 'i', matchesEntireText: boolean): LinearPattern {
   if (source.length > MAX_PATTERN_CHARS)
     throw patternError(source, `it is longer than ${MAX_PATTERN_CHARS} characters`);
   try {
@@ -76,7 +83,8 @@ function compileRe2(source: string, dot: string, flags: '' | 'i', whole: boolean
   try {
     const text = translateToRe2(source, dot);
     const engine = re2();
-    const program = engine.compile(whole ? `^(?:${text})$` : text, flags === 'i' ? engine.CASE_INSENSITIVE : 0);
+    const anchored = matchesEntireText ? `^(?:${text})$` : text;
+    const program = engine.compile(anchored, flags === 'i' ? engine.CASE_INSENSITIVE : 0);
     return { test: (value) => program.test(value) };
   } catch (error) {
     if (error instanceof UntranslatableError) throw patternError(source, error.message);
@@ -93,6 +101,6 @@ function quotePattern(source: string): string {
   return JSON.stringify(source.length > 100 ? `${source.slice(0, 100)}…` : source);
 }
 
-function errorReason(error: unknown, without: RegExp): string {
-  return error instanceof Error ? error.message.replace(without, '') : String(error);
+function errorReason(error: unknown, prefix: RegExp): string {
+  return error instanceof Error ? error.message.replace(prefix, '') : String(error);
 }

@@ -1,10 +1,10 @@
 /**
- * The schemas of schemas: draft 2020-12 as it is published, one document for each vocabulary, without the texts that say
- * nothing to a checker. A definition may refer to them; everything that is registered is checked against them.
+ * The metaschemas of JSON Schema draft 2020-12 as published, one document per vocabulary, without titles and comments.
+ * Every registered schema is validated against them, and a schema may refer to them.
  */
 import type { JsonSchema } from '../protocol/loop.js';
 
-/** The dialect that a schema is read as unless it says another. */
+/** The default dialect, and its address. */
 export const DRAFT_2020_12 = 'https://json-schema.org/draft/2020-12/schema';
 
 const DRAFT_BASE_URI = 'https://json-schema.org/draft/2020-12/';
@@ -127,7 +127,7 @@ const dialectSchema: JsonSchema = {
   },
 };
 
-/** The documents by their address. */
+/** The metaschemas by address. */
 export const metaschemas: ReadonlyMap<string, JsonSchema> = new Map([
   [DRAFT_2020_12, dialectSchema],
   [`${DRAFT_BASE_URI}meta/core`, core],

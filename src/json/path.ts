@@ -1,6 +1,6 @@
 /**
- * JSONPath, RFC 9535: how a composite finds what its steps need. A path is parsed when its definition is registered, and
- * once for each distinct text; applying it looks only at own members and is bounded in what it finds and in time.
+ * JSONPath (RFC 9535), with which a composite maps values to the inputs of its steps. A path is compiled when its definition
+ * is registered, once per distinct text. Evaluation reads own members only, and is bounded in results and in time.
  */
 
 import { BoundedCache } from '../base/bounded-cache.js';
@@ -19,43 +19,46 @@ import {
 } from './path/query.js';
 import { PathSearch } from './path/search.js';
 
-/** A path ready to be applied. */
+/** A compiled path. */
 export interface JsonPath {
   readonly text: string;
-  /** Its names and indexes, if it consists of nothing else and so finds one value at most. */
+  /** The segments of a path that has only names and indexes, and therefore selects at most one value; otherwise undefined. */
   readonly singularSegments: readonly (string | number)[] | undefined;
-  /** Its first segments, at most all of them: each a name, an index or undefined for any; undefined if it may look anywhere. */
+  /**
+   * The first segments: a name, an index, or undefined for one that selects several members. Undefined for a path that may
+   * read any part of the document.
+   */
   readonly leadingSegments: readonly (string | number | undefined)[] | undefined;
-  /** All values that it finds, in order. */
+  /** Returns all selected values, in order. */
   findAll(root: Json): readonly Json[];
-  /** The value that it finds, if it finds exactly one. */
+  /** Returns the selected value if there is exactly one; otherwise undefined. */
   findOne(root: Json): Json | undefined;
 }
 
 const MAX_PATH_CHARS = 8_192;
 
-/** Names, indexes and wildcards only, as nearly all paths are: the parser need not be loaded for them. */
+/** Names, indexes and wildcards only. Nearly all paths match, and need no parser. */
 const PLAIN_PATH = /^\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{0,14})\]|\['[A-Za-z0-9_ .:-]*'\]|\.\*|\[\*\])*$/;
 const PLAIN_SEGMENT = /\.([A-Za-z_][A-Za-z0-9_]*)|\[(-?[0-9]+)\]|\['([^']*)'\]|\.\*|\[\*\]/g;
 
 let jsonPathEnvironment: InstanceType<ReturnType<typeof jsonP3>['JSONPathEnvironment']> | undefined;
 const pathCache = new BoundedCache<JsonPath>(1_000_000);
 
-/** The path of a text that stands at `where`; DEFINITION_INVALID says what is wrong with it. */
-export function compileJsonPath(text: string, where: string): JsonPath {
+/** Compiles a path. Throws DEFINITION_INVALID if it is malformed; `location` is its place in the definition, for the message. */
+export function compileJsonPath(text: string, location: string): JsonPath {
   try {
     return pathCache.getOrCreate(text, () => parsePath(text));
   } catch (error) {
     const reason = parseErrorReason(error);
-    throw new LoopError('DEFINITION_INVALID', `The path ${quotePath(text)} at ${where} cannot be used: ${reason}.`, {
-      path: where,
+    throw new LoopError('DEFINITION_INVALID', `The path ${quotePath(text)} at ${location} cannot be used: ${reason}.`, {
+      path: location,
       reason,
     });
   }
 }
 
 function parsePath(text: string): JsonPath {
-  if (typeof text !== 'string') throw new Error('it is not a text');
+  if (typeof text !== 'string') throw new Error('it is not a string');
   if (text.length > MAX_PATH_CHARS) throw new Error(`it is longer than ${MAX_PATH_CHARS} characters`);
   if (PLAIN_PATH.test(text)) return plainPath(text, plainSegmentsIn(text));
   jsonPathEnvironment ??= new (jsonP3().JSONPathEnvironment)();
@@ -78,14 +81,14 @@ function plainPath(text: string, segments: readonly PlainSegment[]): JsonPath {
     : pluralPath(text, compilePlainSegments(segments), segments);
 }
 
-/** A path of names and indexes; a class, because a large composite has one for every member of every step. */
+/** A path of names and indexes. A class saves memory: a large composite has one path for every member of every step. */
 class SingularPath implements JsonPath {
   readonly text: string;
   readonly singularSegments: readonly (string | number)[];
 
-  constructor(text: string, place: readonly (string | number)[]) {
+  constructor(text: string, segments: readonly (string | number)[]) {
     this.text = text;
-    this.singularSegments = place;
+    this.singularSegments = segments;
   }
 
   get leadingSegments(): readonly (string | number)[] {
@@ -102,29 +105,29 @@ class SingularPath implements JsonPath {
   }
 }
 
-function pluralPath(text: string, query: CompiledQuery, beginning: JsonPath['leadingSegments']): JsonPath {
-  const find = (root: Json): readonly Json[] => {
+function pluralPath(text: string, query: CompiledQuery, leadingSegments: JsonPath['leadingSegments']): JsonPath {
+  const findAll = (root: Json): readonly Json[] => {
     try {
       return query(root, new PathSearch(root));
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      throw new LoopError('MAPPING_FAILED', `The path ${quotePath(text)} goes into a value that is nested too deep.`);
+      throw new LoopError('MAPPING_FAILED', `The path ${quotePath(text)} reads a value that is nested too deeply.`);
     }
   };
-  const one = (root: Json) => {
-    const found = find(root);
-    return found.length === 1 ? found[0] : undefined;
+  const findOne = (root: Json) => {
+    const values = findAll(root);
+    return values.length === 1 ? values[0] : undefined;
   };
-  return { text, singularSegments: undefined, leadingSegments: beginning, findAll: find, findOne: one };
+  return { text, singularSegments: undefined, leadingSegments, findAll, findOne };
 }
 
-/** The parser tells the place after what is wrong; a stop at its end would be a second one. */
+/** Returns the parser's message without its final full stop. */
 function parseErrorReason(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return message.replace(/\.$/, '') || 'it is not a path';
 }
 
 function quotePath(text: unknown): string {
-  const written = JSON.stringify(text) ?? String(text);
-  return written.length > 100 ? `${written.slice(0, 100)}…` : written;
+  const quoted = JSON.stringify(text) ?? String(text);
+  return quoted.length > 100 ? `${quoted.slice(0, 100)}…` : quoted;
 }

@@ -1,6 +1,6 @@
-/** From ECMA-262 patterns (u flag, known to be well formed) to what RE2 calls the same. Groups capture nothing. */
+/** Translates well-formed ECMA-262 patterns (u flag) to RE2 syntax. Groups become non-capturing. */
 
-/** The pattern needs something that cannot be matched in linear time, or that RE2 has no word for. */
+/** Thrown for a pattern that cannot be matched in linear time or expressed in RE2 syntax. */
 export class UntranslatableError extends Error {}
 
 const ECMA_SPACES = '\\t-\\r \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}\\x{feff}';
@@ -9,126 +9,128 @@ const ECMA_NOT_SPACES =
   '\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{fefe}\\x{ff00}-\\x{10ffff}';
 const ANY_CODE_POINT = '\\x00-\\x{10ffff}';
 
-/** General categories that RE2 knows under the same short name and fills in the same way. */
+/** General categories with the same short name and the same characters in RE2. */
 const RE2_CATEGORY = /^[LMNPSZ][a-z]?$/;
 
-/** The same pattern for RE2; `dot` is what a dot stands for. */
+/** Translates a pattern. `dot` is the RE2 class of a dot. */
 export function translateToRe2(source: string, dot: string): string {
-  const reader = new PatternTranslator(source, dot);
-  let out = '';
-  while (!reader.isAtEnd) out += reader.next();
-  return out;
+  const translator = new PatternTranslator(source, dot);
+  let translated = '';
+  while (!translator.isAtEnd) translated += translator.next();
+  return translated;
 }
 
 class PatternTranslator {
-  readonly #source: string;
-  readonly #dot: string;
-  #position = 0;
-  #inClass = false;
+  private readonly source: string;
+  private readonly dot: string;
+  private position = 0;
+  private inClass = false;
 
   constructor(source: string, dot: string) {
-    this.#source = source;
-    this.#dot = dot;
+    this.source = source;
+    this.dot = dot;
   }
 
   get isAtEnd(): boolean {
-    return this.#position >= this.#source.length;
+    return this.position >= this.source.length;
   }
 
+  /** Translates the next character, escape or group start. */
   next(): string {
-    const char = String.fromCodePoint(this.#source.codePointAt(this.#position) ?? 0);
-    this.#position += char.length;
-    if (char === '\\') return this.#escape();
+    const char = String.fromCodePoint(this.source.codePointAt(this.position) ?? 0);
+    this.position += char.length;
+    if (char === '\\') return this.escape();
     if (/^[\ud800-\udfff]$/.test(char)) return escapeCodePoint(char.charCodeAt(0));
-    if (this.#inClass) return this.#classCharacter(char);
-    if (char === '[') return this.#openClass();
-    if (char === '(') return this.#group();
-    return char === '.' ? this.#dot : char;
+    if (this.inClass) return this.classCharacter(char);
+    if (char === '[') return this.openClass();
+    if (char === '(') return this.group();
+    return char === '.' ? this.dot : char;
   }
 
-  #classCharacter(char: string): string {
-    if (char === ']') this.#inClass = false;
+  private classCharacter(char: string): string {
+    if (char === ']') this.inClass = false;
     return char === '[' ? '\\[' : char;
   }
 
-  /** Takes the text if it stands here. */
-  #consume(text: string): boolean {
-    if (!this.#source.startsWith(text, this.#position)) return false;
-    this.#position += text.length;
+  /** Skips the text if it is at the current position; returns true if so. */
+  private consume(text: string): boolean {
+    if (!this.source.startsWith(text, this.position)) return false;
+    this.position += text.length;
     return true;
   }
 
-  #openClass(): string {
-    if (this.#consume('^]')) return `[${ANY_CODE_POINT}]`;
-    if (this.#consume(']')) return `[^${ANY_CODE_POINT}]`;
-    this.#inClass = true;
-    return this.#consume('^') ? '[^' : '[';
+  private openClass(): string {
+    if (this.consume('^]')) return `[${ANY_CODE_POINT}]`;
+    if (this.consume(']')) return `[^${ANY_CODE_POINT}]`;
+    this.inClass = true;
+    return this.consume('^') ? '[^' : '[';
   }
 
-  #group(): string {
-    if (this.#consume('?i:')) return '(?i:';
-    if (this.#consume('?:')) return '(?:';
+  private group(): string {
+    if (this.consume('?i:')) return '(?i:';
+    if (this.consume('?:')) return '(?:';
     for (const look of ['?=', '?!', '?<=', '?<!']) {
-      if (this.#consume(look))
-        throw new UntranslatableError(`it looks around with "(${look}", which has no linear-time match`);
+      if (this.consume(look))
+        throw new UntranslatableError(`it has a lookaround "(${look}", which has no linear-time match`);
     }
-    if (this.#consume('?<')) this.#position = this.#source.indexOf('>', this.#position) + 1;
-    else if (this.#consume('?')) throw new UntranslatableError('of the modifiers only "(?i:" is known');
+    if (this.consume('?<')) this.position = this.source.indexOf('>', this.position) + 1;
+    else if (this.consume('?'))
+      throw new UntranslatableError('it has a modifier other than "(?i:", the only supported one');
     return '(?:';
   }
 
-  #escape(): string {
-    const char = this.#source[this.#position] ?? '';
-    this.#position += 1;
+  private escape(): string {
+    const char = this.source[this.position] ?? '';
+    this.position += 1;
     if (/[1-9k]/.test(char)) throw new UntranslatableError('it has a backreference, which has no linear-time match');
     switch (char) {
       case 's':
-        return this.#inClass ? ECMA_SPACES : `[${ECMA_SPACES}]`;
+        return this.inClass ? ECMA_SPACES : `[${ECMA_SPACES}]`;
       case 'S':
-        return this.#inClass ? ECMA_NOT_SPACES : `[${ECMA_NOT_SPACES}]`;
+        return this.inClass ? ECMA_NOT_SPACES : `[${ECMA_NOT_SPACES}]`;
       case 'b':
-        return this.#inClass ? '\\x08' : '\\b';
+        return this.inClass ? '\\x08' : '\\b';
       case '0':
         return '\\x00';
       case 'c':
-        return escapeCodePoint(this.#source.charCodeAt(this.#position++) % 32);
+        return escapeCodePoint(this.source.charCodeAt(this.position++) % 32);
       case 'x':
-        return escapeCodePoint(this.#hex(2));
+        return escapeCodePoint(this.hex(2));
       case 'u':
-        return escapeCodePoint(this.#unicode());
+        return escapeCodePoint(this.unicode());
       case 'p':
       case 'P':
-        return this.#property(char);
+        return this.property(char);
       default:
         return `\\${char}`;
     }
   }
 
-  #hex(digits: number): number {
-    this.#position += digits;
-    return Number.parseInt(this.#source.slice(this.#position - digits, this.#position), 16);
+  private hex(digits: number): number {
+    this.position += digits;
+    return Number.parseInt(this.source.slice(this.position - digits, this.position), 16);
   }
 
-  #readUntil(end: string): string {
-    const from = this.#position + 1;
-    this.#position = this.#source.indexOf(end, from) + 1;
-    return this.#source.slice(from, this.#position - 1);
+  private readUntil(end: string): string {
+    const from = this.position + 1;
+    this.position = this.source.indexOf(end, from) + 1;
+    return this.source.slice(from, this.position - 1);
   }
 
-  #unicode(): number {
-    if (this.#source[this.#position] === '{') return Number.parseInt(this.#readUntil('}'), 16);
-    const unit = this.#hex(4);
-    const low = /^\\u(d[c-f][0-9a-f]{2})/i.exec(this.#source.slice(this.#position, this.#position + 6))?.[1];
+  private unicode(): number {
+    if (this.source[this.position] === '{') return Number.parseInt(this.readUntil('}'), 16);
+    const unit = this.hex(4);
+    const low = /^\\u(d[c-f][0-9a-f]{2})/i.exec(this.source.slice(this.position, this.position + 6))?.[1];
     if (low === undefined || unit < 0xd800 || unit > 0xdbff) return unit;
-    this.#position += 6;
+    this.position += 6;
     return 0x10000 + ((unit - 0xd800) << 10) + Number.parseInt(low, 16) - 0xdc00;
   }
 
-  #property(letter: 'p' | 'P'): string {
-    const name = this.#readUntil('}');
+  private property(letter: 'p' | 'P'): string {
+    const name = this.readUntil('}');
     if (RE2_CATEGORY.test(name)) return `\\${letter}{${name}}`;
     const ranges = propertyRanges(`\\${letter}{${name}}`);
-    return this.#inClass ? ranges : `[${ranges}]`;
+    return this.inClass ? ranges : `[${ranges}]`;
   }
 }
 
@@ -139,10 +141,10 @@ function escapeCodePoint(code: number): string {
 const rangesByProperty = new Map<string, string>();
 let allCharacters: readonly string[] = [];
 
-/** The characters of a Unicode property, as ranges: found by asking the engine that knows it about every character. */
+/** Returns the characters of a Unicode property as ranges, by testing every code point with the native engine. */
 function propertyRanges(property: string): string {
-  const known = rangesByProperty.get(property);
-  if (known !== undefined) return known;
+  const cached = rangesByProperty.get(property);
+  if (cached !== undefined) return cached;
   if (allCharacters.length === 0) allCharacters = [charactersBetween(0, 0xd800), charactersBetween(0xe000, 0x110000)];
   let ranges = new RegExp(property, 'u').test('\ud800') ? '\\x{d800}-\\x{dfff}' : '';
   for (const half of allCharacters) {

@@ -1,6 +1,6 @@
 /**
- * Values that cross the journal. `snapshot` checks and copies in one walk: what is journaled is plain JSON of
- * bounded depth and size, and nobody who keeps a reference can change it afterwards.
+ * Journaled values. `copyAsJson` checks and copies a value in one pass, so what is journaled is plain JSON of bounded depth
+ * and size, and no outside reference can change it afterwards.
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
@@ -14,15 +14,15 @@ type ObjectFields = { readonly [key: string]: unknown };
 const OBJECT_PROTOTYPE = Object.prototype;
 
 let copiedBytes = 0;
-/** Whether somebody gave all objects of the process a member: until then what a plain one shows is its own, and need not be asked. */
+/** True if `Object.prototype` is polluted; only then do plain objects need own-property checks. */
 let isPrototypePolluted = false;
 
-/** About how many bytes the value of the last snapshot has. */
+/** Returns the approximate size in bytes of the last value that `copyAsJson` copied. */
 export function lastCopyBytes(): number {
   return copiedBytes;
 }
 
-/** Why a value cannot be copied; where, is found only when it matters. */
+/** The reason why a value cannot be copied. The path to it is computed later, outside of the hot path. */
 class NotJsonError extends Error {}
 
 function copyObject(source: ObjectFields, depth: number): { [key: string]: Json } {
@@ -32,9 +32,9 @@ function copyObject(source: ObjectFields, depth: number): { [key: string]: Json 
     throw new NotJsonError(`an instance of ${proto.constructor?.name ?? 'a class'} is not JSON; convert it first`);
   }
   const copied: { [key: string]: Json } = {};
-  const own = proto === OBJECT_PROTOTYPE && !isPrototypePolluted;
+  const hasOnlyOwnKeys = proto === OBJECT_PROTOTYPE && !isPrototypePolluted;
   for (const key in source) {
-    if (!own && !Object.hasOwn(source, key)) continue;
+    if (!hasOnlyOwnKeys && !Object.hasOwn(source, key)) continue;
     // guard: proto-key-refused
     if (key === '__proto__') throw new NotJsonError('the key "__proto__" is forbidden');
     const value = source[key];
@@ -52,12 +52,12 @@ function copyArray(list: readonly unknown[], depth: number): Json[] {
 }
 
 function copyValue(value: unknown, depth: number): Json {
-  if (copiedBytes > MAX_JSON_BYTES) throw new NotJsonError(`the whole is larger than ${MAX_JSON_BYTES} bytes`);
+  if (copiedBytes > MAX_JSON_BYTES) throw new NotJsonError(`the value is larger than ${MAX_JSON_BYTES} bytes`);
   copiedBytes += 8;
   switch (typeof value) {
     case 'string':
       copiedBytes += value.length;
-      if (copiedBytes > MAX_JSON_BYTES) throw new NotJsonError(`the whole is larger than ${MAX_JSON_BYTES} bytes`);
+      if (copiedBytes > MAX_JSON_BYTES) throw new NotJsonError(`the value is larger than ${MAX_JSON_BYTES} bytes`);
       return value;
     case 'number':
       // guard: number-is-finite
@@ -75,7 +75,7 @@ function copyValue(value: unknown, depth: number): Json {
   }
 }
 
-/** The path to the innermost part that cannot be copied by itself; a value that is only too large or too deep has none. */
+/** Returns the path to the innermost part that is invalid by itself. Empty for a value that is only too large or too deep. */
 function pathToInvalidPart(value: unknown, depth = 0): string {
   if (typeof value !== 'object' || value === null || depth > 20) return '';
   for (const key of Object.keys(value)) {
@@ -91,8 +91,11 @@ function pathToInvalidPart(value: unknown, depth = 0): string {
   return '';
 }
 
-/** A private copy of a JSON value, or a LoopError that says where it is not one. Undefined stays undefined. */
-export function copyAsJson(value: unknown, what: string, key?: string): Json | undefined {
+/**
+ * Returns a private copy of a JSON value, or undefined for undefined. Throws VALUE_INVALID with the path to the part that is
+ * not JSON. `subject` and `key` name the value in the message.
+ */
+export function copyAsJson(value: unknown, subject: string, key?: string): Json | undefined {
   copiedBytes = 0;
   if (value === undefined) return undefined;
   isPrototypePolluted = false;
@@ -103,12 +106,13 @@ export function copyAsJson(value: unknown, what: string, key?: string): Json | u
     const reason =
       thrown instanceof NotJsonError ? thrown.message : `reading it failed: ${toLoopError(thrown).message}`;
     const path = pathToInvalidPart(value);
-    const place = `${key === undefined ? what : `the value of ${what} at ${key}`}${path === '' ? '' : `, at ${path}`}`;
-    throw new LoopError('VALUE_INVALID', `Cannot record ${place}: ${reason}.`, { path, reason });
+    const name = key === undefined ? subject : `the value of ${subject} at ${key}`;
+    const location = path === '' ? name : `${name}, at ${path}`;
+    throw new LoopError('VALUE_INVALID', `Cannot record ${location}: ${reason}.`, { path, reason });
   }
 }
 
-/** A copy of a value that is known to be JSON: what a body gets is its own, and never what the journal holds. */
+/** Returns a deep copy of a JSON value, so that a body never gets a reference into the journal. */
 export function cloneJson(value: Json | undefined): Json | undefined {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => cloneJson(item) as Json);
@@ -120,7 +124,7 @@ export function cloneJson(value: Json | undefined): Json | undefined {
   return fields;
 }
 
-/** Whether two JSON values are the same; the order of keys does not matter. */
+/** True if two JSON values are equal. The order of keys is ignored. */
 export function jsonEquals(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;

@@ -1,4 +1,4 @@
-/** The expressions of filters. A value that is not there is undefined, which RFC 9535 calls Nothing. */
+/** Compiles filter expressions of JSONPath. A missing value is undefined; RFC 9535 calls it Nothing. */
 import type { JSONPathQuery } from 'json-p3';
 import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
@@ -18,10 +18,10 @@ type FilterValue = (current: Json, search: PathSearch) => Json | undefined;
 type CompileQuery = (query: JSONPathQuery) => CompiledQuery;
 type JsonObject = { readonly [name: string]: Json };
 
-/** How many characters are read in the time that a value takes. */
+/** How many characters of a string cost as much time as visiting one value. */
 const CHARS_PER_VISIT = 32;
 
-/** Whether an expression holds for a value; `compile` makes the queries in it. */
+/** Compiles a filter expression to a test. `compile` compiles the queries in it. */
 export function compileFilter(expression: Expression, compile: CompileQuery): FilterTest {
   if (expression instanceof expressionTypes().LogicalExpression) return compileFilter(expression.expression, compile);
   if (expression instanceof expressionTypes().PrefixExpression) {
@@ -34,7 +34,7 @@ export function compileFilter(expression: Expression, compile: CompileQuery): Fi
     return (current, search) => nodes(current, search).length > 0;
   }
   if (expression instanceof expressionTypes().FunctionExtension) return compileMatch(expression, compile);
-  throw new Error('A filter that RFC 9535 does not know was parsed.');
+  throw new Error('The parser returned a filter expression that RFC 9535 does not define.');
 }
 
 function compileInfix(expression: InstanceType<ExpressionTypes['InfixExpression']>, compile: CompileQuery): FilterTest {
@@ -65,7 +65,7 @@ function compareValues(a: Json | undefined, operator: string, b: Json | undefine
   }
 }
 
-/** Whether two values are the same; each part that is looked at counts. */
+/** True if two values are equal. Each visited part counts towards the limit of the search. */
 function isEqual(a: Json | undefined, b: Json | undefined, search: PathSearch): boolean {
   search.countVisits(typeof a === 'string' ? a.length / CHARS_PER_VISIT : 1);
   if (a === b) return true;
@@ -81,7 +81,7 @@ function isLess(a: Json | undefined, b: Json | undefined): boolean {
   return typeof a === 'string' && typeof b === 'string' && isBefore(a, b);
 }
 
-/** By code points: the halves of pairs stand for characters behind all others. */
+/** True if `a` sorts before `b` by code points. Surrogates rank above all other code units. */
 function isBefore(a: string, b: string): boolean {
   let i = 0;
   while (i < a.length && a.charCodeAt(i) === b.charCodeAt(i)) i += 1;
@@ -94,7 +94,7 @@ function isBefore(a: string, b: string): boolean {
 
 function compileNodes(expression: Expression, compile: CompileQuery): CompiledQuery {
   if (!(expression instanceof expressionTypes().FilterQuery))
-    throw new Error('A function was given something that is no query.');
+    throw new Error('The parser returned a function argument that is not a query.');
   const query = compile(expression.path);
   if (expression instanceof expressionTypes().RootQuery) return (_, search) => query(search.root, search);
   return query;
@@ -115,7 +115,7 @@ function compileValue(expression: Expression, compile: CompileQuery): FilterValu
   return (current, search) => nodes(current, search)[0];
 }
 
-/** The functions that have a value. */
+/** Compiles the functions that return a value: `length`, `count` and `value`. */
 function compileFunction({ name, args: [argument] }: FunctionCall, compile: CompileQuery): FilterValue {
   if (argument === undefined) throw new Error(`${name}() was parsed without an argument.`);
   if (name === 'length') {
@@ -125,8 +125,8 @@ function compileFunction({ name, args: [argument] }: FunctionCall, compile: Comp
   const nodes = compileNodes(argument, compile);
   if (name === 'count') return (current, search) => nodes(current, search).length;
   return (current, search) => {
-    const found = nodes(current, search);
-    return found.length === 1 ? found[0] : undefined;
+    const values = nodes(current, search);
+    return values.length === 1 ? values[0] : undefined;
   };
 }
 
@@ -139,23 +139,26 @@ function lengthOf(value: Json | undefined, search: PathSearch): number | undefin
   return Array.isArray(value) ? value.length : Object.keys(value).length;
 }
 
-/** `match` and `search`. A pattern in the path itself must be one we can match; one from the document just does not fit. */
+/**
+ * Compiles `match` and `search`. An unsupported pattern in the path makes the path invalid; an unsupported pattern that comes
+ * from the document matches nothing.
+ */
 function compileMatch({ name, args: [subject, source] }: FunctionCall, compile: CompileQuery): FilterTest {
   if (subject === undefined || source === undefined) throw new Error(`${name}() was parsed without its arguments.`);
-  const whole = name === 'match';
-  if (source instanceof expressionTypes().StringLiteral) jsonPathPattern(source.value, whole);
+  const matchesEntireText = name === 'match';
+  if (source instanceof expressionTypes().StringLiteral) jsonPathPattern(source.value, matchesEntireText);
   const [text, pattern] = [compileValue(subject, compile), compileValue(source, compile)];
   return (current, search) => {
-    const [value, written] = [text(current, search), pattern(current, search)];
-    if (typeof value !== 'string' || typeof written !== 'string') return false;
+    const [value, patternSource] = [text(current, search), pattern(current, search)];
+    if (typeof value !== 'string' || typeof patternSource !== 'string') return false;
     search.countVisits(1 + value.length / CHARS_PER_VISIT);
-    return matchesPattern(written, whole, value);
+    return matchesPattern(patternSource, matchesEntireText, value);
   };
 }
 
-function matchesPattern(source: string, whole: boolean, text: string): boolean {
+function matchesPattern(source: string, matchesEntireText: boolean, text: string): boolean {
   try {
-    return jsonPathPattern(source, whole).test(text);
+    return jsonPathPattern(source, matchesEntireText).test(text);
   } catch (error) {
     if (error instanceof LoopError) return false;
     throw error;

@@ -1,4 +1,4 @@
-/** The parser of paths, loaded when the first path is more than names and indexes: it takes longer than all else here. */
+/** Loads the JSONPath parser json-p3 with the first path that is not plain, because loading it takes long. */
 import { createRequire } from 'node:module';
 
 type JsonP3 = typeof import('json-p3');
@@ -6,6 +6,7 @@ type JsonP3 = typeof import('json-p3');
 const requireModule = createRequire(import.meta.url);
 let loadedJsonP3: JsonP3 | undefined;
 
+/** Returns the parser module. */
 export function jsonP3(): JsonP3 {
   loadedJsonP3 ??= requireModule('json-p3') as JsonP3;
   return loadedJsonP3;

@@ -1,6 +1,6 @@
 /**
- * Paths as closures. The parser is json-p3's; its tree is turned into our own closures, because those are bounded, take
- * only linear-time patterns, and know the root of the document in a filter within a filter too.
+ * Compiles queries to closures. json-p3 parses them; Rondo evaluates them itself, so that evaluation is bounded, patterns
+ * match in linear time, and `$` in a nested filter is the root of the document.
  */
 import type { JSONPathQuery } from 'json-p3';
 import type { Json } from '../../protocol/json.js';
@@ -8,16 +8,16 @@ import { compileFilter } from './filter.js';
 import { jsonP3 } from './json-p3.js';
 import { childrenOf, itemOf, memberOf, type PathSearch, type SelectNodes } from './search.js';
 
-/** All values that a query finds, starting at a value. */
+/** Returns all values that a query selects, starting at a value. */
 export type CompiledQuery = (start: Json, search: PathSearch) => readonly Json[];
 
 type Segment = JSONPathQuery['segments'][number];
 type Selector = Segment['selectors'][number];
 
-/** What a plain segment selects: the member of a name, the item at an index or, if undefined, everything (a wildcard). */
+/** A segment with one simple selector: a name, an index, or undefined for the wildcard. */
 export type PlainSegment = string | number | undefined;
 
-/** The segments of a path, if each selects a name, an index or everything. */
+/** Returns the segments of a path if all are plain; otherwise undefined. */
 export function plainSegmentsOf(query: JSONPathQuery): PlainSegment[] | undefined {
   const { NameSelector, IndexSelector, WildcardSelector } = jsonP3().jsonpath.selectors;
   const plain: PlainSegment[] = [];
@@ -32,7 +32,7 @@ export function plainSegmentsOf(query: JSONPathQuery): PlainSegment[] | undefine
   return plain;
 }
 
-/** Whether a path without wildcards is given, which leads to one value at most. */
+/** True if there is no wildcard; such a path selects at most one value. */
 export function isSingular(segments: readonly PlainSegment[]): segments is readonly (string | number)[] {
   return !segments.includes(undefined);
 }
@@ -40,8 +40,8 @@ export function isSingular(segments: readonly PlainSegment[]): segments is reado
 const MAX_LEADING_SEGMENTS = 3;
 
 /**
- * The first three segments of any path, up to one that descends, with undefined in place of a segment that selects several
- * members. Undefined for a path with a filter, which may start at the root again and read anything of the document.
+ * Returns the first segments of a path, at most three and up to the first descendant segment, with undefined for a segment
+ * that selects several members. Returns undefined for a path with a filter, because a filter may read the entire document.
  */
 export function leadingSegmentsOf({ segments }: JSONPathQuery): (string | number | undefined)[] | undefined {
   const { FilterSelector, IndexSelector, NameSelector } = jsonP3().jsonpath.selectors;
@@ -57,21 +57,23 @@ export function leadingSegmentsOf({ segments }: JSONPathQuery): (string | number
     });
 }
 
-/** Follows names and indexes to the value at their end. */
-export function followSegments(root: Json, place: readonly (string | number)[]): Json | undefined {
+/** Returns the value at a path of names and indexes, or undefined if there is none. */
+export function followSegments(root: Json, segments: readonly (string | number)[]): Json | undefined {
   let value: Json | undefined = root;
-  for (let i = 0; i < place.length && value !== undefined; i++) {
-    const name = place[i] as string | number;
-    value = typeof name === 'string' ? memberOf(value, name) : itemOf(value, name);
+  for (let i = 0; i < segments.length && value !== undefined; i++) {
+    const segment = segments[i] as string | number;
+    value = typeof segment === 'string' ? memberOf(value, segment) : itemOf(value, segment);
   }
   return value;
 }
 
+/** Compiles a parsed query. */
 export function compileQuery(query: JSONPathQuery): CompiledQuery {
   const plain = plainSegmentsOf(query);
   return plain === undefined ? applyInOrder(query.segments.map(compileSegment)) : compilePlainSegments(plain);
 }
 
+/** Compiles a query of plain segments. */
 export function compilePlainSegments(segments: readonly PlainSegment[]): CompiledQuery {
   if (!isSingular(segments)) return applyInOrder(segments.map(compilePlainSegment));
   return (start, search) => {
@@ -81,14 +83,14 @@ export function compilePlainSegments(segments: readonly PlainSegment[]): Compile
   };
 }
 
-/** Applies each segment to all that the one before it found. */
+/** Applies each segment to the nodes that the segment before it selected. */
 function applyInOrder(segments: readonly SelectNodes[]): CompiledQuery {
   return (start, search) => {
     let nodes: readonly Json[] = [start];
     for (const segment of segments) {
-      const found: Json[] = [];
-      for (const node of nodes) segment(node, found, search);
-      nodes = found;
+      const selected: Json[] = [];
+      for (const node of nodes) segment(node, selected, search);
+      nodes = selected;
     }
     return nodes;
   };
@@ -100,11 +102,11 @@ function isDescendant(segment: Segment): boolean {
 
 function compileSegment(segment: Segment): SelectNodes {
   const selects = segment.selectors.map(compileSelector);
-  const child: SelectNodes = (value, found, search) => {
-    for (const select of selects) select(value, found, search);
+  const child: SelectNodes = (value, selected, search) => {
+    for (const select of selects) select(value, selected, search);
   };
   if (!isDescendant(segment)) return child;
-  return (value, found, search) => search.descend(value, (part) => child(part, found, search));
+  return (value, selected, search) => search.descend(value, (part) => child(part, selected, search));
 }
 
 function compileSelector(selector: Selector): SelectNodes {
@@ -114,46 +116,46 @@ function compileSelector(selector: Selector): SelectNodes {
   if (selector instanceof WildcardSelector) return compilePlainSegment(undefined);
   if (selector instanceof SliceSelector) return compileSlice(selector.start, selector.stop, selector.step ?? 1);
   if (selector instanceof FilterSelector) {
-    const fits = compileFilter(selector.expression, compileQuery);
-    return (value, found, search) => {
+    const test = compileFilter(selector.expression, compileQuery);
+    return (value, selected, search) => {
       for (const part of childrenOf(value)) {
         search.countVisits();
-        if (fits(part, search)) search.add(part, found);
+        if (test(part, search)) search.add(part, selected);
       }
     };
   }
-  throw new Error('A selector that RFC 9535 does not know was parsed.');
+  throw new Error('The parser returned a selector that RFC 9535 does not define.');
 }
 
 function compilePlainSegment(segment: PlainSegment): SelectNodes {
   if (typeof segment === 'string') {
-    return (value, found, search) => addIfDefined(memberOf(value, segment), found, search);
+    return (value, selected, search) => addIfDefined(memberOf(value, segment), selected, search);
   }
   if (typeof segment === 'number') {
-    return (value, found, search) => addIfDefined(itemOf(value, segment), found, search);
+    return (value, selected, search) => addIfDefined(itemOf(value, segment), selected, search);
   }
-  return (value, found, search) => {
-    for (const part of childrenOf(value)) search.add(part, found);
+  return (value, selected, search) => {
+    for (const part of childrenOf(value)) search.add(part, selected);
   };
 }
 
-function addIfDefined(value: Json | undefined, found: Json[], search: PathSearch): void {
+function addIfDefined(value: Json | undefined, selected: Json[], search: PathSearch): void {
   search.countVisits();
-  if (value !== undefined) search.add(value, found);
+  if (value !== undefined) search.add(value, selected);
 }
 
 function compileSlice(start: number | undefined, stop: number | undefined, step: number): SelectNodes {
-  return (value, found, search) => {
+  return (value, selected, search) => {
     if (!Array.isArray(value) || step === 0) return;
     const { length } = value;
     const clamp = (index: number, low: number, high: number) =>
       Math.min(Math.max(index < 0 ? length + index : index, low), high);
     if (step > 0) {
       const end = clamp(stop ?? length, 0, length);
-      for (let i = clamp(start ?? 0, 0, length); i < end; i += step) search.add(value[i], found);
+      for (let i = clamp(start ?? 0, 0, length); i < end; i += step) search.add(value[i], selected);
     } else {
       const end = stop === undefined ? -1 : clamp(stop, -1, length - 1);
-      for (let i = clamp(start ?? length - 1, -1, length - 1); i > end; i += step) search.add(value[i], found);
+      for (let i = clamp(start ?? length - 1, -1, length - 1); i > end; i += step) search.add(value[i], selected);
     }
   };
 }

@@ -70,7 +70,7 @@ verifies('cli.input', 'input that is nested without end overflows the stack', as
   project.write('deep.json', '['.repeat(100_000) + ']'.repeat(100_000));
   const { code, stderr } = await project.run(run('--input', '@deep.json'));
   expect(code).toBe(64);
-  expect(stderr).toContain('nested deeper than 256 (line 1, column 257)');
+  expect(stderr).toContain('nested deeper than 256 levels (line 1, column 257)');
 });
 
 verifies('cli.input', 'ten megabytes are too much', async () => {

@@ -1,4 +1,4 @@
-// The backends that call a service, against a real server that behaves well and badly.
+// Tests the remote providers against a real HTTP server, with valid and invalid responses.
 
 import { afterAll, expect } from 'vitest';
 import { anthropicProvider, openaiCompatibleProvider, openaiProvider } from '../../src/adapters/models/index.js';
@@ -20,80 +20,80 @@ const services: readonly [ModelProvider, Dialect, model: string][] = [
   [openaiCompatibleProvider({ env }), chat, 'm-asked'],
 ];
 const prompt = 'Wer ist Zoë? 👋🏽';
-const asking = { origin: { directory: undefined, trusted: true }, turnId: 't1', replyCount: 0 };
+const openContext = { origin: { directory: undefined, trusted: true }, turnId: 't1', replyCount: 0 };
 
-async function asked(
-  backend: ModelProvider,
+async function ask(
+  provider: ModelProvider,
   options: Partial<CallModelOptions> = {},
-  of: Partial<ModelRequest> = {},
+  changes: Partial<ModelRequest> = {},
   baseURL = server.url,
 ): Promise<ModelReply> {
-  const model = services.find(([service]) => service === backend)?.[2] ?? '';
-  const request = { backendId: backend.id, model, promptLength: prompt.length, prompt, ...of };
-  const ref = { id: backend.id, model: request.model, options: { baseURL, apiKeyEnv: 'LOCAL_KEY' } };
-  const opened = await backend.open(ref, asking);
+  const model = services.find(([service]) => service === provider)?.[2] ?? '';
+  const request = { backendId: provider.id, model, promptLength: prompt.length, prompt, ...changes };
+  const ref = { id: provider.id, model: request.model, options: { baseURL, apiKeyEnv: 'LOCAL_KEY' } };
+  const opened = await provider.open(ref, openContext);
   return callModel(opened, request, { signal: new AbortController().signal, ...options });
 }
 
-async function failure(...args: Parameters<typeof asked>): Promise<LoopError> {
-  const thrown = await asked(...args).catch((error: unknown) => error);
+async function failure(...args: Parameters<typeof ask>): Promise<LoopError> {
+  const thrown = await ask(...args).catch((error: unknown) => error);
   expect(thrown).toBeInstanceOf(LoopError);
   expect(thrown).toMatchObject({ code: 'BACKEND_FAILED' });
   return thrown as LoopError;
 }
 
-for (const [backend, say, model] of services) {
-  const { id } = backend;
-  const hello = [...say.begin('m-answered'), say.text('Hal'), say.text('lo')];
+for (const [provider, dialect, model] of services) {
+  const { id } = provider;
+  const hello = [...dialect.begin('m-answered'), dialect.text('Hal'), dialect.text('lo')];
 
-  verifies('model.http', `${id}: an answer loses words, counts or the model that gave it`, async () => {
-    server.behave(sends(...hello, ...say.end('stop', { input: 11, output: 5 })));
-    const heard: string[] = [];
-    const reply = await asked(backend, { onDelta: ({ text }) => heard.push(text) });
+  verifies('model.http', `${id}: text, token counts and model of a reply are returned`, async () => {
+    server.behave(sends(...hello, ...dialect.end('stop', { input: 11, output: 5 })));
+    const deltas: string[] = [];
+    const reply = await ask(provider, { onDelta: ({ text }) => deltas.push(text) });
     expect(reply).toEqual({ text: 'Hallo', model: 'm-answered', finish: 'stop', inputTokens: 11, outputTokens: 5 });
-    expect(heard).toEqual(['Hal', 'lo']);
+    expect(deltas).toEqual(['Hal', 'lo']);
   });
 
-  verifies('model.http', `${id}: the service is asked something else, or without the key`, async () => {
-    server.behave(sends(...hello, ...say.end('stop')));
+  verifies('model.http', `${id}: the request contains the prompt, the options and the key`, async () => {
+    server.behave(sends(...hello, ...dialect.end('stop')));
     const schema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] };
-    await asked(backend, {}, { system: 'Be brief', maxTokens: 99, temperature: 0.5, schema });
-    const [{ path, headers, body } = { path: '', headers: {}, body: {} }, ...more] = server.seen;
+    await ask(provider, {}, { system: 'Be brief', maxTokens: 99, temperature: 0.5, schema });
+    const [{ path, headers, body } = { path: '', headers: {}, body: {} }, ...more] = server.requests;
     expect(more).toEqual([]);
-    expect(path).toBe(say.path);
+    expect(path).toBe(dialect.path);
     expect(JSON.stringify(headers)).toContain(KEY);
     expect(body).toMatchObject({ model, stream: true, max_tokens: 99, temperature: 0.5 });
     const sent = JSON.stringify(body);
     for (const part of [prompt, 'Be brief', '"required":["a"]']) expect(sent).toContain(part);
     expect(sent).not.toContain('"strict":true');
-    if (say === chat) expect(body.stream_options).toEqual({ include_usage: true });
+    if (dialect === chat) expect(body.stream_options).toEqual({ include_usage: true });
   });
 
-  verifies('model.http', `${id}: a tool call is torn apart`, async () => {
-    const calls = say.toolCall('c1', 'look', ['{"at"', ':"Zo', 'ë"}']);
-    server.behave(sends(...say.begin('m-answered'), ...calls, ...say.end('tool')));
-    const reply = await asked(backend);
+  verifies('model.http', `${id}: the pieces of a tool call are joined`, async () => {
+    const calls = dialect.toolCall('c1', 'look', ['{"at"', ':"Zo', 'ë"}']);
+    server.behave(sends(...dialect.begin('m-answered'), ...calls, ...dialect.end('tool')));
+    const reply = await ask(provider);
     expect(reply).toMatchObject({ text: '', finish: 'tool-calls' });
     expect(reply.toolCalls).toEqual([{ id: 'c1', name: 'look', input: '{"at":"Zoë"}' }]);
   });
 
-  verifies('model.http', `${id}: a character that comes in two packets is spoilt`, async () => {
-    const words = 'Zoë 👋🏽 日本語 — naïve 😀';
-    server.behave(dribbles(...say.begin('m-answered'), say.text(words), ...say.end('stop')));
-    expect((await asked(backend)).text).toBe(words);
+  verifies('model.http', `${id}: characters split across packets are decoded correctly`, async () => {
+    const text = 'Zoë 👋🏽 日本語 — naïve 😀';
+    server.behave(dribbles(...dialect.begin('m-answered'), dialect.text(text), ...dialect.end('stop')));
+    expect((await ask(provider)).text).toBe(text);
   });
 
   verifies(
     'model.failure',
-    `${id}: a refusal is tried again in secret, or told without what it takes to try again`,
+    `${id}: an error response is not retried, and the error contains status, retryability and delay`,
     async () => {
-      server.behave(refuses(429, say.document('slow down'), { 'retry-after': '7' }));
-      const { message, data } = await failure(backend);
+      server.behave(refuses(429, dialect.document('slow down'), { 'retry-after': '7' }));
+      const { message, data } = await failure(provider);
       expect(data).toEqual({ retryable: true, status: 429, retryAfterMs: 7000 });
       expect(message).toContain('slow down');
-      expect(server.seen).toHaveLength(1);
-      server.behave(refuses(429, say.document('later'), { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' }));
-      expect((await failure(backend)).data).toEqual({ retryable: true, status: 429 });
+      expect(server.requests).toHaveLength(1);
+      server.behave(refuses(429, dialect.document('later'), { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' }));
+      expect((await failure(provider)).data).toEqual({ retryable: true, status: 429 });
       for (const [status, retryable] of [
         [500, true],
         [503, true],
@@ -101,119 +101,128 @@ for (const [backend, say, model] of services) {
         [401, false],
         [404, false],
       ] as const) {
-        server.behave(refuses(status, say.document('no')));
-        expect((await failure(backend)).data).toEqual({ retryable, status });
-        expect(server.seen).toHaveLength(1);
+        server.behave(refuses(status, dialect.document('no')));
+        expect((await failure(provider)).data).toEqual({ retryable, status });
+        expect(server.requests).toHaveLength(1);
       }
     },
   );
 
-  verifies('model.failure', `${id}: an error page that is no document takes the process with it`, async () => {
+  verifies('model.failure', `${id}: a response that is not JSON is a retryable error`, async () => {
     server.behave(
       (response) => void response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>'),
     );
-    expect((await failure(backend)).data).toEqual({ retryable: true, status: 502 });
+    expect((await failure(provider)).data).toEqual({ retryable: true, status: 502 });
     server.behave((response) => void response.writeHead(204).end());
-    expect((await failure(backend)).data).toMatchObject({ retryable: true });
+    expect((await failure(provider)).data).toMatchObject({ retryable: true });
   });
 
-  verifies('model.failure', `${id}: half an answer is taken for a whole one`, async () => {
+  verifies('model.failure', `${id}: a truncated stream is a retryable error`, async () => {
     for (const behaviour of [breaksAfter(...hello), sends(...hello), sends(), breaksAfter()]) {
       server.behave(behaviour);
-      expect((await failure(backend)).data).toMatchObject({ retryable: true });
+      expect((await failure(provider)).data).toMatchObject({ retryable: true });
     }
   });
 
-  verifies('model.failure', `${id}: a failure in the middle of the stream is not heard`, async () => {
-    server.behave(sends(...hello, say.error('we are overloaded'), ...say.end('stop')));
-    const { message, data } = await failure(backend);
+  verifies('model.failure', `${id}: an error in the middle of a stream fails the call`, async () => {
+    server.behave(sends(...hello, dialect.error('we are overloaded'), ...dialect.end('stop')));
+    const { message, data } = await failure(provider);
     expect(message).toContain('we are overloaded');
     expect(data).toMatchObject({ retryable: true });
   });
 
+  verifies('model.failure', `${id}: invalid events in a stream are a retryable error`, async () => {
+    for (const invalidEvent of [
+      'data: {"choices": [\n\n',
+      'data: 7\n\n',
+      'data: null\n\n',
+      'data: {"choices": 5, "type": 5}\n\n',
+    ]) {
+      server.behave(sends(...hello, invalidEvent, ...dialect.end('stop')));
+      expect((await failure(provider)).data).toMatchObject({ retryable: true });
+    }
+    server.behave(sends('\u0000\u0001 no event at all', '\n\n: a comment\n\n', '\ufffd'.repeat(1000)));
+    expect((await failure(provider)).data).toMatchObject({ retryable: true });
+  });
+
+  verifies('model.failure', `${id}: an empty reply is an error`, async () => {
+    server.behave(sends(...dialect.begin('m-answered'), ...dialect.end('stop')));
+    const { message, data } = await failure(provider);
+    expect(message).toContain('returned an empty reply');
+    expect(data).toEqual({ retryable: true });
+    server.behave(sends(...dialect.begin('m-answered'), ...dialect.end('length')));
+    expect((await failure(provider)).data).toEqual({ retryable: false });
+  });
+
   verifies(
     'model.failure',
-    `${id}: rubbish in the stream is taken for an answer, or takes the process with it`,
+    `${id}: an endless reply is cut off at the size limit, and the connection is closed`,
     async () => {
-      for (const rubbish of [
-        'data: {"choices": [\n\n',
-        'data: 7\n\n',
-        'data: null\n\n',
-        'data: {"choices": 5, "type": 5}\n\n',
-      ]) {
-        server.behave(sends(...hello, rubbish, ...say.end('stop')));
-        expect((await failure(backend)).data).toMatchObject({ retryable: true });
-      }
-      server.behave(sends('\u0000\u0001 no event at all', '\n\n: a comment\n\n', '\ufffd'.repeat(1000)));
-      expect((await failure(backend)).data).toMatchObject({ retryable: true });
+      server.behave(floods(dialect.begin('m-answered'), dialect.text('word '.repeat(200))));
+      const { message, data } = await failure(provider, { maxBytes: 100_000 });
+      expect(message).toContain('more than 100000 bytes');
+      expect(data).toEqual({ retryable: false });
+      await expect(server.hangup()).resolves.toBeUndefined();
     },
   );
 
-  verifies('model.failure', `${id}: an empty answer is taken for an answer`, async () => {
-    server.behave(sends(...say.begin('m-answered'), ...say.end('stop')));
-    const { message, data } = await failure(backend);
-    expect(message).toContain('returned an empty reply');
-    expect(data).toEqual({ retryable: true });
-    server.behave(sends(...say.begin('m-answered'), ...say.end('length')));
-    expect((await failure(backend)).data).toEqual({ retryable: false });
-  });
-
-  verifies('model.failure', `${id}: an answer without end fills the memory and keeps the line`, async () => {
-    server.behave(floods(say.begin('m-answered'), say.text('word '.repeat(200))));
-    const { message, data } = await failure(backend, { maxBytes: 100_000 });
-    expect(message).toContain('more than 100000 bytes');
-    expect(data).toEqual({ retryable: false });
-    await expect(server.hangup()).resolves.toBeUndefined();
-  });
-
-  verifies('model.http', `${id}: an abort waits for the service, or leaves it talking`, async () => {
-    const silent = hangsAfter();
-    const deaf = (): void => {};
-    for (const behaviour of [silent, deaf, hangsAfter(...hello), floods(say.begin('m-answered'), say.text('.'))]) {
+  verifies('model.http', `${id}: an abort rejects at once and closes the connection`, async () => {
+    const headersOnly = hangsAfter();
+    const noResponse = (): void => {};
+    for (const behaviour of [
+      headersOnly,
+      noResponse,
+      hangsAfter(...hello),
+      floods(dialect.begin('m-answered'), dialect.text('.')),
+    ]) {
       server.behave(behaviour);
       const [controller, reason] = [new AbortController(), new Error('enough')];
-      const answer = asked(backend, { signal: controller.signal }).catch((thrown: unknown) => thrown);
-      while (server.seen.length === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+      const answer = ask(provider, { signal: controller.signal }).catch((thrown: unknown) => thrown);
+      while (server.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 2));
       setTimeout(() => controller.abort(reason), 10);
       expect(await answer).toBe(reason);
       await expect(server.hangup()).resolves.toBeUndefined();
     }
   });
 
-  verifies('model.failure', `${id}: a service that is not there is given up for good`, async () => {
-    const { message, data } = await failure(backend, {}, {}, 'http://127.0.0.1:1');
+  verifies('model.failure', `${id}: a refused connection is a retryable error`, async () => {
+    const { message, data } = await failure(provider, {}, {}, 'http://127.0.0.1:1');
     expect(message).toContain(`${id} '${model}' failed`);
     expect(data).toEqual({ retryable: true });
   });
 
-  verifies('model.secret', `${id}: a service that repeats what it was sent has it told on`, async () => {
-    const secret = { prompt: 'My diagnosis is acute lymphoma, tell nobody.' };
-    server.behave((response, { headers, body }) =>
-      refuses(400, say.document(`${JSON.stringify(headers)} ${JSON.stringify(body)}`))(response, {
-        path: '',
-        headers,
-        body,
-      }),
-    );
-    const whole = await failure(backend, {}, secret);
-    server.behave((response, seen) =>
-      sends(...hello, say.error(`key ${KEY} for ${JSON.stringify(seen.body)}`))(response, seen),
-    );
-    const middle = await failure(backend, {}, secret);
-    for (const error of [whole, middle]) {
-      const told = `${error.message} ${JSON.stringify(error.data)} ${String(error.cause)} ${JSON.stringify(error)}`;
-      expect(told).not.toMatch(/house-key|lymphoma/);
-      expect(error.message.length).toBeLessThanOrEqual(500);
-    }
-    expect(middle.message).toContain('[withheld]');
-  });
+  verifies(
+    'model.secret',
+    `${id}: an error response that repeats the request leaks neither key nor prompt`,
+    async () => {
+      const secret = { prompt: 'My diagnosis is acute lymphoma, tell nobody.' };
+      server.behave((response, { headers, body }) =>
+        refuses(400, dialect.document(`${JSON.stringify(headers)} ${JSON.stringify(body)}`))(response, {
+          path: '',
+          headers,
+          body,
+        }),
+      );
+      const errorResponse = await failure(provider, {}, secret);
+      server.behave((response, request) =>
+        sends(...hello, dialect.error(`key ${KEY} for ${JSON.stringify(request.body)}`))(response, request),
+      );
+      const streamError = await failure(provider, {}, secret);
+      for (const error of [errorResponse, streamError]) {
+        const text = `${error.message} ${JSON.stringify(error.data)} ${String(error.cause)} ${JSON.stringify(error)}`;
+        expect(text).not.toMatch(/house-key|lymphoma/);
+        expect(error.message.length).toBeLessThanOrEqual(500);
+      }
+      expect(streamError.message).toContain('[withheld]');
+    },
+  );
 }
 
-verifies('model.secret', 'a key that cannot be sent is shown in place of being sent', async () => {
-  const odd = { OPENAI_API_KEY: 'hunter\n2-and-more', ANTHROPIC_API_KEY: 'hunter\u20282-and-more' };
-  for (const backend of [openaiProvider({ env: odd }), anthropicProvider({ env: odd })]) {
-    const opened = await backend.open({ id: backend.id, model: 'm', options: { baseURL: server.url } }, asking);
-    const request = { backendId: backend.id, model: 'm', promptLength: 2, prompt: 'Hi' };
+verifies('model.secret', 'an error about a key that is not a valid header value does not contain the key', async () => {
+  const invalidEnv = { OPENAI_API_KEY: 'hunter\n2-and-more', ANTHROPIC_API_KEY: 'hunter\u20282-and-more' };
+  for (const provider of [openaiProvider({ env: invalidEnv }), anthropicProvider({ env: invalidEnv })]) {
+    const opened = await provider.open({ id: provider.id, model: 'm', options: { baseURL: server.url } }, openContext);
+    const request = { backendId: provider.id, model: 'm', promptLength: 2, prompt: 'Hi' };
     const thrown = await callModel(opened, request, { signal: new AbortController().signal }).catch(
       (error: unknown) => error,
     );
@@ -222,12 +231,12 @@ verifies('model.secret', 'a key that cannot be sent is shown in place of being s
   }
 });
 
-verifies('model.http', 'anthropic: a model without structured output answers nothing', async () => {
-  const [, [backend, say] = []] = services;
-  if (!backend || !say) throw new Error('There is no such service.');
-  const calls = say.toolCall('c1', 'json', ['{"a"', ':"x"}']);
-  server.behave(sends(...say.begin('m-answered'), ...calls, ...say.end('tool')));
+verifies('model.http', 'anthropic: a model without structured output replies through a tool call', async () => {
+  const [, [provider, dialect] = []] = services;
+  if (!provider || !dialect) throw new Error('There is no such service.');
+  const calls = dialect.toolCall('c1', 'json', ['{"a"', ':"x"}']);
+  server.behave(sends(...dialect.begin('m-answered'), ...calls, ...dialect.end('tool')));
   const schema = { type: 'object', properties: { a: { type: 'string' } } };
-  const reply = await asked(backend, {}, { model: 'claude-3-haiku-20240307', schema });
+  const reply = await ask(provider, {}, { model: 'claude-3-haiku-20240307', schema });
   expect(reply).toMatchObject({ text: '{"a":"x"}', finish: 'stop' });
 });

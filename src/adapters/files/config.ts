@@ -1,39 +1,40 @@
 /**
- * The settings of a project: rondo.toml. An unknown key is refused, because a misspelt setting must not silently become
- * its default. Secrets never stand here: a backend names the variable of the environment that holds its key. Nor does
- * authority: a project comes from anywhere, so it grants itself no trust, and its paths stay inside of it.
+ * Reads the project configuration, rondo.toml. Unknown keys are errors, so that a misspelt setting does not silently fall
+ * back to its default. The file contains no secrets: a model server names the environment variable that holds its key.
+ * It grants no authority either: a project may come from anywhere, so it cannot declare itself trusted, and the paths of
+ * an untrusted project stay inside its directory.
  */
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { isInsideWithLinksResolved } from './inside.js';
 import { ConfigKeyError, optionalString, readTomlFile, type TomlTable, toTable } from './toml-table.js';
 
-/** What a million tokens cost, in millionths of the currency. */
+/** The price of one million tokens, in millionths of the currency. */
 export interface Price {
   readonly inputPerMillion: number;
   readonly outputPerMillion: number;
 }
 
-/** A model server that is not built in. */
+/** A model server configured by the user: any server with an OpenAI-compatible chat API. */
 export interface CustomBackend {
   readonly kind: 'openai-compatible';
   readonly baseURL: string;
-  /** The variable of the environment that holds the key. */
+  /** The environment variable that holds the API key. */
   readonly apiKeyEnv?: string;
-  /** What answers when a definition names no model. */
+  /** The model to use if a definition names none. */
   readonly model?: string;
 }
 
-/** The settings as they were written, with absolute paths; what is absent was not written. */
+/** The parsed configuration, with absolute paths. Settings that the file omits are absent here. */
 export interface ProjectConfig {
-  /** The file they come from; undefined when there is none. */
+  /** The path of the configuration file; undefined if there is none. */
   readonly file: string | undefined;
   readonly data?: string;
   readonly loops?: string;
   readonly store?: string;
   readonly engine?: string;
-  /** By `backend/model`. */
+  /** Keyed by `backend/model`. */
   readonly prices: ReadonlyMap<string, Price>;
-  /** By id. */
+  /** Keyed by provider id. */
   readonly backends: ReadonlyMap<string, CustomBackend>;
 }
 
@@ -44,41 +45,36 @@ function requireAmount({ path, members }: TomlTable, key: string): number {
   const value = members.get(key);
   if (value === undefined) throw new ConfigKeyError([...path, key], 'is required');
   if (typeof value === 'number' && Number.isFinite(value) && value >= 0) return value;
-  throw new ConfigKeyError([...path, key], 'must be a number from 0 up');
+  throw new ConfigKeyError([...path, key], 'must be a number of at least 0');
 }
 
 function tableEntries(root: TomlTable, key: string): [name: string, value: unknown, path: readonly string[]][] {
   const value = root.members.get(key);
   if (value === undefined) return [];
   const { members, path } = toTable(value, [...root.path, key]);
-  return [...members].map(([name, part]) => [name, part, [...path, name]]);
+  return [...members].map(([name, member]) => [name, member, [...path, name]]);
 }
 
 function parsePrice(value: unknown, path: readonly string[]): Price {
   if (!/^[^/]+\/./s.test(path.at(-1) ?? '')) throw new ConfigKeyError(path, 'must be named "backend/model"');
-  const members = toTable(value, path, ['inputPerMillion', 'outputPerMillion']);
+  const table = toTable(value, path, ['inputPerMillion', 'outputPerMillion']);
   return {
-    inputPerMillion: requireAmount(members, 'inputPerMillion'),
-    outputPerMillion: requireAmount(members, 'outputPerMillion'),
+    inputPerMillion: requireAmount(table, 'inputPerMillion'),
+    outputPerMillion: requireAmount(table, 'outputPerMillion'),
   };
 }
 
 function parseCustomBackend(value: unknown, path: readonly string[]): CustomBackend {
-  const members = toTable(value, path, ['kind', 'baseURL', 'apiKeyEnv', 'model']);
-  const kind = optionalString(members, 'kind', /^openai-compatible$/, '"openai-compatible"');
-  const baseURL = optionalString(
-    members,
-    'baseURL',
-    /^https?:\/\/[^\s/@]/,
-    'a URL that starts with https:// or http://',
-  );
+  const table = toTable(value, path, ['kind', 'baseURL', 'apiKeyEnv', 'model']);
+  const kind = optionalString(table, 'kind', /^openai-compatible$/, '"openai-compatible"');
+  const baseURL = optionalString(table, 'baseURL', /^https?:\/\/[^\s/@]/, 'a URL that starts with https:// or http://');
   const apiKeyEnv = optionalString(
-    members,
+    table,
     'apiKeyEnv',
     /^[A-Za-z_][A-Za-z0-9_]*$/,
-    'the name of a variable, not the key itself',
+    'the name of an environment variable, not the key itself',
   );
-  const model = optionalString(members, 'model');
+  const model = optionalString(table, 'model');
   if (kind === undefined) throw new ConfigKeyError([...path, 'kind'], 'is required; write "openai-compatible"');
   if (baseURL === undefined) throw new ConfigKeyError([...path, 'baseURL'], 'is required');
   const url = URL.canParse(baseURL) ? new URL(baseURL) : undefined;
@@ -88,46 +84,50 @@ function parseCustomBackend(value: unknown, path: readonly string[]): CustomBack
   return { kind: 'openai-compatible', baseURL, ...omitUndefined({ apiKeyEnv, model }) };
 }
 
-/** A file in a store's URL is relative to the settings, like any other path in them. */
+/** Resolves the file of a `sqlite:` URL against the directory of the configuration file, as for every other path. */
 function resolveStoreUrl(home: string, store: string | undefined): string | undefined {
   const file = store?.startsWith('sqlite:') ? store.slice('sqlite:'.length) : '';
   return file === '' || isAbsolute(file) ? store : `sqlite:${resolve(home, file)}`;
 }
 
-/** Only the members that were written. */
+/** Returns the members that are not undefined. */
 function omitUndefined<K extends string>(
   members: { readonly [key in K]: string | undefined },
 ): { [key in K]?: string } {
-  const written = Object.entries(members).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(written) as { [key in K]?: string };
+  const defined = Object.entries(members).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(defined) as { [key in K]?: string };
 }
 
-/** What a file that is not trusted must keep inside of its own directory. */
+/** The settings that hold paths. */
 export type ConfigPathKey = 'data' | 'loops' | 'store';
 
+/** Options of {@link loadConfig}. */
 export interface ConfigOptions {
-  /** Which paths may not leave the directory of the file, asked with that directory; none unless told. */
+  /**
+   * Returns the settings whose paths must stay inside the directory of the configuration file.
+   * @default no setting
+   */
   readonly confinedPaths?: (directory: string) => readonly ConfigPathKey[];
 }
 
 function assertPathsConfined(config: ProjectConfig, home: string, keys: readonly ConfigPathKey[]): void {
-  const places = { data: config.data, loops: config.loops, store: config.store?.replace(/^sqlite:/, '') };
+  const paths = { data: config.data, loops: config.loops, store: config.store?.replace(/^sqlite:/, '') };
   for (const key of keys) {
-    const place = places[key];
-    if (place === undefined || !isAbsolute(place) || isInsideWithLinksResolved(home, place)) continue;
-    const instead = `give it as --${key} or RONDO_${key.toUpperCase()}, or trust the directory: rondo trust ${home}`;
-    throw new ConfigKeyError([key], `leads out of ${home}, which is not trusted; ${instead}`);
+    const path = paths[key];
+    if (path === undefined || !isAbsolute(path) || isInsideWithLinksResolved(home, path)) continue;
+    const advice = `give it as --${key} or RONDO_${key.toUpperCase()}, or trust the directory: rondo trust ${home}`;
+    throw new ConfigKeyError([key], `is outside of ${home}, which is not trusted; ${advice}`);
   }
 }
 
 const TRUST_KEY_REFUSED =
-  'is not for a project to say: a directory that could trust itself would be no safer than none. Remove it, and run: rondo trust DIR';
+  'is not allowed here: a project cannot declare itself trusted. Remove it, and run: rondo trust DIR';
 
 function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }: ConfigOptions): ProjectConfig {
   const home = dirname(file);
-  const known = ['data', 'loops', 'store', 'engine', 'prices', 'backends'];
+  const keys = ['data', 'loops', 'store', 'engine', 'prices', 'backends'];
   if (toTable(value, []).members.has('trust')) throw new ConfigKeyError(['trust'], TRUST_KEY_REFUSED);
-  const root = toTable(value, [], known);
+  const root = toTable(value, [], keys);
   const [data, loops] = [optionalString(root, 'data'), optionalString(root, 'loops')];
   const config: ProjectConfig = {
     file,
@@ -137,9 +137,9 @@ function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }:
       store: resolveStoreUrl(home, optionalString(root, 'store')),
       engine: optionalString(root, 'engine'),
     }),
-    prices: new Map(tableEntries(root, 'prices').map(([name, part, path]) => [name, parsePrice(part, path)])),
+    prices: new Map(tableEntries(root, 'prices').map(([name, entry, path]) => [name, parsePrice(entry, path)])),
     backends: new Map(
-      tableEntries(root, 'backends').map(([name, part, path]) => [name, parseCustomBackend(part, path)]),
+      tableEntries(root, 'backends').map(([name, entry, path]) => [name, parseCustomBackend(entry, path)]),
     ),
   };
   // guard: config-paths-confined
@@ -147,15 +147,18 @@ function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }:
   return config;
 }
 
-/** The settings of a file that was named, or of rondo.toml here if there is one; CONFIG_INVALID says what is wrong. */
+/**
+ * Reads the configuration at `path`, or rondo.toml in the directory if no path is given and the file exists.
+ * Throws CONFIG_INVALID, with the line and the reason, if the file is invalid or an explicit path does not exist.
+ */
 export async function loadConfig(
-  named: string | undefined,
+  path: string | undefined,
   directory = process.cwd(),
   options: ConfigOptions = {},
 ): Promise<ProjectConfig> {
-  const file = resolve(directory, named ?? CONFIG_FILE_NAME);
+  const file = resolve(directory, path ?? CONFIG_FILE_NAME);
   return (
-    (await readTomlFile(file, MAX_CONFIG_BYTES, named === undefined, (value) => parseConfig(value, file, options))) ??
+    (await readTomlFile(file, MAX_CONFIG_BYTES, path === undefined, (value) => parseConfig(value, file, options))) ??
     EMPTY_CONFIG
   );
 }

@@ -1,8 +1,8 @@
-/** Definitions that are code: what a module exports that looks like a loop. Importing runs it, so it must be trusted. */
+/** Finds loops among the exports of a module. Importing a module runs its code, so callers check for trust first. */
 import { pathToFileURL } from 'node:url';
 import { DocumentReadError, describeError } from './document-read-error.js';
 
-/** An export that calls itself a loop; whether it is one, the registry judges. */
+/** An export that has the shape of a loop. The registry validates it. */
 export interface CodeExport {
   readonly name: string;
   readonly code: unknown;
@@ -16,7 +16,7 @@ function isDefinition(value: unknown): boolean {
   return typeof id === 'string' && typeof version === 'string' && typeof kind === 'string';
 }
 
-/** A definition, or something made in code that carries its own. */
+/** Returns true for a definition, and for an object with a `definition` member, such as the result of `defineLoop`. */
 function looksLikeLoop(value: unknown): boolean {
   return (
     isDefinition(value) ||
@@ -32,16 +32,16 @@ function importFailureReason(file: string, thrown: unknown): string {
   return `it could not be imported: ${describeError(thrown)}`;
 }
 
-/** The loops that a module exports, by name; an object that is exported twice counts once. */
+/** Imports a module and returns the loops it exports, sorted by name. An object exported twice is returned once. */
 export async function importLoops(file: string): Promise<CodeExport[]> {
   try {
     const exported = (await import(pathToFileURL(file).href)) as UnknownRecord;
-    const found = new Map<unknown, string>();
+    const loops = new Map<unknown, string>();
     for (const name of Object.keys(exported).sort()) {
       const code = exported[name];
-      if (!found.has(code) && looksLikeLoop(code)) found.set(code, name);
+      if (!loops.has(code) && looksLikeLoop(code)) loops.set(code, name);
     }
-    return [...found].map(([code, name]) => ({ name, code }));
+    return [...loops].map(([code, name]) => ({ name, code }));
   } catch (thrown) {
     throw new DocumentReadError(importFailureReason(file, thrown));
   }

@@ -1,4 +1,4 @@
-/** Definitions and settings from files. */
+/** Reads definitions and the project configuration from files. */
 export { type CustomBackend, loadConfig, type Price, type ProjectConfig } from './config.js';
 export {
   type FoundDefinition,

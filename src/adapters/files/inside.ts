@@ -1,26 +1,29 @@
-/** Whether a path stays inside of a directory, links followed, also one whose end does not exist yet. */
+/** Tests whether a path is inside a directory, lexically and with symbolic links resolved. The path need not exist. */
 import { lstatSync, realpathSync } from 'node:fs';
 import { dirname, isAbsolute, relative, resolve, sep } from 'node:path';
 
-/** True for the directory itself and everything below it, by the text of both paths. */
+/** Returns true for the directory itself and every path below it. Compares the paths only; resolves no links. */
 export function isInside(directory: string, path: string): boolean {
-  const way = relative(directory, path);
-  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+  const relativePath = relative(directory, path);
+  return relativePath !== '..' && !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath);
 }
 
-/** True if the path is inside of the directory as text, and as the links on the disk lead now. */
+/** Returns true if the path is inside the directory both lexically and after resolving symbolic links. */
 export function isInsideWithLinksResolved(directory: string, path: string): boolean {
-  const [home, place] = [resolve(directory), resolve(path)];
-  return isInside(home, place) && isInside(realPathOf(home), realPathOf(place));
+  const [absoluteDirectory, absolutePath] = [resolve(directory), resolve(path)];
+  return isInside(absoluteDirectory, absolutePath) && isInside(realPathOf(absoluteDirectory), realPathOf(absolutePath));
 }
 
-/** The real path of what is there, and behind it what is not there yet. A link that leads nowhere leads out. */
+/**
+ * Resolves the links of the existing part of a path and appends the rest. A dangling link resolves to the file system
+ * root, which is outside of every directory: its target could be created anywhere.
+ */
 function realPathOf(path: string): string {
   try {
     return realpathSync(path);
   } catch {
     if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return resolve(sep);
-    const above = dirname(path);
-    return above === path ? path : resolve(realPathOf(above), relative(above, path));
+    const parent = dirname(path);
+    return parent === path ? path : resolve(realPathOf(parent), relative(parent, path));
   }
 }

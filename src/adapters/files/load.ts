@@ -1,6 +1,7 @@
 /**
- * Definitions from a directory, as flat as LSR's bundles: documents (`*.json`, `*.toml`) and, where the operator trusts
- * the directory, code. A bad file is told and the others load; the order is that of the names.
+ * Loads definitions from a directory: documents (`*.json`, `*.toml`) and, if the operator trusts the directory, modules.
+ * Like the bundles of LSR, the reference runtime of the Loop Stack Execution Model, the directory is flat: subdirectories
+ * are ignored. An invalid file is reported and does not affect the others. Results are sorted by file name.
  */
 import { readdir, realpath } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
@@ -12,18 +13,21 @@ import { importLoops } from './import-loops.js';
 import { type BadFile, type ParseDefinition, parseDefinitionText } from './parse-definition.js';
 import { describeSystemError, readText } from './read-text.js';
 
+/** Options of {@link loadDefinitions} and {@link loadDefinitionFile}. */
 export interface LoadOptions {
-  /** Whether code may run from a directory; asked with its absolute path. */
+  /** Returns true if the directory, an absolute path, may run code. */
   readonly trusted: (directory: string) => boolean;
+  /** Validates a document. */
   readonly parse: ParseDefinition;
 }
 
-/** A definition that was found: a document that was checked, or the export of a module, which was not. */
+/** A loaded definition: a validated document, or the export of a module, which is not validated yet. */
 export type FoundDefinition = { readonly file: string; readonly origin: DefinitionOrigin } & (
   | { readonly definition: LoopDef }
   | { readonly code: unknown; readonly name: string }
 );
 
+/** The definitions of a directory or file, and the files that could not be loaded. */
 export interface LoadedDefinitions {
   readonly definitions: readonly FoundDefinition[];
   readonly badFiles: readonly BadFile[];
@@ -41,34 +45,34 @@ const rejectFile = (file: string, reason: string): LoadedDefinitions => ({
   badFiles: [{ file, reason }],
 });
 
-/** All definitions of a directory; one that cannot be read is told as a bad file. */
+/** Loads all definitions of a directory. A directory that cannot be listed is reported as a bad file. */
 export async function loadDefinitions(directory: string, options: LoadOptions): Promise<LoadedDefinitions> {
-  const place = resolve(directory);
-  const items = await readdir(place, { withFileTypes: true }).catch(describeSystemError);
-  if (typeof items === 'string') return rejectFile(place, `the directory cannot be listed: ${items}`);
-  const ours = items.filter((item) => !item.isDirectory() && !IGNORED_FILE_NAMES.test(item.name));
-  const files = ours.map(({ name }) => join(place, name)).sort();
-  const links = new Set(ours.filter((item) => item.isSymbolicLink()).map(({ name }) => join(place, name)));
-  const strays = async (file: string): Promise<LoadedDefinitions | undefined> =>
-    links.has(file) ? rejectOutsideLink(file, place) : undefined;
-  const trusted = options.trusted(place);
-  const loads = new Map<string, LoadedDefinitions>();
+  const home = resolve(directory);
+  const items = await readdir(home, { withFileTypes: true }).catch(describeSystemError);
+  if (typeof items === 'string') return rejectFile(home, `the directory cannot be listed: ${items}`);
+  const candidates = items.filter((item) => !item.isDirectory() && !IGNORED_FILE_NAMES.test(item.name));
+  const files = candidates.map(({ name }) => join(home, name)).sort();
+  const links = new Set(candidates.filter((item) => item.isSymbolicLink()).map(({ name }) => join(home, name)));
+  const rejectLink = async (file: string): Promise<LoadedDefinitions | undefined> =>
+    links.has(file) ? rejectOutsideLink(file, home) : undefined;
+  const trusted = options.trusted(home);
+  const results = new Map<string, LoadedDefinitions>();
   const programs = new Set<string>();
   await forEachConcurrently(files.filter(isDocument), async (file) => {
-    loads.set(file, (await strays(file)) ?? (await loadDocument(file, trusted, options.parse, programs)));
+    results.set(file, (await rejectLink(file)) ?? (await loadDocument(file, trusted, options.parse, programs)));
   });
   for (const file of files) {
     if (!isModule(file) || programs.has(file)) continue;
-    loads.set(file, (await strays(file)) ?? (await loadModule(file, trusted)));
+    results.set(file, (await rejectLink(file)) ?? (await loadModule(file, trusted)));
   }
-  const all = files.flatMap((file) => loads.get(file) ?? []);
+  const sorted = files.flatMap((file) => results.get(file) ?? []);
   return {
-    definitions: all.flatMap(({ definitions }) => definitions),
-    badFiles: all.flatMap(({ badFiles }) => badFiles),
+    definitions: sorted.flatMap(({ definitions }) => definitions),
+    badFiles: sorted.flatMap(({ badFiles }) => badFiles),
   };
 }
 
-/** The definitions of one file, which the caller has named: links are followed, and a file without a loop is bad. */
+/** Loads the definitions of one file, named by the caller. Follows links, and reports a file without loops as bad. */
 export async function loadDefinitionFile(path: string, options: LoadOptions): Promise<LoadedDefinitions> {
   const file = resolve(path);
   const trusted = options.trusted(dirname(file));
@@ -79,20 +83,21 @@ export async function loadDefinitionFile(path: string, options: LoadOptions): Pr
 }
 
 async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const waiting = items.values();
+  // All workers take items from one shared iterator.
+  const queue = items.values();
   const worker = async (): Promise<void> => {
-    for (const item of waiting) await work(item);
+    for (const item of queue) await work(item);
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_READS }, worker));
 }
 
-/** What is told of a link that leads out of the directory: whoever can write there must not choose what is read. */
+/** Rejects a link to a file outside of the directory: write access to the directory must not allow reading other files. */
 async function rejectOutsideLink(file: string, directory: string): Promise<LoadedDefinitions | undefined> {
   try {
     const [target, home] = await Promise.all([realpath(file), realpath(directory)]);
     return target.startsWith(home + sep)
       ? undefined
-      : rejectFile(file, 'it is a link out of the directory, which is not followed');
+      : rejectFile(file, 'it is a symbolic link to a file outside of the directory, which is not followed');
   } catch (thrown) {
     return rejectFile(file, describeSystemError(thrown));
   }
@@ -107,9 +112,9 @@ async function loadDocument(
   try {
     const text = await readText(file, MAX_DEFINITION_BYTES);
     for (const program of execTargetsIn(text)) programs.add(resolve(dirname(file), program));
-    const judged = parseDefinitionText(file, text, parse);
-    if ('badFiles' in judged) return { definitions: [], badFiles: judged.badFiles };
-    return { definitions: [{ file, origin: originOf(file, trusted), definition: judged.definition }], badFiles: [] };
+    const result = parseDefinitionText(file, text, parse);
+    if ('badFiles' in result) return { definitions: [], badFiles: result.badFiles };
+    return { definitions: [{ file, origin: originOf(file, trusted), definition: result.definition }], badFiles: [] };
   } catch (thrown) {
     return rejectFile(file, describeError(thrown));
   }
@@ -118,7 +123,7 @@ async function loadDocument(
 async function loadModule(file: string, trusted: boolean): Promise<LoadedDefinitions> {
   try {
     const text = await readText(file, MAX_DEFINITION_BYTES);
-    // A program is started, never imported: importing it would run it.
+    // A file with a shebang line is a program, not a module: importing it would run it.
     if (text.startsWith('#!')) return { definitions: [], badFiles: [] };
     // guard: untrusted-code-not-imported
     if (!trusted)
@@ -134,7 +139,10 @@ function originOf(file: string, trusted: boolean): DefinitionOrigin {
   return { directory: dirname(file), file, trusted };
 }
 
-/** The files that a document's tools start as programs. A broken document counts too: its program must not run either. */
+/**
+ * Returns the programs that `exec:` tools of a document start, which must not be imported as modules. Searches the text
+ * so that the programs of an invalid document are found too.
+ */
 function execTargetsIn(text: string): string[] {
   return [...text.matchAll(/exec:([^"':\r\n]+)["']/g)].map(([, program = '']) => program);
 }

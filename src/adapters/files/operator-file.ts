@@ -1,6 +1,7 @@
 /**
- * The operator's own file, trust.toml: which directories may run code, which variables may be sent where, and which hosts
- * that are not public may be reached. It is believed only if nobody but its user and root could have written it.
+ * Reads and writes the operator file, trust.toml: the directories that may run code, the environment variables that may be
+ * sent and to which hosts, and the private hosts that may be reached. The file is accepted only if no user other than its
+ * owner and root has write access to it.
  */
 import { constants, lstatSync, mkdirSync, realpathSync, renameSync, rmSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -9,15 +10,19 @@ import { LoopError } from '../../base/errors.js';
 import { findHostProblem, findVariableProblem, type PermitLists } from '../../base/permits.js';
 import { ConfigKeyError, readTomlFile, type TomlTable, toTable } from './toml-table.js';
 
+/** The content of the operator file. */
 export interface OperatorFile extends PermitLists {
-  /** Directories that may run code, absolute. */
+  /** Absolute paths of the directories that may run code. */
   readonly directories: readonly string[];
 }
 
 const MAX_OPERATOR_FILE_BYTES = 1024 * 1024;
 const EMPTY_OPERATOR_FILE: OperatorFile = { directories: [], send: new Map(), destinations: [] };
 
-/** What the file says; nothing if it is absent. CONFIG_INVALID says why it is not believed, or what is wrong in it. */
+/**
+ * Reads the operator file. Returns empty lists if it does not exist.
+ * Throws CONFIG_INVALID if the file is invalid or other users have write access to it.
+ */
 export async function loadOperatorFile(file: string): Promise<OperatorFile> {
   if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return EMPTY_OPERATOR_FILE;
   // guard: operator-file-owned-by-user
@@ -25,21 +30,21 @@ export async function loadOperatorFile(file: string): Promise<OperatorFile> {
   return (await readTomlFile(file, MAX_OPERATOR_FILE_BYTES, true, parseOperatorFile)) ?? EMPTY_OPERATOR_FILE;
 }
 
-/** Refuses a file that others could have written, or whose directory lets others replace it. */
+/** Throws if other users can write the file, or can replace it because they can write its directory. */
 function assertOnlyOwnerCanWrite(file: string): void {
   if (process.getuid === undefined) return;
   let real: string;
   try {
     real = realpathSync(file);
   } catch {
-    throw untrustedFileError(file, 'it is a link that leads nowhere', 'remove it');
+    throw untrustedFileError(file, 'it is a dangling symbolic link', 'remove it');
   }
   for (const path of [real, dirname(real)]) {
     const status = statSync(path);
     if (path === real && !status.isFile()) throw untrustedFileError(file, 'it is not a regular file', 'remove it');
-    const why = findOwnershipProblem(status, process.getuid());
-    if (why !== undefined)
-      throw untrustedFileError(file, `${path === real ? 'it' : path} ${why}`, `chmod go-w ${path}`);
+    const problem = findOwnershipProblem(status, process.getuid());
+    if (problem !== undefined)
+      throw untrustedFileError(file, `${path === real ? 'it' : path} ${problem}`, `chmod go-w ${path}`);
   }
 }
 
@@ -48,9 +53,9 @@ function findOwnershipProblem({ uid, mode }: Stats, user: number): string | unde
   return (mode & 0o022) === 0 ? undefined : 'can be written by others';
 }
 
-function untrustedFileError(file: string, why: string, advice: string): LoopError {
-  const message = `${file} decides what may run and be sent, so only you may be able to write it: ${why}. If it is yours: ${advice}`;
-  return new LoopError('CONFIG_INVALID', message, { file, reason: why });
+function untrustedFileError(file: string, reason: string, advice: string): LoopError {
+  const message = `${file} controls what may run and be sent, so only you may have write access to it, but ${reason}. If it is yours: ${advice}`;
+  return new LoopError('CONFIG_INVALID', message, { file, reason });
 }
 
 function parseOperatorFile(value: unknown): OperatorFile {
@@ -58,40 +63,41 @@ function parseOperatorFile(value: unknown): OperatorFile {
   const send = root.members.has('send')
     ? toTable(root.members.get('send'), ['send'])
     : { path: ['send'], members: new Map() };
-  const absolute = (text: string): string | undefined => (isAbsolute(text) ? undefined : 'must be absolute paths');
+  const findPathProblem = (path: string): string | undefined =>
+    isAbsolute(path) ? undefined : 'must be absolute paths';
   return {
-    directories: parseStringList(root, 'directories', absolute),
+    directories: parseStringList(root, 'directories', findPathProblem),
     destinations: parseStringList(root, 'destinations', findHostProblem),
     send: new Map([...send.members.keys()].map((variable) => [variable, parseHosts(send, variable)])),
   };
 }
 
 function parseHosts(send: TomlTable, variable: string): readonly string[] {
-  const flaw = findVariableProblem(variable);
-  if (flaw !== undefined) throw new ConfigKeyError([...send.path, variable], flaw);
+  const problem = findVariableProblem(variable);
+  if (problem !== undefined) throw new ConfigKeyError([...send.path, variable], problem);
   return parseStringList(send, variable, findHostProblem);
 }
 
 function parseStringList(
   { path, members }: TomlTable,
   key: string,
-  flaw: (text: string) => string | undefined,
+  findProblem: (item: string) => string | undefined,
 ): readonly string[] {
   const value = members.get(key) ?? [];
-  if (!Array.isArray(value)) throw new ConfigKeyError([...path, key], 'must be a list of texts');
+  if (!Array.isArray(value)) throw new ConfigKeyError([...path, key], 'must be an array of strings');
   for (const item of value) {
-    const wrong = typeof item === 'string' ? flaw(item) : 'must be a list of texts';
-    if (wrong !== undefined) throw new ConfigKeyError([...path, key], wrong);
+    const problem = typeof item === 'string' ? findProblem(item) : 'must be an array of strings';
+    if (problem !== undefined) throw new ConfigKeyError([...path, key], problem);
   }
   return value as string[];
 }
 
 const HEADER_COMMENT = `# What Rondo may run and send for you. \`rondo trust\` writes this file; comments are not kept.
-# directories: may run code. destinations: hosts that are not public and may be reached.
-# [send]: which environment variable may be sent to which hosts.
+# directories: may run code. destinations: private hosts that may be reached.
+# [send]: the hosts that each environment variable may be sent to.
 `;
 
-/** A string of TOML. It is that of JSON, except that TOML has no raw delete character. */
+/** Formats a TOML string. JSON strings are valid TOML, except that TOML requires the DEL character to be escaped. */
 function tomlString(text: string): string {
   // guard: delete-character-escaped
   return JSON.stringify(text).replaceAll('\u007f', '\\u007f');
@@ -104,7 +110,7 @@ function formatOperatorFile({ directories, destinations, send }: OperatorFile): 
   return `${HEADER_COMMENT}\n${lines.join('\n')}\n`;
 }
 
-/** Replaces the file as a whole: a reader sees the old one or the new one. Only its user can read it. */
+/** Replaces the file atomically: readers see either the old content or the new. Only its owner can read it. */
 export async function saveOperatorFile(file: string, content: OperatorFile): Promise<void> {
   // guard: operator-directory-private
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });

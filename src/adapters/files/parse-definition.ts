@@ -1,23 +1,24 @@
-/** Definitions that are documents: from text to a definition, or to what is wrong with it and in which line. */
+/** Parses a document into a definition, and reports problems with their lines and columns. */
 import { LoopError } from '../../base/errors.js';
 import type { LoopDef } from '../../protocol/loop.js';
 import { DocumentReadError, describeError, type TextPosition } from './document-read-error.js';
 import { parseJson, positionInJson } from './parse-json.js';
 import { parseToml, positionInToml } from './parse-toml.js';
 
-/** Turns a document into a definition or throws DEFINITION_INVALID; `where` is for people. */
+/** Validates a parsed document. Throws DEFINITION_INVALID; `where` names the document in messages. */
 export type ParseDefinition = (value: unknown, where: string) => LoopDef;
 
-/** One thing that is wrong with one file. */
+/** One problem in one file. */
 export interface BadFile {
   readonly file: string;
   readonly reason: string;
-  /** A JSON pointer into the document. */
+  /** A JSON Pointer to the member concerned. */
   readonly path?: string;
   readonly line?: number;
   readonly column?: number;
 }
 
+/** A valid definition, or the problems of the document. */
 export type DefinitionResult = { readonly definition: LoopDef } | { readonly badFiles: readonly BadFile[] };
 
 interface DocumentFormat {
@@ -28,7 +29,7 @@ interface DocumentFormat {
 const jsonFormat: DocumentFormat = { parse: parseJson, positionOf: positionInJson };
 const tomlFormat: DocumentFormat = { parse: parseToml, positionOf: positionInToml };
 
-/** How many characters may be read again to find the lines of flaws. */
+/** Finding the position of a flaw parses the text again. This bounds the total number of characters parsed for that. */
 const MAX_POSITION_SEARCH_CHARS = 500_000;
 
 interface DefinitionFlaw {
@@ -47,18 +48,18 @@ function definitionFlawsOf(thrown: LoopError): DefinitionFlaw[] {
   return flaws.length > 0 ? flaws : [{ path: '', reason: thrown.message }];
 }
 
-/** A text as a definition, or what is wrong with it; the end of the file's name tells the format. */
+/** Parses the text of a definition, as TOML if the file name ends in `.toml` and as JSON otherwise. */
 export function parseDefinitionText(file: string, text: string, parse: ParseDefinition): DefinitionResult {
   const format = file.endsWith('.toml') ? tomlFormat : jsonFormat;
   try {
     const value = format.parse(text);
     if (Array.isArray(value))
-      throw new DocumentReadError('it is a list, not a definition; call a script *.script.json');
+      throw new DocumentReadError('it is an array, not a definition; name a script file *.script.json');
     return { definition: parse(value, file) };
   } catch (thrown) {
     if (thrown instanceof LoopError) return { badFiles: withPositions(file, text, definitionFlawsOf(thrown), format) };
     if (!(thrown instanceof DocumentReadError)) throw thrown;
-    return { badFiles: [{ file, reason: describeError(thrown), ...thrown.place }] };
+    return { badFiles: [{ file, reason: describeError(thrown), ...thrown.position }] };
   }
 }
 
@@ -68,9 +69,9 @@ function withPositions(
   flaws: readonly DefinitionFlaw[],
   format: DocumentFormat,
 ): BadFile[] {
-  const most = Math.max(1, Math.floor(MAX_POSITION_SEARCH_CHARS / (text.length + 1)));
+  const maxSearches = Math.max(1, Math.floor(MAX_POSITION_SEARCH_CHARS / (text.length + 1)));
   return flaws.map(({ path, reason }, index) => {
-    const place = index < most ? format.positionOf(text, path) : undefined;
-    return { file, reason, path, ...place };
+    const position = index < maxSearches ? format.positionOf(text, path) : undefined;
+    return { file, reason, path, ...position };
   });
 }

@@ -4,17 +4,17 @@ import type { DocumentReadError } from './document-read-error.js';
 import { parseJson, positionInJson } from './parse-json.js';
 import { parseToml, positionInToml } from './parse-toml.js';
 
-function fault(read: () => unknown): string {
+function errorOf(parse: () => unknown): string {
   try {
-    read();
+    parse();
   } catch (error) {
-    const { message, place } = error as DocumentReadError;
-    return place === undefined ? message : `${place.line}:${place.column} ${message}`;
+    const { message, position } = error as DocumentReadError;
+    return position === undefined ? message : `${position.line}:${position.column} ${message}`;
   }
-  return 'nothing';
+  return 'no error';
 }
 
-verifies('definition.place', 'a document that is JSON is read as something else', () => {
+verifies('definition.place', 'valid JSON is parsed as JSON.parse does', () => {
   const texts = [
     '{}',
     ' [ 1 , -0.5e+3, 1E2, 0, "", "\\u00e9\\n\\"\\\\\\/", true, false, null, [], {"a":{"b":[{}]}} ] ',
@@ -24,37 +24,37 @@ verifies('definition.place', 'a document that is JSON is read as something else'
   for (const text of texts) expect(parseJson(text), text).toEqual(JSON.parse(text));
 });
 
-verifies('definition.place', 'a document that is not JSON is read, or nobody says where it stops being JSON', () => {
-  const wrong: [string, string][] = [
-    ['', '1:1 the text ends where a value should be'],
-    ['{"a": 1,\n  "b": 2,\n  "a": 3}', '3:3 the key "a" is there twice'],
-    ['{"a":{"b":1,"\\u0062":2}}', '1:13 the key "b" is there twice'],
-    ['{"a": 1,}', '1:9 "}" stands where a key in double quotes should be'],
-    ["{'a': 1}", '1:2 "\'" stands where a key in double quotes should be'],
-    ['{"a" 1}', '1:6 "1" stands where ":" should be'],
-    ['[1 2]', '1:4 "2" stands where "," or "]" should be'],
-    ['[1,\n\n  nul]', '3:3 "n" stands where a value should be'],
-    ['[01]', '1:3 "1" stands where "," or "]" should be'],
-    ['[1.]', '1:3 "." stands where "," or "]" should be'],
-    ['[+1]', '1:2 "+" stands where a value should be'],
-    ['[NaN]', '1:2 "N" stands where a value should be'],
+verifies('definition.place', 'invalid JSON is rejected with line, column and reason', () => {
+  const invalid: [string, string][] = [
+    ['', '1:1 expected a value, but the text ends'],
+    ['{"a": 1,\n  "b": 2,\n  "a": 3}', '3:3 duplicate key "a"'],
+    ['{"a":{"b":1,"\\u0062":2}}', '1:13 duplicate key "b"'],
+    ['{"a": 1,}', '1:9 expected a key in double quotes, but found "}"'],
+    ["{'a': 1}", '1:2 expected a key in double quotes, but found "\'"'],
+    ['{"a" 1}', '1:6 expected ":", but found "1"'],
+    ['[1 2]', '1:4 expected "," or "]", but found "2"'],
+    ['[1,\n\n  nul]', '3:3 expected a value, but found "n"'],
+    ['[01]', '1:3 expected "," or "]", but found "1"'],
+    ['[1.]', '1:3 expected "," or "]", but found "."'],
+    ['[+1]', '1:2 expected a value, but found "+"'],
+    ['[NaN]', '1:2 expected a value, but found "N"'],
     ['{} x', '1:4 there is text after the end of the document'],
     ['["a', '1:2 the text ends inside a string'],
-    ['["a\nb"]', '1:4 a control character stands in a string; write it as an escape'],
-    ['["\\x41"]', '1:3 an escape in a string is not one that JSON knows'],
-    ['["\\u12g4"]', '1:3 an escape in a string is not one that JSON knows'],
-    ['// note\n{}', '1:1 "/" stands where a value should be'],
-    ['😀', '1:1 "😀" stands where a value should be'],
-    ['['.repeat(100_000), '1:257 it is nested deeper than 256'],
+    ['["a\nb"]', '1:4 unescaped control character in a string'],
+    ['["\\x41"]', '1:3 invalid escape sequence in a string'],
+    ['["\\u12g4"]', '1:3 invalid escape sequence in a string'],
+    ['// note\n{}', '1:1 expected a value, but found "/"'],
+    ['😀', '1:1 expected a value, but found "😀"'],
+    ['['.repeat(100_000), '1:257 it is nested deeper than 256 levels'],
   ];
-  for (const [text, says] of wrong)
+  for (const [text, message] of invalid)
     expect(
-      fault(() => parseJson(text)),
+      errorOf(() => parseJson(text)),
       text.slice(0, 40),
-    ).toBe(says);
+    ).toBe(message);
 });
 
-verifies('definition.place', 'a flaw is told without the line it stands in', () => {
+verifies('definition.place', 'a member is found by its JSON Pointer in JSON and TOML', () => {
   const json = '{\n  "id": "a",\n  "composite": {\n    "steps": [\n      {},\n      {"loopId": "b"}\n    ]\n  }\n}';
   expect(positionInJson(json, '/id')).toEqual({ line: 2, column: 3 });
   expect(positionInJson(json, '/composite/steps/1')).toEqual({ line: 6, column: 7 });
@@ -86,10 +86,10 @@ verifies('definition.place', 'a flaw is told without the line it stands in', () 
   expect(lines.map((path) => positionInToml(toml, path)?.line)).toEqual([1, 2, undefined, 7, 9, 8, 11]);
 });
 
-verifies('definition.place', 'a document that is not TOML is told without its place', () => {
-  expect(fault(() => parseToml('a = 1\nb = \n'))).toMatch(/^2:\d+ /);
-  expect(fault(() => parseToml('a = 1\na = 2'))).toMatch(/^2:1 trying to redefine/);
-  expect(fault(() => parseToml('n = 99999999999999999999'))).toMatch(/^1:5 integer value/);
-  expect(fault(() => parseToml(`a = ${'['.repeat(5000)}`))).toMatch(/^1:\d+ .*nested/);
-  expect(fault(() => parseToml(`k = "${'x'.repeat(100_000)}`)).length).toBeLessThan(400);
+verifies('definition.place', 'invalid TOML is rejected with line, column and a short reason', () => {
+  expect(errorOf(() => parseToml('a = 1\nb = \n'))).toMatch(/^2:\d+ /);
+  expect(errorOf(() => parseToml('a = 1\na = 2'))).toMatch(/^2:1 trying to redefine/);
+  expect(errorOf(() => parseToml('n = 99999999999999999999'))).toMatch(/^1:5 integer value/);
+  expect(errorOf(() => parseToml(`a = ${'['.repeat(5000)}`))).toMatch(/^1:\d+ .*nested/);
+  expect(errorOf(() => parseToml(`k = "${'x'.repeat(100_000)}`)).length).toBeLessThan(400);
 });

@@ -1,6 +1,6 @@
 /**
- * JSON with places: a strict reader that refuses a key that is there twice and says in which line and column a text
- * stops being JSON. `placeInJson` finds the line and column of a part again, for flaws that only its meaning shows.
+ * A strict JSON parser that rejects duplicate keys and reports syntax errors with line and column. `positionInJson` finds
+ * the line and column of a JSON Pointer, for errors that validation finds after parsing.
  */
 import { DocumentReadError, parseJsonPointer, type TextPosition } from './document-read-error.js';
 
@@ -21,28 +21,28 @@ function positionAt(text: string, offset: number): TextPosition {
   return { line: lines.length, column: (lines.at(-1) ?? '').length + 1 };
 }
 
-/** The way that is left to the part that is looked for; undefined when it is not below here. */
+/** The remaining segments to the searched member; undefined if it is not below the current value. */
 type RemainingPath = readonly string[] | undefined;
 
 class JsonParser {
   private offset = 0;
   private readonly text: string;
-  /** Where the part that is looked for begins, or the innermost part around it. */
+  /** The offset of the searched member, or of the innermost existing value around it. */
   foundOffset = 0;
 
   constructor(text: string) {
     this.text = text;
   }
 
-  parseDocument(way: RemainingPath): unknown {
+  parseDocument(remaining: RemainingPath): unknown {
     this.skipWhitespace();
     this.foundOffset = this.offset;
-    const value = this.parseValue(0, way);
+    const value = this.parseValue(0, remaining);
     if (this.skipWhitespace() !== undefined) this.fail('there is text after the end of the document');
     return value;
   }
 
-  /** Skips white space; the character that comes then. */
+  /** Skips whitespace and returns the next character. */
   private skipWhitespace(): string | undefined {
     this.offset += this.match(WHITESPACE)?.length ?? 0;
     return this.text[this.offset];
@@ -57,13 +57,13 @@ class JsonParser {
     throw new DocumentReadError(reason, positionAt(this.text, at));
   }
 
-  private parseValue(depth: number, way: RemainingPath): unknown {
+  private parseValue(depth: number, remaining: RemainingPath): unknown {
     const first = this.skipWhitespace();
     if (first === '"') return this.parseString();
     if (first === '{' || first === '[') {
-      if (depth >= MAX_DEPTH) this.fail(`it is nested deeper than ${MAX_DEPTH}`);
+      if (depth >= MAX_DEPTH) this.fail(`it is nested deeper than ${MAX_DEPTH} levels`);
       this.offset++;
-      return first === '{' ? this.parseObject(depth + 1, way) : this.parseArray(depth + 1, way);
+      return first === '{' ? this.parseObject(depth + 1, remaining) : this.parseArray(depth + 1, remaining);
     }
     const number = this.match(NUMBER);
     if (number !== undefined) {
@@ -82,39 +82,39 @@ class JsonParser {
     return this.failUnexpected('a value');
   }
 
-  private failUnexpected(wanted: string): never {
-    const character = this.text.codePointAt(this.offset);
-    if (character === undefined) this.fail(`the text ends where ${wanted} should be`);
-    const shown = JSON.stringify(String.fromCodePoint(character));
-    return this.fail(`${shown} stands where ${wanted} should be`);
+  private failUnexpected(expected: string): never {
+    const codePoint = this.text.codePointAt(this.offset);
+    if (codePoint === undefined) this.fail(`expected ${expected}, but the text ends`);
+    const character = JSON.stringify(String.fromCodePoint(codePoint));
+    return this.fail(`expected ${expected}, but found ${character}`);
   }
 
-  private parseObject(depth: number, way: RemainingPath): unknown {
+  private parseObject(depth: number, remaining: RemainingPath): unknown {
     const fields = Object.create(null) as { [name: string]: unknown };
     if (this.skipWhitespace() === '}') return this.skipClosing(fields);
     for (;;) {
       if (this.skipWhitespace() !== '"') this.failUnexpected('a key in double quotes');
       const start = this.offset;
       const key = this.parseString();
-      if (Object.hasOwn(fields, key)) this.fail(`the key ${JSON.stringify(key.slice(0, 60))} is there twice`, start);
+      if (Object.hasOwn(fields, key)) this.fail(`duplicate key ${JSON.stringify(key.slice(0, 60))}`, start);
       if (this.skipWhitespace() !== ':') this.failUnexpected('":"');
       this.offset++;
-      fields[key] = this.parseValue(depth, this.descendTo(way, key, start));
+      fields[key] = this.parseValue(depth, this.descendTo(remaining, key, start));
       if (this.isEndElseSkipComma('}')) return this.skipClosing(fields);
     }
   }
 
-  private parseArray(depth: number, way: RemainingPath): unknown {
+  private parseArray(depth: number, remaining: RemainingPath): unknown {
     const list: unknown[] = [];
     if (this.skipWhitespace() === ']') return this.skipClosing(list);
     for (;;) {
       this.skipWhitespace();
-      list.push(this.parseValue(depth, this.descendTo(way, String(list.length), this.offset)));
+      list.push(this.parseValue(depth, this.descendTo(remaining, String(list.length), this.offset)));
       if (this.isEndElseSkipComma(']')) return this.skipClosing(list);
     }
   }
 
-  /** Whether the end has come; otherwise a comma is passed. */
+  /** Returns true at the closing character, which it does not consume; otherwise consumes a comma. */
   private isEndElseSkipComma(end: string): boolean {
     const next = this.skipWhitespace();
     if (next === end) return true;
@@ -128,10 +128,10 @@ class JsonParser {
     return value;
   }
 
-  private descendTo(way: RemainingPath, name: string, start: number): RemainingPath {
-    if (way === undefined || way[0] !== name) return undefined;
+  private descendTo(remaining: RemainingPath, name: string, start: number): RemainingPath {
+    if (remaining === undefined || remaining[0] !== name) return undefined;
     this.foundOffset = start;
-    return way.slice(1);
+    return remaining.slice(1);
   }
 
   private parseString(): string {
@@ -140,7 +140,7 @@ class JsonParser {
     for (;;) {
       const code = this.text.charCodeAt(this.offset);
       if (Number.isNaN(code)) this.fail('the text ends inside a string', start);
-      if (code < 0x20) this.fail('a control character stands in a string; write it as an escape');
+      if (code < 0x20) this.fail('unescaped control character in a string');
       if (code === 0x22) break;
       if (code === 0x5c) {
         plain = false;
@@ -154,20 +154,20 @@ class JsonParser {
   }
 
   private skipEscape(): void {
-    const found = this.match(ESCAPE);
-    if (found === undefined) this.fail('an escape in a string is not one that JSON knows');
-    this.offset += found.length;
+    const sequence = this.match(ESCAPE);
+    if (sequence === undefined) this.fail('invalid escape sequence in a string');
+    this.offset += sequence.length;
   }
 }
 
-/** The value of a JSON text; objects have no prototype. */
+/** Parses a JSON text. Objects are created without a prototype. */
 export function parseJson(text: string): unknown {
   return new JsonParser(text).parseDocument(undefined);
 }
 
-/** Where the part begins, or the innermost part around it that is there. */
+/** Returns the position of the member that a JSON Pointer names, or of the innermost existing value around it. */
 export function positionInJson(text: string, pointer: string): TextPosition {
-  const reader = new JsonParser(text);
-  reader.parseDocument(parseJsonPointer(pointer));
-  return positionAt(text, reader.foundOffset);
+  const parser = new JsonParser(text);
+  parser.parseDocument(parseJsonPointer(pointer));
+  return positionAt(text, parser.foundOffset);
 }

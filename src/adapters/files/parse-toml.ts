@@ -1,15 +1,16 @@
 /**
- * TOML with places. The parser tells the place of what is not TOML; for what is only wrong by its meaning the line is
- * looked up in the text: tables by their headers, members by the key that a line begins with.
+ * Parses TOML and finds positions in it. The parser reports the position of syntax errors only. For errors that
+ * validation finds later, `positionInToml` searches the text: tables by their headers, members by the key that starts
+ * a line.
  */
 import { createRequire } from 'node:module';
 import { DocumentReadError, describeError, parseJsonPointer, type TextPosition } from './document-read-error.js';
 
 const MAX_DEPTH = 200;
-/** Loaded with the first TOML: most directories have none. */
+/** Loads the TOML parser on first use: most directories contain no TOML. */
 const requireModule = createRequire(import.meta.url);
 
-/** The table of a TOML text. */
+/** Parses a TOML text. Throws DocumentReadError with the position of a syntax error. */
 export function parseToml(text: string): unknown {
   const { parse, TomlError } = requireModule('smol-toml') as typeof import('smol-toml');
   try {
@@ -24,69 +25,69 @@ export function parseToml(text: string): unknown {
   }
 }
 
-/** One name of a dotted key, and what follows it. */
+/** One segment of a dotted key, and the character after it. */
 const KEY_SEGMENT = /[ \t]*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([A-Za-z0-9_-]+))[ \t]*([.=\]])/y;
-/** The quotes of a text of several lines. */
+/** The delimiters of a multi-line string. */
 const MULTILINE_QUOTES = /"""|'''/;
-/** No honest line is longer where keys are; longer ones are not looked at. */
+/** Longer lines are skipped: realistic lines that start with a key are shorter, and this bounds the regular expression. */
 const MAX_KEY_LINE_CHARS = 2000;
 
-/** The names of the dotted key that begins there and ends with `end`. */
+/** Returns the segments of the dotted key that begins at `start` and is followed by `end`. */
 function dottedKeyAt(line: string, start: number, end: string): string[] | undefined {
   const names: string[] = [];
   KEY_SEGMENT.lastIndex = start;
   for (;;) {
-    const found = KEY_SEGMENT.exec(line);
-    if (found === null) return undefined;
-    names.push(found[1] ?? found[2] ?? found[3] ?? '');
-    if (found[4] === end) return names;
-    if (found[4] !== '.') return undefined;
+    const match = KEY_SEGMENT.exec(line);
+    if (match === null) return undefined;
+    names.push(match[1] ?? match[2] ?? match[3] ?? '');
+    if (match[4] === end) return names;
+    if (match[4] !== '.') return undefined;
   }
 }
 
-/** What headers have said of a table: its parts and, of an array of tables, how many there are. */
+/** A table declared by a header: its subtables and, for an array of tables, the number of elements so far. */
 interface TableNode {
   readonly children: Map<string, TableNode>;
   arrayLength: number;
 }
 
-/** Follows the headers of a text; a table of an array of tables gets its index. */
+/** Tracks the current table while reading a text line by line. Elements of an array of tables get their index. */
 class TableHeaders {
   private readonly root: TableNode = { children: new Map(), arrayLength: 0 };
   private currentTable: readonly string[] = [];
 
-  /** What a line that begins a table or a member speaks of. */
+  /** Returns the path of the table or member that the line declares, if it declares one. */
   pathOf(line: string): readonly string[] | undefined {
-    const [before = '', opening = ''] = /^[ \t]*(\[{0,2})/.exec(line) ?? [];
-    const names = dottedKeyAt(line, before.length, opening === '' ? '=' : ']');
+    const [prefix = '', brackets = ''] = /^[ \t]*(\[{0,2})/.exec(line) ?? [];
+    const names = dottedKeyAt(line, prefix.length, brackets === '' ? '=' : ']');
     if (names === undefined) return undefined;
-    if (opening === '') return [...this.currentTable, ...names];
-    this.currentTable = this.enterTable(names, opening === '[[');
+    if (brackets === '') return [...this.currentTable, ...names];
+    this.currentTable = this.enterTable(names, brackets === '[[');
     return this.currentTable;
   }
 
-  private enterTable(names: readonly string[], repeated: boolean): string[] {
+  private enterTable(names: readonly string[], isArrayElement: boolean): string[] {
     const path: string[] = [];
-    let told = this.root;
+    let parent = this.root;
     for (const [index, name] of names.entries()) {
-      const part = told.children.get(name) ?? { children: new Map<string, TableNode>(), arrayLength: 0 };
-      told.children.set(name, part);
-      if (repeated && index === names.length - 1) {
-        part.arrayLength++;
-        part.children.clear();
+      const child = parent.children.get(name) ?? { children: new Map<string, TableNode>(), arrayLength: 0 };
+      parent.children.set(name, child);
+      if (isArrayElement && index === names.length - 1) {
+        child.arrayLength++;
+        child.children.clear();
       }
       path.push(name);
-      if (part.arrayLength > 0) path.push(String(part.arrayLength - 1));
-      told = part;
+      if (child.arrayLength > 0) path.push(String(child.arrayLength - 1));
+      parent = child;
     }
     return path;
   }
 }
 
-const isPrefixOf = (path: readonly string[], wanted: readonly string[]): boolean =>
-  path.length <= wanted.length && path.every((name, index) => name === wanted[index]);
+const isPrefixOf = (prefix: readonly string[], path: readonly string[]): boolean =>
+  prefix.length <= path.length && prefix.every((name, index) => name === path[index]);
 
-/** The lines that say something, with their numbers; a text of empty lines is passed over quickly. */
+/** Yields the lines that are not empty, with their one-based numbers. Skips runs of empty lines cheaply. */
 function* nonEmptyLines(text: string): Generator<readonly [line: string, number: number]> {
   let number = 0;
   for (let start = 0; start < text.length; ) {
@@ -98,16 +99,17 @@ function* nonEmptyLines(text: string): Generator<readonly [line: string, number:
   }
 }
 
-/** The line of the part, or of the innermost part around it that has a line of its own. */
+/** Returns the line that declares the member that a JSON Pointer names, or the innermost declared table around it. */
 export function positionInToml(text: string, pointer: string): TextPosition | undefined {
-  const wanted = parseJsonPointer(pointer);
+  const target = parseJsonPointer(pointer);
   const tables = new TableHeaders();
   let best: { line: number; depth: number } | undefined;
-  let inText = false;
+  let inMultilineString = false;
   for (const [line, number] of nonEmptyLines(text)) {
-    const path = inText || line.length > MAX_KEY_LINE_CHARS ? undefined : tables.pathOf(line);
-    if (MULTILINE_QUOTES.test(line) && line.split(MULTILINE_QUOTES).length % 2 === 0) inText = !inText;
-    if (path === undefined || path.length <= (best?.depth ?? 0) || !isPrefixOf(path, wanted)) continue;
+    const path = inMultilineString || line.length > MAX_KEY_LINE_CHARS ? undefined : tables.pathOf(line);
+    if (MULTILINE_QUOTES.test(line) && line.split(MULTILINE_QUOTES).length % 2 === 0)
+      inMultilineString = !inMultilineString;
+    if (path === undefined || path.length <= (best?.depth ?? 0) || !isPrefixOf(path, target)) continue;
     best = { line: number, depth: path.length };
   }
   return best === undefined ? undefined : { line: best.line, column: 1 };

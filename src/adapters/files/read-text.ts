@@ -1,22 +1,22 @@
-/** Files as text: regular files of bounded size, in UTF-8; anything else is said kindly. */
+/** Reads regular UTF-8 files of bounded size, and describes system errors in plain English. */
 import { constants, type FileHandle, open } from 'node:fs/promises';
 import { DocumentReadError, describeError } from './document-read-error.js';
 
-/** Never hangs on a pipe that somebody put where a file should be. */
+/** O_NONBLOCK keeps `open` from blocking on a named pipe. */
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
 const IS_DIRECTORY_REASON = 'it is a directory, not a file';
 
 const reasonsByErrorCode: { readonly [code: string]: string } = {
   ENOENT: 'it does not exist',
-  EACCES: 'it may not be read (permission denied)',
-  ELOOP: 'it is a link that leads in a circle',
+  EACCES: 'it cannot be read (permission denied)',
+  ELOOP: 'it is a symbolic link loop',
   EISDIR: IS_DIRECTORY_REASON,
 };
 
-async function readBytes(handle: FileHandle, most: number): Promise<Buffer> {
+async function readBytes(handle: FileHandle, maxBytes: number): Promise<Buffer> {
   const { size } = await statRegularFile(handle);
-  if (size > most) throw new DocumentReadError(`it has ${size} bytes; ${most} is the most`);
+  if (size > maxBytes) throw new DocumentReadError(`it has ${size} bytes; the limit is ${maxBytes}`);
   const buffer = Buffer.alloc(size);
   let length = 0;
   while (length < size) {
@@ -34,12 +34,12 @@ async function statRegularFile(handle: FileHandle): Promise<{ size: number }> {
   return status;
 }
 
-/** The text of a file; a byte order mark is left out. */
-export async function readText(file: string, most: number): Promise<string> {
+/** Reads a file as text, without its byte order mark. Throws DocumentReadError. */
+export async function readText(file: string, maxBytes: number): Promise<string> {
   let handle: FileHandle | undefined;
   try {
     handle = await open(file, OPEN_FLAGS);
-    const bytes = await readBytes(handle, most);
+    const bytes = await readBytes(handle, maxBytes);
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (thrown) {
     if (thrown instanceof DocumentReadError) throw thrown;
@@ -49,7 +49,7 @@ export async function readText(file: string, most: number): Promise<string> {
   }
 }
 
-/** What the system said, in words. */
+/** Returns a plain-English description of a system error. */
 export function describeSystemError(thrown: unknown): string {
   const code = errorCodeOf(thrown);
   if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'it is not UTF-8 text';

@@ -1,10 +1,10 @@
-/** Settings in TOML: tables with known keys, and where in the file something is wrong. */
+/** Reads settings from TOML files: tables with a fixed set of keys, and errors with key path and line. */
 import { LoopError } from '../../base/errors.js';
 import { DocumentReadError, describeError, type TextPosition } from './document-read-error.js';
 import { parseToml, positionInToml } from './parse-toml.js';
 import { readText } from './read-text.js';
 
-/** What is wrong, and where. */
+/** Thrown for an invalid setting. `path` holds the keys that lead to it. */
 export class ConfigKeyError extends Error {
   readonly path: readonly string[];
 
@@ -14,42 +14,49 @@ export class ConfigKeyError extends Error {
   }
 }
 
-/** A table of the file; every look into it says where it looks. */
+/** A TOML table together with its path, which errors report. */
 export interface TomlTable {
   readonly path: readonly string[];
   readonly members: ReadonlyMap<string, unknown>;
 }
 
-export function toTable(value: unknown, path: readonly string[], known?: readonly string[]): TomlTable {
+/** Converts a value to a table. Throws ConfigKeyError if it is none, or if it has a key that is not in `knownKeys`. */
+export function toTable(value: unknown, path: readonly string[], knownKeys?: readonly string[]): TomlTable {
   const isTable = typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
   if (!isTable) throw new ConfigKeyError(path, 'must be a table');
   const members = new Map<string, unknown>(Object.entries(value));
   for (const key of members.keys()) {
-    if (known !== undefined && !known.includes(key))
-      throw new ConfigKeyError([...path, key], unknownKeyReason(key, known));
+    if (knownKeys !== undefined && !knownKeys.includes(key))
+      throw new ConfigKeyError([...path, key], unknownKeyReason(key, knownKeys));
   }
   return { path, members };
 }
 
-/** Case, dashes and underscores are what people get wrong, and the ends of words. */
-function unknownKeyReason(key: string, known: readonly string[]): string {
-  const plain = (word: string): string => word.toLowerCase().replace(/[^a-z]/g, '');
-  const begin = plain(key).slice(0, 3);
-  const meant = known.find((name) => plain(name) === plain(key)) ?? known.find((name) => plain(name).startsWith(begin));
-  const guess = meant === undefined || begin === '' ? '' : `; did you mean "${meant}"?`;
-  return `is not a known key; known here: ${known.join(', ')}${guess}`;
+/** Suggests the key that differs only in case, dashes or underscores, or else one with the same first letters. */
+function unknownKeyReason(key: string, knownKeys: readonly string[]): string {
+  const normalize = (name: string): string => name.toLowerCase().replace(/[^a-z]/g, '');
+  const prefix = normalize(key).slice(0, 3);
+  const suggestion =
+    knownKeys.find((name) => normalize(name) === normalize(key)) ??
+    knownKeys.find((name) => normalize(name).startsWith(prefix));
+  const hint = suggestion === undefined || prefix === '' ? '' : `; did you mean "${suggestion}"?`;
+  return `is not a known key; known here: ${knownKeys.join(', ')}${hint}`;
 }
 
-/** The value is never repeated in the reason: somebody may have put a secret there. */
+/**
+ * Returns a string setting, or undefined if it is absent. Throws ConfigKeyError if it does not match the pattern; the
+ * message does not contain the value, which may be a secret in the wrong place.
+ */
 export function optionalString(
   { path, members }: TomlTable,
   key: string,
   pattern = /\S/,
-  says = 'text that is not empty',
+  requirement = 'a non-empty string',
 ): string | undefined {
   const value = members.get(key);
   if (value === undefined) return undefined;
-  if (typeof value !== 'string' || !pattern.test(value)) throw new ConfigKeyError([...path, key], `must be ${says}`);
+  if (typeof value !== 'string' || !pattern.test(value))
+    throw new ConfigKeyError([...path, key], `must be ${requirement}`);
   return value;
 }
 
@@ -57,33 +64,36 @@ function configError(
   file: string,
   reason: string,
   path: string | undefined,
-  place: TextPosition | undefined,
+  position: TextPosition | undefined,
 ): LoopError {
-  const where = place === undefined ? file : `${file}:${place.line}`;
+  const where = position === undefined ? file : `${file}:${position.line}`;
   const message = `${where}: ${path === undefined ? '' : `${path} `}${reason}.`;
-  const data = { file, reason, ...(path === undefined ? {} : { path }), ...place };
+  const data = { file, reason, ...(path === undefined ? {} : { path }), ...position };
   return new LoopError('CONFIG_INVALID', message, data);
 }
 
 const jsonPointerOf = (path: readonly string[]): string =>
   path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 
-/** What is read from the table of a file; undefined if it is absent and may be. CONFIG_INVALID says what is wrong and where. */
+/**
+ * Reads a TOML file and converts its root table. Returns undefined if the file does not exist and `mayBeAbsent` is true.
+ * Throws CONFIG_INVALID, with path and line, for every other problem.
+ */
 export async function readTomlFile<T>(
   file: string,
   maxBytes: number,
   mayBeAbsent: boolean,
-  read: (value: unknown) => T,
+  convert: (value: unknown) => T,
 ): Promise<T | undefined> {
-  let written = '';
+  let text = '';
   try {
-    written = await readText(file, maxBytes);
-    return read(parseToml(written));
+    text = await readText(file, maxBytes);
+    return convert(parseToml(text));
   } catch (thrown) {
     if (thrown instanceof DocumentReadError && thrown.isMissing && mayBeAbsent) return undefined;
-    if (thrown instanceof DocumentReadError) throw configError(file, thrown.message, undefined, thrown.place);
+    if (thrown instanceof DocumentReadError) throw configError(file, thrown.message, undefined, thrown.position);
     if (!(thrown instanceof ConfigKeyError)) throw configError(file, describeError(thrown), undefined, undefined);
     const path = jsonPointerOf(thrown.path);
-    throw configError(file, thrown.message, path, positionInToml(written, path));
+    throw configError(file, thrown.message, path, positionInToml(text, path));
   }
 }

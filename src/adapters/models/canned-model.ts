@@ -1,4 +1,4 @@
-/** A model made of a function that answers: what the mock and the scripted backend share. No network is involved. */
+/** A model that takes its replies from a function, without network access. The mock and scripted providers use it. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LoopError } from '../../base/errors.js';
 import type {
@@ -12,32 +12,32 @@ import type {
   ModelUsage,
 } from '../../protocol/model.js';
 
-/** One answer, whole. */
+/** One complete reply. */
 export interface CannedReply {
-  /** The text, in the pieces that it is streamed in. */
+  /** The text, in the chunks in which it is streamed. */
   readonly chunks: readonly string[];
   readonly reasoning?: string;
   readonly toolCalls?: readonly { readonly id: string; readonly name: string; readonly input: string }[];
   readonly inputTokens?: number;
   readonly outputTokens?: number;
   readonly delayMs?: number;
-  /** Thrown in place of the answer, after the delay. */
+  /** Thrown instead of the reply, after the delay. */
   readonly error?: LoopError;
 }
 
-/** A model that answers each call with what the function gives for it. */
+/** Creates a model that answers each call with the reply that the function returns for it. */
 export function createCannedModel(
   provider: string,
   modelId: string,
-  answer: (call: ModelCallOptions) => Promise<CannedReply> | CannedReply,
+  replyTo: (call: ModelCallOptions) => Promise<CannedReply> | CannedReply,
 ): Model {
-  const answered = async (call: ModelCallOptions): Promise<CannedReply> => {
+  const delayedReplyTo = async (call: ModelCallOptions): Promise<CannedReply> => {
     call.abortSignal?.throwIfAborted();
-    const given = await answer(call);
+    const reply = await replyTo(call);
     const signal = call.abortSignal;
-    if (given.delayMs) await pause(given.delayMs, undefined, signal ? { signal } : {});
-    if (given.error) throw given.error;
-    return given;
+    if (reply.delayMs) await pause(reply.delayMs, undefined, signal ? { signal } : {});
+    if (reply.error) throw reply.error;
+    return reply;
   };
   return {
     specificationVersion: 'v3',
@@ -45,14 +45,14 @@ export function createCannedModel(
     modelId,
     supportedUrls: {},
     doGenerate: async (call) => {
-      const given = await answered(call);
-      return { content: contentOf(given), finishReason: finishReasonOf(given), usage: usageOf(given), warnings: [] };
+      const reply = await delayedReplyTo(call);
+      return { content: contentOf(reply), finishReason: finishReasonOf(reply), usage: usageOf(reply), warnings: [] };
     },
     doStream: async (call) => {
-      const given = await answered(call);
+      const reply = await delayedReplyTo(call);
       const stream = new ReadableStream<ModelStreamPart>({
         start(controller) {
-          for (const part of streamPartsOf(given, modelId)) controller.enqueue(part);
+          for (const part of streamPartsOf(reply, modelId)) controller.enqueue(part);
           controller.close();
         },
       });
@@ -65,26 +65,26 @@ function toolCallsOf({ toolCalls = [] }: CannedReply): ModelToolCall[] {
   return toolCalls.map(({ id, name, input }) => ({ type: 'tool-call', toolCallId: id, toolName: name, input }));
 }
 
-function contentOf(answer: CannedReply): ModelContent[] {
+function contentOf(reply: CannedReply): ModelContent[] {
   const content: ModelContent[] = [];
-  if (answer.reasoning) content.push({ type: 'reasoning', text: answer.reasoning });
-  if (answer.chunks.length > 0) content.push({ type: 'text', text: answer.chunks.join('') });
-  return [...content, ...toolCallsOf(answer)];
+  if (reply.reasoning) content.push({ type: 'reasoning', text: reply.reasoning });
+  if (reply.chunks.length > 0) content.push({ type: 'text', text: reply.chunks.join('') });
+  return [...content, ...toolCallsOf(reply)];
 }
 
-function* streamPartsOf(answer: CannedReply, modelId: string): Generator<ModelStreamPart> {
+function* streamPartsOf(reply: CannedReply, modelId: string): Generator<ModelStreamPart> {
   yield { type: 'stream-start', warnings: [] };
   yield { type: 'response-metadata', modelId };
-  if (answer.reasoning) yield* streamBlock('reasoning', [answer.reasoning]);
-  if (answer.chunks.length > 0) yield* streamBlock('text', answer.chunks);
-  yield* toolCallsOf(answer);
-  yield { type: 'finish', finishReason: finishReasonOf(answer), usage: usageOf(answer) };
+  if (reply.reasoning) yield* streamBlock('reasoning', [reply.reasoning]);
+  if (reply.chunks.length > 0) yield* streamBlock('text', reply.chunks);
+  yield* toolCallsOf(reply);
+  yield { type: 'finish', finishReason: finishReasonOf(reply), usage: usageOf(reply) };
 }
 
-function* streamBlock(kind: 'text' | 'reasoning', pieces: readonly string[]): Generator<ModelStreamPart> {
+function* streamBlock(kind: 'text' | 'reasoning', deltas: readonly string[]): Generator<ModelStreamPart> {
   const id = kind;
   yield { type: `${kind}-start`, id };
-  for (const delta of pieces) yield { type: `${kind}-delta`, id, delta };
+  for (const delta of deltas) yield { type: `${kind}-delta`, id, delta };
   yield { type: `${kind}-end`, id };
 }
 
@@ -99,15 +99,15 @@ function usageOf({ inputTokens, outputTokens }: CannedReply): ModelUsage {
   };
 }
 
-/** A text in this many pieces of about equal length, fewer when it is shorter; no character is split. */
-export function splitIntoChunks(text: string, pieces: number): string[] {
+/** Splits a text into `chunkCount` chunks of about equal length, at most one per code point. */
+export function splitIntoChunks(text: string, chunkCount: number): string[] {
   const characters = Array.from(text);
-  const count = Math.min(Math.max(1, pieces), characters.length);
+  const count = Math.min(Math.max(1, chunkCount), characters.length);
   const edge = (index: number): number => Math.floor((index * characters.length) / count);
   return Array.from({ length: count }, (_, index) => characters.slice(edge(index), edge(index + 1)).join(''));
 }
 
-/** What messages say in words: every text, tool call and tool result, one a line. */
+/** Returns the text of messages: every text, tool call and tool result on a line of its own. */
 export function promptTextOf(prompt: readonly ModelMessage[], roles?: readonly ModelMessage['role'][]): string {
   const lines: string[] = [];
   for (const message of prompt) {

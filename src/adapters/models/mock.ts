@@ -1,4 +1,4 @@
-/** The backend `mock`: needs no key and no network, and gives the same answer to the same request, one that fits its schema. */
+/** The provider `mock`: deterministic replies that match the schema of the request, without a key or network access. */
 import type { ModelProvider } from '../../loops/model.js';
 import { knownOptionsOf, parseDelayMs } from './backend-options.js';
 import { type CannedReply, createCannedModel, promptTextOf, splitIntoChunks } from './canned-model.js';
@@ -6,7 +6,10 @@ import { sampleValue } from './sample.js';
 
 const CHUNK_COUNT = 4;
 
-/** A backend that answers from the schema of the request, in the words of the prompt. */
+/**
+ * Creates the provider `mock`. It replies with a value that matches the output schema and quotes words of the prompt.
+ * Its option `delayMs` delays every reply.
+ */
 export function mockProvider(): ModelProvider {
   return {
     id: 'mock',
@@ -15,10 +18,10 @@ export function mockProvider(): ModelProvider {
       const options = knownOptionsOf(ref, ['delayMs']);
       const delayMs = parseDelayMs(options.delayMs, "The option 'delayMs' of the backend 'mock'");
       return createCannedModel('mock', ref.model, ({ prompt, responseFormat }): CannedReply => {
-        const asked = promptTextOf(prompt);
+        const promptText = promptTextOf(prompt);
         const text = replyTextFor(promptTextOf(prompt, ['user']), responseFormat);
-        const tokens = (length: number): number => Math.ceil(length / 4);
-        const counts = { inputTokens: tokens(asked.length), outputTokens: tokens(text.length) };
+        const estimateTokens = (chars: number): number => Math.ceil(chars / 4);
+        const counts = { inputTokens: estimateTokens(promptText.length), outputTokens: estimateTokens(text.length) };
         return { chunks: splitIntoChunks(text, CHUNK_COUNT), delayMs, ...counts };
       });
     },

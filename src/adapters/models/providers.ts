@@ -1,8 +1,7 @@
 /**
- * The backends that call somebody's service: OpenAI, Anthropic, and everything that speaks OpenAI's chat API. The
- * packages of the AI SDK are optional and loaded when a model is opened. Keys come from the environment only, and a
- * definition that is not trusted sends them only where the operator permits it. A provider is asked once: trying again
- * is the business of a loop's policy.
+ * The providers that call a remote service: OpenAI, Anthropic, and every server with an OpenAI-compatible chat API. The
+ * AI SDK packages are optional and loaded when a model is opened. Keys come from the environment only, and an untrusted
+ * definition can send them only to hosts that the operator permits. Providers do not retry; the policy of a loop does.
  */
 import {
   findVariableProblem,
@@ -22,16 +21,23 @@ import { knownOptionsOf, permanentBackendError } from './backend-options.js';
 import { createPublicFetch, fetchWithoutRedirects } from './fetch.js';
 import { redactModel } from './redact-model.js';
 
-/** What the factories are given. */
+/** Settings of the remote providers. */
 export interface ProviderSettings {
+  /** The environment variables that keys and base URLs are read from. */
   readonly env: { readonly [name: string]: string | undefined };
-  /** What definitions that are not trusted may send and reach; without it, keys of known providers go to their own hosts. */
+  /**
+   * The variables that untrusted definitions may send, and the hosts they may reach.
+   * @default the keys of known providers may be sent to the hosts of these providers
+   */
   readonly permits?: Permits;
-  /** Resolves host names for definitions that are not trusted; the resolver of the system unless given. */
+  /**
+   * Resolves host names for untrusted definitions.
+   * @default the system resolver
+   */
   readonly resolve?: ResolveHost;
 }
 
-/** Where a provider is, and what it is told to let us in. */
+/** The address, key and `fetch` to call a service with. */
 interface ProviderAccess {
   readonly baseURL?: string;
   readonly apiKey?: string;
@@ -40,23 +46,28 @@ interface ProviderAccess {
 
 type ModelFactory = (model: string) => Model;
 
-/** What is different about a provider. */
+/** The parts in which the providers differ. */
 interface ProviderSpec {
   readonly id: string;
   readonly defaultModel: string;
   readonly packageName: string;
   readonly majorVersion: number;
-  /** The variable with the key unless a definition names another; without it, a key is needed only when named. */
+  /** The variable that holds the key if a definition names none. If absent, a key is optional. */
   readonly defaultKeyEnv?: string;
-  /** The address of the service unless told. */
+  /** The base URL if neither the definition nor the environment sets one. */
   readonly defaultBaseURL?: string;
-  /** The variable with another address of the service. */
+  /** The environment variable that overrides the default base URL. */
   readonly baseURLEnv?: string;
   readonly providerOptions?: ProviderOptions;
   loadFactory(access: ProviderAccess): Promise<ModelFactory>;
 }
 
-/** OpenAI, through its chat API: the same protocol as every compatible server, and no state is kept on their side. */
+/**
+ * Creates the provider `openai`. It uses the chat API, which is stateless and which compatible servers implement too.
+ *
+ * @example
+ * const provider = openaiProvider({ env: process.env });
+ */
 export function openaiProvider(settings: ProviderSettings): ModelProvider {
   return createProvider(settings, {
     id: 'openai',
@@ -66,13 +77,13 @@ export function openaiProvider(settings: ProviderSettings): ModelProvider {
     defaultKeyEnv: 'OPENAI_API_KEY',
     defaultBaseURL: 'https://api.openai.com/v1',
     baseURLEnv: 'OPENAI_BASE_URL',
-    // Strict mode refuses most schemas that people write; the reply is checked against the schema here anyway.
+    // Strict mode rejects many valid JSON Schemas. Replies are validated against the schema anyway.
     providerOptions: { openai: { strictJsonSchema: false } },
     loadFactory: async (access) => (await import('@ai-sdk/openai')).createOpenAI(access).chat,
   });
 }
 
-/** Anthropic, through its messages API. */
+/** Creates the provider `anthropic`, which uses the Messages API. */
 export function anthropicProvider(settings: ProviderSettings): ModelProvider {
   return createProvider(settings, {
     id: 'anthropic',
@@ -86,7 +97,10 @@ export function anthropicProvider(settings: ProviderSettings): ModelProvider {
   });
 }
 
-/** Any server that speaks OpenAI's chat API, at `options.baseURL`; it needs a key only when `options.apiKeyEnv` names one. */
+/**
+ * Creates the provider `openai-compatible`, for any server with OpenAI's chat API at `options.baseURL`. It sends a key only
+ * if `options.apiKeyEnv` names an environment variable.
+ */
 export function openaiCompatibleProvider(settings: ProviderSettings): ModelProvider {
   const id = 'openai-compatible';
   return createProvider(settings, {
@@ -99,88 +113,93 @@ export function openaiCompatibleProvider(settings: ProviderSettings): ModelProvi
       if (baseURL === undefined)
         throw permanentBackendError(`The backend '${id}' needs the option 'baseURL', an http or https address.`);
       const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-      const told = { name: id, baseURL, includeUsage: true, supportsStructuredOutputs: true };
-      return createOpenAICompatible({ ...told, ...access }).languageModel;
+      const settings = { name: id, baseURL, includeUsage: true, supportsStructuredOutputs: true };
+      return createOpenAICompatible({ ...settings, ...access }).languageModel;
     },
   });
 }
 
-function createProvider(settings: ProviderSettings, kind: ProviderSpec): ModelProvider {
-  const opened = new Map<string, Promise<ModelFactory>>();
+function createProvider(settings: ProviderSettings, spec: ProviderSpec): ModelProvider {
+  const factories = new Map<string, Promise<ModelFactory>>();
   return {
-    id: kind.id,
-    defaultModel: kind.defaultModel,
+    id: spec.id,
+    defaultModel: spec.defaultModel,
     async open(ref, { origin }) {
       const options = knownOptionsOf(ref, ['baseURL', 'apiKeyEnv']);
       if (ref.model === '')
-        throw permanentBackendError(`The backend '${kind.id}' needs a model; name one in the definition.`);
-      const access = resolveAccess(ref, kind, options, settings, origin);
+        throw permanentBackendError(`The backend '${spec.id}' needs a model; name one in the definition.`);
+      const access = resolveAccess(ref, spec, options, settings, origin);
       const key = JSON.stringify([
         access.baseURL,
-        options.apiKeyEnv ?? kind.defaultKeyEnv,
+        options.apiKeyEnv ?? spec.defaultKeyEnv,
         // guard: provider-cached-per-trust
         access.fetch === fetchWithoutRedirects,
       ]);
-      const provider = opened.get(key) ?? loadProvider(kind, access);
-      opened.set(key, provider);
-      provider.catch(() => opened.delete(key));
-      return redactModel((await provider)(ref.model), access.apiKey, kind.providerOptions);
+      const factory = factories.get(key) ?? loadFactory(spec, access);
+      factories.set(key, factory);
+      factory.catch(() => factories.delete(key));
+      return redactModel((await factory)(ref.model), access.apiKey, spec.providerOptions);
     },
   };
 }
 
-async function loadProvider(kind: ProviderSpec, access: ProviderAccess): Promise<ModelFactory> {
+async function loadFactory(spec: ProviderSpec, access: ProviderAccess): Promise<ModelFactory> {
   try {
-    return await kind.loadFactory(access);
+    return await spec.loadFactory(access);
   } catch (thrown) {
     const code: unknown = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
     if (code !== 'ERR_MODULE_NOT_FOUND') throw thrown;
-    const install = `npm install ${kind.packageName}@${kind.majorVersion}`;
+    const install = `npm install ${spec.packageName}@${spec.majorVersion}`;
     throw permanentBackendError(
-      `The backend '${kind.id}' needs the package ${kind.packageName}, which is not installed; run: ${install}`,
+      `The backend '${spec.id}' needs the package ${spec.packageName}, which is not installed; run: ${install}`,
     );
   }
 }
 
 function resolveAccess(
   ref: BackendRef,
-  kind: ProviderSpec,
+  spec: ProviderSpec,
   { baseURL, apiKeyEnv }: { readonly [name: string]: Json },
   { env, permits = permitsOf(env), resolve }: ProviderSettings,
   { trusted }: DefinitionOrigin,
 ): ProviderAccess {
-  const named =
+  const definedURL =
     baseURL === undefined ? undefined : parseBaseURL(baseURL, `The option 'baseURL' of the backend '${ref.id}'`);
-  const usual = kind.baseURLEnv === undefined ? undefined : env[kind.baseURLEnv];
-  const address = named ?? (usual ? parseBaseURL(usual, `The environment variable ${kind.baseURLEnv}`) : undefined);
-  const variable = parseKeyVariable(ref, apiKeyEnv ?? kind.defaultKeyEnv);
-  const url = address ?? kind.defaultBaseURL;
-  // What a file names is judged before the environment is looked at; without a name in it, everything is the operator's.
-  const chosen = !trusted && (named !== undefined || apiKeyEnv !== undefined);
-  if (chosen && url !== undefined) assertPermitted(ref, new URL(url), variable, permits, named !== undefined);
+  const envURL = spec.baseURLEnv === undefined ? undefined : env[spec.baseURLEnv];
+  const address =
+    definedURL ?? (envURL ? parseBaseURL(envURL, `The environment variable ${spec.baseURLEnv}`) : undefined);
+  const variable = parseKeyVariable(ref, apiKeyEnv ?? spec.defaultKeyEnv);
+  const url = address ?? spec.defaultBaseURL;
+  // Permissions are checked before the environment is read, so that an untrusted definition cannot find out which
+  // variables are set. If the definition names neither a URL nor a variable, the operator has chosen both.
+  const needsPermit = !trusted && (definedURL !== undefined || apiKeyEnv !== undefined);
+  if (needsPermit && url !== undefined) assertPermitted(ref, new URL(url), variable, permits, definedURL !== undefined);
   const apiKey = readApiKey(ref, variable, env);
-  const isChecked = !trusted && named !== undefined && !permits.canReach(new URL(named));
+  const isPublicOnly = !trusted && definedURL !== undefined && !permits.canReach(new URL(definedURL));
   return {
     ...(address !== undefined && { baseURL: address }),
     ...(apiKey !== undefined && { apiKey }),
-    fetch: isChecked ? createPublicFetch(resolve) : fetchWithoutRedirects,
+    fetch: isPublicOnly ? createPublicFetch(resolve) : fetchWithoutRedirects,
   };
 }
 
-/** Refuses what the operator does not permit to a definition that is not trusted, as far as its text tells. */
+/**
+ * Throws if the operator does not permit an untrusted definition to send the variable to the URL or to reach its host.
+ * Host names are not resolved here; `createPublicFetch` checks their addresses.
+ */
 function assertPermitted(
   ref: BackendRef,
   url: URL,
   variable: string | undefined,
   permits: Permits,
-  named: boolean,
+  isURLDefined: boolean,
 ): void {
   // guard: definition-key-variable-permitted
   if (variable !== undefined && !permits.canSend(variable, url)) {
     throw permanentBackendError(`The backend '${ref.id}' ${sendRefusal(variable, url)}.`);
   }
-  if (named && isKnownPrivateHost(url) && !permits.canReach(url)) {
-    throw permanentBackendError(`The backend '${ref.id}' cannot be asked: ${reachRefusal(url)}.`);
+  if (isURLDefined && isKnownPrivateHost(url) && !permits.canReach(url)) {
+    throw permanentBackendError(`The backend '${ref.id}' cannot be called: ${reachRefusal(url)}.`);
   }
 }
 

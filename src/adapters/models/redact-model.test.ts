@@ -1,4 +1,4 @@
-/** A provider that repeats its key in any form and place: the key is in no error, answer or stream. */
+/** Redaction of a key that a provider repeats, in any encoding, in errors, replies and streams. */
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import type { Model, ModelCallOptions, ModelStreamPart } from '../../protocol/model.js';
@@ -16,26 +16,26 @@ const echoes = [
 ];
 const TRACE = /l1ve|3c5e9b|c2stbDF2ZS84YTdm|c2st|736b2d6c/i;
 
-/** A model that does as it is told. */
-function modelOf(does: Partial<Pick<Model, 'doGenerate' | 'doStream'>>): Model {
+/** Returns a redacting model with the given methods. */
+function modelOf(methods: Partial<Pick<Model, 'doGenerate' | 'doStream'>>): Model {
   const fail = (): never => {
-    throw new Error('not asked for');
+    throw new Error('unexpected call');
   };
   const base = { specificationVersion: 'v3', provider: 'p', modelId: 'm', supportedUrls: {} } as const;
-  return redactModel({ ...base, doGenerate: fail, doStream: fail, ...does }, KEY);
+  return redactModel({ ...base, doGenerate: fail, doStream: fail, ...methods }, KEY);
 }
 
-/** Everything that an error tells, its causes included. */
-function told(thrown: unknown): string {
+/** Returns all texts of an error, including its causes. */
+function textsOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return JSON.stringify(thrown) ?? '';
   const { message, stack = '', cause } = thrown;
-  return [message, stack, JSON.stringify(thrown), cause === undefined ? '' : told(cause)].join(' ');
+  return [message, stack, JSON.stringify(thrown), cause === undefined ? '' : textsOf(cause)].join(' ');
 }
 
 const usage = { inputTokens: {}, outputTokens: {} } as never;
 const finishReason = { unified: 'stop', raw: 'stop' } as const;
 
-verifies('secret.echo', 'no member or cause of what a provider throws tells its key', async () => {
+verifies('secret.echo', 'no member or cause of an error of a provider contains its key', async () => {
   for (const echo of echoes) {
     const members = [
       { responseBody: echo },
@@ -51,7 +51,7 @@ verifies('secret.echo', 'no member or cause of what a provider throws tells its 
         doGenerate: () => Promise.reject(Object.assign(error, { statusCode: 429, isRetryable: true })),
       });
       const thrown = await Promise.resolve(failing.doGenerate(call)).catch((reason: unknown) => reason);
-      expect(told(thrown)).not.toMatch(TRACE);
+      expect(textsOf(thrown)).not.toMatch(TRACE);
       expect(thrown).toMatchObject({ statusCode: 429, isRetryable: true });
     }
   }
@@ -59,7 +59,7 @@ verifies('secret.echo', 'no member or cause of what a provider throws tells its 
   await expect(modelOf({ doGenerate: () => Promise.reject(harmless) }).doGenerate(call)).rejects.toBe(harmless);
 });
 
-verifies('secret.echo', 'an answer that repeats the key is journaled without it', async () => {
+verifies('secret.echo', 'a reply that repeats the key is redacted', async () => {
   for (const echo of echoes) {
     const content = [{ type: 'text', text: `You are ${echo}` } as const];
     const answering = modelOf({ doGenerate: async () => ({ content, finishReason, usage, warnings: [] }) });
@@ -69,11 +69,11 @@ verifies('secret.echo', 'an answer that repeats the key is journaled without it'
   }
 });
 
-/** All that a stream of a text in pieces of this size tells. */
-async function streamed(text: string, size: number): Promise<readonly ModelStreamPart[]> {
+/** Streams a text in deltas of this size and returns the redacted parts. */
+async function streamInChunks(text: string, size: number): Promise<readonly ModelStreamPart[]> {
   const parts: ModelStreamPart[] = [{ type: 'text-start', id: '1' }];
-  for (let at = 0; at < text.length; at += size) {
-    parts.push({ type: 'text-delta', id: '1', delta: text.slice(at, at + size) });
+  for (let start = 0; start < text.length; start += size) {
+    parts.push({ type: 'text-delta', id: '1', delta: text.slice(start, start + size) });
   }
   parts.push({ type: 'text-end', id: '1' }, { type: 'finish', usage, finishReason });
   const source = new ReadableStream<ModelStreamPart>({
@@ -83,21 +83,21 @@ async function streamed(text: string, size: number): Promise<readonly ModelStrea
     },
   });
   const { stream } = await modelOf({ doStream: async () => ({ stream: source }) }).doStream(call);
-  const all: ModelStreamPart[] = [];
-  for await (const part of stream) all.push(part);
-  return all;
+  const redacted: ModelStreamPart[] = [];
+  for await (const part of stream) redacted.push(part);
+  return redacted;
 }
 
-verifies('secret.echo', 'a key that is streamed in pieces is not told', async () => {
+verifies('secret.echo', 'a key that spans several deltas is redacted', async () => {
   for (const echo of echoes) {
     for (const size of [1, 3, 7, 1000]) {
-      const parts = await streamed(`You are ${echo}.`, size);
+      const parts = await streamInChunks(`You are ${echo}.`, size);
       const text = parts.map((part) => ('delta' in part ? part.delta : '')).join('');
       expect(text).not.toMatch(TRACE);
       expect(text).toMatch(/^You are .*\.$/);
       expect(parts.slice(-2).map(({ type }) => type)).toEqual(['text-end', 'finish']);
     }
   }
-  const plain = await streamed('Hello, world & all.', 5);
+  const plain = await streamInChunks('Hello, world & all.', 5);
   expect(plain.map((part) => ('delta' in part ? part.delta : '')).join('')).toBe('Hello, world & all.');
 });

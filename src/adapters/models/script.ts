@@ -1,4 +1,4 @@
-/** A script file: a JSON array with one step for each call of a model. Reading it checks every member and names its place. */
+/** Reads script files: JSON arrays with one step per model call. Validates every member; errors name its position. */
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import type { DefinitionOrigin } from '../../loops/origin.js';
@@ -8,8 +8,9 @@ import { type CannedReply, splitIntoChunks } from './canned-model.js';
 
 const MAX_SCRIPT_BYTES = 8 * 1024 * 1024;
 
-/** One step: what the request must contain, and what is answered or how it fails. */
+/** One step of a script: the reply or the error for one model call. */
 export interface ScriptStep {
+  /** Texts that the request must contain. */
   readonly expect: readonly string[];
   readonly error?: { readonly message: string; readonly retryable: boolean };
   readonly reply: CannedReply;
@@ -18,8 +19,9 @@ export interface ScriptStep {
 type UnknownRecord = { readonly [key: string]: unknown };
 
 /**
- * The real path of a script. A relative one starts at the definition's directory and stays in it, links resolved: a
- * definition is often somebody else's. An absolute one is for code and for definitions that the operator trusts.
+ * Returns the real path of a script. A relative path is resolved against the directory of the definition and must stay
+ * inside it after resolving links, because definitions may be untrusted. Absolute paths are accepted from code and from
+ * trusted definitions only.
  */
 export async function resolveScriptPath(script: string, { directory, trusted }: DefinitionOrigin): Promise<string> {
   if (isAbsolute(script) && (trusted || directory === undefined)) return realPathOf(script, script);
@@ -29,30 +31,31 @@ export async function resolveScriptPath(script: string, { directory, trusted }: 
     );
   }
   const base = await realPathOf(directory, directory);
-  const place = resolve(base, script);
-  const found = isStrictlyInside(base, place) ? await realPathOf(place, script) : place;
-  if (isStrictlyInside(base, found)) return found;
+  const path = resolve(base, script);
+  const realPath = isStrictlyInside(base, path) ? await realPathOf(path, script) : path;
+  if (isStrictlyInside(base, realPath)) return realPath;
   throw permanentBackendError(`The script '${script}' is outside the directory of its definition; move it there.`);
 }
 
-async function realPathOf(path: string, named: string): Promise<string> {
+async function realPathOf(path: string, displayPath: string): Promise<string> {
   try {
     return await realpath(path);
   } catch {
-    throw permanentBackendError(`The script '${named}' cannot be found or read.`);
+    throw permanentBackendError(`The script '${displayPath}' cannot be found or read.`);
   }
 }
 
 function isStrictlyInside(base: string, path: string): boolean {
-  const way = relative(base, path);
-  return way !== '' && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+  const relativePath = relative(base, path);
+  if (relativePath === '' || relativePath === '..') return false;
+  return !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath);
 }
 
-/** The steps of a script. */
+/** Reads the steps of a script. */
 export async function readScript(path: string): Promise<readonly ScriptStep[]> {
-  const facts = await stat(path);
-  if (!facts.isFile()) throw permanentBackendError(`The script '${path}' is not a file.`);
-  if (facts.size > MAX_SCRIPT_BYTES)
+  const status = await stat(path);
+  if (!status.isFile()) throw permanentBackendError(`The script '${path}' is not a file.`);
+  if (status.size > MAX_SCRIPT_BYTES)
     throw permanentBackendError(`The script '${path}' is larger than ${MAX_SCRIPT_BYTES} bytes.`);
   const parsed = parseJson(await readFile(path, 'utf8'), path);
   if (!Array.isArray(parsed))
@@ -64,7 +67,7 @@ function parseJson(text: string, path: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The parser would quote the file, which may be no script at all.
+    // The error of JSON.parse quotes the text, which may be a confidential file instead of a script.
     throw permanentBackendError(`The script '${path}' is not JSON.`);
   }
 }
@@ -74,15 +77,13 @@ const STEP_KEYS = ['text', 'object', 'toolCalls', 'reasoning', 'error', 'delayMs
 function parseStep(value: unknown, where: string, index: number): ScriptStep {
   const step = requireObject(value, where, STEP_KEYS);
   const { text, object, toolCalls, reasoning, error } = step;
-  const pieces = Array.isArray(step.chunks) ? step.chunks : undefined;
-  const said = [text, object, toolCalls, reasoning, pieces].filter((part) => part !== undefined).length;
+  const chunks = Array.isArray(step.chunks) ? step.chunks : undefined;
+  const hasReply = [text, object, toolCalls, reasoning, chunks].some((part) => part !== undefined);
   if (text !== undefined && object !== undefined)
     throw permanentBackendError(`${where} has both 'text' and 'object'; keep one.`);
-  if (error !== undefined && said > 0) throw permanentBackendError(`${where} has 'error' and an answer; keep one.`);
-  if (error === undefined && said === 0) {
-    throw permanentBackendError(
-      `${where} answers nothing; give it 'text', 'object', 'toolCalls', 'reasoning' or 'error'.`,
-    );
+  if (error !== undefined && hasReply) throw permanentBackendError(`${where} has 'error' and an answer; keep one.`);
+  if (error === undefined && !hasReply) {
+    throw permanentBackendError(`${where} has no answer; add 'text', 'object', 'toolCalls', 'reasoning' or 'error'.`);
   }
   return {
     expect: parseExpect(step.expect, where),
@@ -108,28 +109,31 @@ function parseError(value: unknown, where: string): { message: string; retryable
   return { message: requireString(message, `${where} 'error.message'`), retryable };
 }
 
-/** The text in pieces: as many as told, or those that are told, which must be the text when there is one. */
+/**
+ * Returns the chunks in which the text is streamed. `chunks` is their number, or the list of the chunks themselves, which
+ * must then add up to the text if the step has one.
+ */
 function parseChunks({ text, object, chunks = 1 }: UnknownRecord, where: string): string[] {
-  const whole = object === undefined ? text : JSON.stringify(object);
-  if (whole !== undefined) requireString(whole, `${where} 'text'`);
+  const fullText = object === undefined ? text : JSON.stringify(object);
+  if (fullText !== undefined) requireString(fullText, `${where} 'text'`);
   if (Array.isArray(chunks)) {
-    const pieces = chunks.map((piece: unknown) => requireString(piece, `${where} 'chunks'`));
-    if (whole === undefined || whole === pieces.join('')) return pieces;
-    throw permanentBackendError(`${where} 'chunks' do not make up its text.`);
+    const list = chunks.map((chunk: unknown) => requireString(chunk, `${where} 'chunks'`));
+    if (fullText === undefined || fullText === list.join('')) return list;
+    throw permanentBackendError(`${where} 'chunks' do not add up to its text.`);
   }
   if (!Number.isSafeInteger(chunks) || Number(chunks) < 1) {
-    throw permanentBackendError(`${where} 'chunks' must be a whole number from 1, or a list of strings.`);
+    throw permanentBackendError(`${where} 'chunks' must be an integer of at least 1, or an array of strings.`);
   }
-  return typeof whole === 'string' ? splitIntoChunks(whole, Number(chunks)) : [];
+  return typeof fullText === 'string' ? splitIntoChunks(fullText, Number(chunks)) : [];
 }
 
 function parseToolCalls(value: unknown, where: string, index: number): { id: string; name: string; input: string }[] {
-  if (!Array.isArray(value)) throw permanentBackendError(`${where} 'toolCalls' must be a list.`);
-  return value.map((item: unknown, nth) => {
-    const place = `${where} 'toolCalls[${nth}]'`;
-    const { name, args = {}, id = `call-${index}-${nth}` } = requireObject(item, place, ['name', 'args', 'id']);
+  if (!Array.isArray(value)) throw permanentBackendError(`${where} 'toolCalls' must be an array.`);
+  return value.map((item: unknown, callIndex) => {
+    const label = `${where} 'toolCalls[${callIndex}]'`;
+    const { name, args = {}, id = `call-${index}-${callIndex}` } = requireObject(item, label, ['name', 'args', 'id']);
     const input = JSON.stringify(args);
-    return { id: requireString(id, `${place} 'id'`), name: requireString(name, `${place} 'name'`), input };
+    return { id: requireString(id, `${label} 'id'`), name: requireString(name, `${label} 'name'`), input };
   });
 }
 
@@ -138,7 +142,7 @@ function parseUsage(value: unknown, where: string): { inputTokens?: number; outp
   const usage = requireObject(value, `${where} 'usage'`, ['inputTokens', 'outputTokens']);
   for (const [name, tokens] of Object.entries(usage)) {
     if (!Number.isSafeInteger(tokens) || Number(tokens) < 0) {
-      throw permanentBackendError(`${where} 'usage.${name}' must be a whole number from 0.`);
+      throw permanentBackendError(`${where} 'usage.${name}' must be an integer of at least 0.`);
     }
   }
   return usage as { inputTokens?: number; outputTokens?: number };
@@ -152,9 +156,9 @@ function requireString(value: unknown, where: string): string {
 function requireObject(value: unknown, where: string, keys: readonly string[]): UnknownRecord {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw permanentBackendError(`${where} must be an object.`);
-  const unknown = Object.keys(value).find((key) => !keys.includes(key));
-  if (unknown === undefined) return value as { readonly [key: string]: Json };
+  const unknownKey = Object.keys(value).find((key) => !keys.includes(key));
+  if (unknownKey === undefined) return value as { readonly [key: string]: Json };
   throw permanentBackendError(
-    `${where} has the unknown key '${unknown.slice(0, 60)}'; it may have ${keys.join(', ')}.`,
+    `${where} has the unknown key '${unknownKey.slice(0, 60)}'; it may have ${keys.join(', ')}.`,
   );
 }

@@ -1,8 +1,8 @@
 /**
- * Makes Node run a module from the approved bytes. Node would read the file by its path after it was compared, and a process that
- * may write there could replace it in between: the module's top level would have run before that is noticed. A loader hook
- * reads the file once, compares the digest, and returns what it has compared as the source. Loaders that are registered
- * besides, such as compilers, do not change an approved module.
+ * Imports a module from exactly the approved bytes. If Node read the file by its path after the digest was checked, another
+ * process could replace it in between, and the top level of the module would run before that is detected. Instead, a
+ * loader hook reads the file once, checks the digest, and returns the checked bytes as the source. Other registered
+ * loaders, such as compilers, do not transform an approved module.
  */
 import { register } from 'node:module';
 import { pathToFileURL } from 'node:url';
@@ -10,7 +10,7 @@ import { pathToFileURL } from 'node:url';
 const DIGEST_PARAM = 'rondo-sha256';
 const SOURCE_CHANGED_CODE = 'ERR_RONDO_SOURCE_CHANGED';
 
-/** It runs in Node's thread for loader hooks, so it stands alone; other modules pass unchanged. */
+/** The hook runs in Node's loader thread, so it is self-contained. It passes URLs without a digest on unchanged. */
 // guard: imported-source-verified
 const loaderHookSource = `
 import { createHash } from 'node:crypto';
@@ -27,17 +27,20 @@ export async function load(url, context, next) {
 
 let isHookRegistered = false;
 
-/** Imports the module with this digest, and nothing else; `number` makes Node load it again. See `isChangedSource`. */
-export async function importApprovedModule(file: string, sha256: string, number: number): Promise<object> {
+/**
+ * Imports the module if its bytes have this digest. Otherwise throws an error for which `isSourceChangedError` returns
+ * true. A new `importId` makes Node load the file again instead of returning a cached module.
+ */
+export async function importApprovedModule(file: string, sha256: string, importId: number): Promise<object> {
   if (!isHookRegistered) register(`data:text/javascript,${encodeURIComponent(loaderHookSource)}`);
   isHookRegistered = true;
   return (await import(
     // guard: module-imported-by-digest
-    `${pathToFileURL(file).href}?${DIGEST_PARAM}=${sha256}&import=${number}`
+    `${pathToFileURL(file).href}?${DIGEST_PARAM}=${sha256}&import=${importId}`
   )) as object;
 }
 
-/** True for the failure of an import whose file has other bytes by now: nothing of it has run. */
+/** Returns true if an import failed because the bytes of its file have changed. No code of the file has run then. */
 export function isSourceChangedError(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | undefined)?.code === SOURCE_CHANGED_CODE;
 }

@@ -1,4 +1,4 @@
-/** The tools that come with Rondo: to try a definition or a policy without writing any code. */
+/** The `builtin:` tools: simple tools for trying a definition or a policy without writing code. */
 
 import { LoopError } from '../../base/errors.js';
 import { isObject } from '../../base/own-property.js';
@@ -22,43 +22,50 @@ const waitTool: ToolFunction = async (input, { signal }) => {
     throw new LoopError('TOOL_FAILED', `builtin:wait needs input.ms, a number from 0 to ${MAX_WAIT_MS}.`);
   }
   let timer: NodeJS.Timeout | undefined;
-  const passed = (): Promise<void> =>
+  const timeout = (): Promise<void> =>
     new Promise((resolve) => {
       timer = setTimeout(resolve, ms);
     });
   try {
-    await abortable(signal, passed);
+    await abortable(signal, timeout);
   } finally {
     clearTimeout(timer);
   }
   return { waitedMs: ms };
 };
 
-const shippedTools: readonly (readonly [string, ToolFunction])[] = [
+const standardTools: readonly (readonly [string, ToolFunction])[] = [
   ['echo', (input) => input],
   ['fail', failTool],
   ['wait', waitTool],
 ];
 
-/** `builtin:NAME`: echo, fail, wait, and what a host adds; only what is added may take a config. */
+/**
+ * Creates the implementation of `builtin:NAME` tools: `echo`, `fail`, `wait`, and the tools in `extra`. Only extra tools
+ * accept a `config`.
+ *
+ * @example
+ * builtinTools({ upper: (input) => String(input).toUpperCase() });
+ */
 export function builtinTools(extra: { readonly [name: string]: ToolFunction } = {}): ToolImplementation {
-  const known = new Map(shippedTools);
+  const tools = new Map(standardTools);
   for (const [name, tool] of Object.entries(extra)) {
-    if (known.has(name)) throw new LoopError('DEFINITION_INVALID', `builtin:${name} is there already; rename yours.`);
-    known.set(name, tool);
+    if (tools.has(name))
+      throw new LoopError('DEFINITION_INVALID', `builtin:${name} exists already; choose another name.`);
+    tools.set(name, tool);
   }
-  const flaw: ToolImplementation['unavailableReason'] = (target, _origin, config) => {
-    if (!known.has(target)) return `builtin:${target} is not known; known are ${[...known.keys()].join(', ')}.`;
-    return shippedTools.some(([name]) => name === target) ? parseConfig('builtin', config, {}).problem : undefined;
+  const unavailableReason: ToolImplementation['unavailableReason'] = (target, _origin, config) => {
+    if (!tools.has(target)) return `builtin:${target} does not exist; available are ${[...tools.keys()].join(', ')}.`;
+    return standardTools.some(([name]) => name === target) ? parseConfig('builtin', config, {}).problem : undefined;
   };
   return {
     scheme: 'builtin',
     approvalDescriber: () => undefined,
     targetResolver: () => undefined,
-    unavailableReason: flaw,
+    unavailableReason,
     open: async (target, origin, config) => {
-      assertNoProblem(flaw(target, origin, config));
-      const tool = known.get(target) as ToolFunction;
+      assertNoProblem(unavailableReason(target, origin, config));
+      const tool = tools.get(target) as ToolFunction;
       return (input, call) => abortable(call.signal, () => tool(input, call));
     },
   };

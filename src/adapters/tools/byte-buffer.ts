@@ -1,4 +1,6 @@
-/** Bytes as they arrive, in one buffer: many small pieces must not cost more than what they hold. */
+/** A growing byte buffer. */
+
+/** Collects chunks in one buffer, so that many small chunks cost no more memory than one large one. */
 export class ByteBuffer {
   private buffer = Buffer.alloc(0);
   private usedBytes = 0;
@@ -7,25 +9,27 @@ export class ByteBuffer {
     return this.usedBytes;
   }
 
-  append(piece: Uint8Array): void {
-    const needed = this.usedBytes + piece.length;
-    if (needed > this.buffer.length) {
-      const larger = Buffer.allocUnsafe(Math.max(needed, 2 * this.buffer.length));
+  /** Appends a chunk. */
+  append(chunk: Uint8Array): void {
+    const neededBytes = this.usedBytes + chunk.length;
+    if (neededBytes > this.buffer.length) {
+      const larger = Buffer.allocUnsafe(Math.max(neededBytes, 2 * this.buffer.length));
       this.buffer.copy(larger, 0, 0, this.usedBytes);
       this.buffer = larger;
     }
-    this.buffer.set(piece, this.usedBytes);
-    this.usedBytes = needed;
+    this.buffer.set(chunk, this.usedBytes);
+    this.usedBytes = neededBytes;
   }
 
-  /** Adds a piece and forgets all but about the last `count` bytes. */
-  appendKeepingLast(piece: Uint8Array, count: number): void {
-    this.append(piece.subarray(-count));
+  /** Appends a chunk and discards old bytes. The buffer keeps at least the last `count` and at most twice as many. */
+  appendKeepingLast(chunk: Uint8Array, count: number): void {
+    this.append(chunk.subarray(-count));
     if (this.usedBytes <= 2 * count) return;
     this.buffer.copyWithin(0, this.usedBytes - count, this.usedBytes);
     this.usedBytes = count;
   }
 
+  /** Returns the bytes, without copying them. */
   toBuffer(): Buffer {
     return this.buffer.subarray(0, this.usedBytes);
   }

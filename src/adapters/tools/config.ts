@@ -1,57 +1,64 @@
-/** Reading the `config` of a tool: each key is known and of its kind, or the definition is refused. */
+/** Validates the `config` of a tool: unknown keys and invalid values make the definition invalid. */
 import { LoopError } from '../../base/errors.js';
 import { wholeNumbers } from '../../base/number-range.js';
 import type { Json } from '../../protocol/json.js';
 
+/** The `config` member of a tool definition. */
 export type ToolConfig = { readonly [name: string]: Json };
 
-/** What a key must hold, in words and in code. */
+/** The rule for the value of one setting. */
 export interface ConfigRule<T> {
+  /** The rule in words; it completes the message "must be …". */
   readonly requirement: string;
   accepts(value: Json): value is T & Json;
 }
 
-/** A config as far as it could be read, and what is wrong with it. */
+/** The valid settings that precede the first problem, and the problem. */
 export interface ParsedConfig<T> {
   readonly settings: Partial<T>;
   readonly problem: string | undefined;
 }
 
+/** Validates a config against the rules of a scheme. */
 export function parseConfig<T>(
   scheme: string,
   config: ToolConfig,
-  kinds: { readonly [K in keyof T]: ConfigRule<T[K]> },
+  rules: { readonly [K in keyof T]: ConfigRule<T[K]> },
 ): ParsedConfig<T> {
   const settings: Partial<T> = {};
-  const known = Object.keys(kinds) as (keyof T & string)[];
+  const names = Object.keys(rules) as (keyof T & string)[];
   for (const [key, value] of Object.entries(config)) {
-    const name = known.find((candidate) => candidate === key);
+    const name = names.find((candidate) => candidate === key);
     if (name === undefined) {
-      const may = known.length === 0 ? 'it takes none' : `known are ${known.join(', ')}`;
-      return { settings, problem: `config.${key} is not known to ${scheme}: tools; ${may}.` };
+      const available = names.length === 0 ? 'they have none' : `available are ${names.join(', ')}`;
+      return { settings, problem: `config.${key} is not a setting of ${scheme}: tools; ${available}.` };
     }
-    const kind = kinds[name];
-    if (!kind.accepts(value))
-      return { settings, problem: `config.${key} of ${scheme}: tools must be ${kind.requirement}.` };
+    const rule = rules[name];
+    if (!rule.accepts(value))
+      return { settings, problem: `config.${key} of ${scheme}: tools must be ${rule.requirement}.` };
     settings[name] = value;
   }
   return { settings, problem: undefined };
 }
 
-export function integerBetween(least: number, most: number): ConfigRule<number> {
-  const { description, includes } = wholeNumbers(least, most);
+/** Returns the rule for integers from `min` to `max`, both included. */
+export function integerBetween(min: number, max: number): ConfigRule<number> {
+  const { description, includes } = wholeNumbers(min, max);
   return { requirement: description, accepts: includes };
 }
 
-/** How much a tool may answer, in bytes. */
-export const outputBytesSetting = { usual: 10 * 1024 * 1024, kind: integerBetween(1, 64 * 1024 * 1024) } as const;
+/** The setting `maxOutputBytes`: the maximum size of the output of a tool. */
+export const outputBytesSetting = {
+  defaultBytes: 10 * 1024 * 1024,
+  rule: integerBetween(1, 64 * 1024 * 1024),
+} as const;
 
-/** The name of a variable of the environment. */
+/** Returns true if the value is a valid name of an environment variable. */
 export function isVariableName(value: Json): boolean {
   return typeof value === 'string' && /^[A-Za-z_][A-Za-z0-9_]{0,255}$/.test(value);
 }
 
-/** A definition that is opened although it was refused, or was never checked, stops here. */
-export function assertNoProblem(flaw: string | undefined): void {
-  if (flaw !== undefined) throw new LoopError('DEFINITION_INVALID', flaw);
+/** Throws DEFINITION_INVALID if there is a problem. Tools call it on `open`, in case registration did not check. */
+export function assertNoProblem(problem: string | undefined): void {
+  if (problem !== undefined) throw new LoopError('DEFINITION_INVALID', problem);
 }

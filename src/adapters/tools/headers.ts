@@ -1,13 +1,14 @@
-/** The headers that a definition may set: what they may be called and hold, and where their secrets come from. */
+/** The HTTP headers that a definition may set: rules for names and values, and secrets from environment variables. */
 
 import { LoopError } from '../../base/errors.js';
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import { type ConfigRule, isVariableName } from './config.js';
 
+/** An object with string values. */
 export type StringMap = { readonly [name: string]: string };
 
-/** Set by us or by the connection. */
+/** Headers that Rondo or the HTTP client sets. */
 const reservedHeaders = [
   'accept-encoding',
   'connection',
@@ -22,7 +23,7 @@ const reservedHeaders = [
   'transfer-encoding',
   'upgrade',
 ];
-/** Secrets do not belong in definitions. */
+/** Headers that usually contain secrets, which must not be in definitions. */
 const secretHeaders = ['api-key', 'authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-auth-token'];
 
 const RESERVED_NOTE = `Rondo sets ${reservedHeaders.join(', ')} itself`;
@@ -31,13 +32,14 @@ function isSettableHeader(name: string): boolean {
   return /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/.test(name) && !reservedHeaders.includes(name.toLowerCase());
 }
 
-/** Visible characters of Latin-1, space and tab. */
+/** Accepts the printable characters of Latin-1, spaces and tabs. */
 function isHeaderValue(value: Json): boolean {
   return typeof value === 'string' && /^[\t -~\u00a0-\u00ff]*$/.test(value);
 }
 
+/** The rule for `config.headers`. */
 export const literalHeadersRule: ConfigRule<StringMap> = {
-  requirement: `an object of header names and texts. For secrets (${secretHeaders.join(', ')}) use config.headersFromEnv; ${RESERVED_NOTE}`,
+  requirement: `an object with header names as keys and strings as values. For secrets (${secretHeaders.join(', ')}) use config.headersFromEnv; ${RESERVED_NOTE}`,
   accepts: (value): value is StringMap =>
     isObject(value) &&
     Object.entries(value).every(
@@ -45,29 +47,30 @@ export const literalHeadersRule: ConfigRule<StringMap> = {
     ),
 };
 
+/** The rule for `config.headersFromEnv`. */
 export const variableHeadersRule: ConfigRule<StringMap> = {
-  requirement: `an object of header names and names of variables, like {"Authorization": "MY_TOKEN"}; ${RESERVED_NOTE}`,
+  requirement: `an object with header names as keys and environment variable names as values, such as {"Authorization": "MY_TOKEN"}; ${RESERVED_NOTE}`,
   accepts: (value): value is StringMap =>
     isObject(value) &&
     Object.entries(value).every(([name, variable]) => isSettableHeader(name) && isVariableName(variable)),
 };
 
-/** The headers with what the environment holds for them. Errors never show a value. */
-export function headersFromEnvironment(source: NodeJS.ProcessEnv, wanted: StringMap): StringMap {
-  const found = Object.entries(wanted).map(([header, variable]) => {
+/** Reads the value of each header from its environment variable. Errors do not contain values. */
+export function headersFromEnvironment(source: NodeJS.ProcessEnv, variables: StringMap): StringMap {
+  const headers = Object.entries(variables).map(([header, variable]) => {
     const value = (Object.hasOwn(source, variable) ? source[variable] : undefined)?.trim() ?? '';
     if (value !== '' && isHeaderValue(value)) return [header, value] as const;
-    const what = value === '' ? 'is not set' : 'holds characters that a header may not';
-    throw new LoopError('TOOL_FAILED', `The header ${header} comes from ${variable}, which ${what}.`, { variable });
+    const problem = value === '' ? 'is not set' : 'contains characters that are not allowed in a header';
+    throw new LoopError('TOOL_FAILED', `The header ${header} comes from ${variable}, which ${problem}.`, { variable });
   });
-  return Object.fromEntries(found);
+  return Object.fromEntries(headers);
 }
 
-/** A key may hold what a header may not; those characters are percent-encoded, the same way each time. */
+/** Percent-encodes the characters of an idempotency key that a header value cannot contain, and `%` itself. */
 export function encodeHeaderValue(key: string): string {
-  return [...key].map((point) => (/^[!-$&-~]$/.test(point) ? point : percentEncode(point))).join('');
+  return [...key].map((character) => (/^[!-$&-~]$/.test(character) ? character : percentEncode(character))).join('');
 }
 
-function percentEncode(point: string): string {
-  return [...Buffer.from(point)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
+function percentEncode(character: string): string {
+  return [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
 }

@@ -1,25 +1,25 @@
-/** Text from outside made fit for a message: no escape sequences, no control characters, no secrets, not too long. */
+/** Prepares untrusted text for messages: removes escape sequences, control characters and secrets, and truncates it. */
 import { stripHidden } from '../../base/hidden-characters.js';
 import { type CutEdge, NO_REDACTION, type Redactor } from '../../base/redact.js';
 
-/** The whole text is given, or where it was cut: a secret must not be told because a part of it is missing. */
-export function sanitizeText(text: string, secrets: Redactor = NO_REDACTION, cut?: CutEdge): string {
-  return secrets.redactText(stripHidden(text, cut === 'end').trim(), cut);
+/** Removes hidden characters and secrets. `cut` names the end at which the text is truncated, so that a partial secret is redacted too. */
+export function sanitizeText(text: string, redactor: Redactor = NO_REDACTION, cut?: CutEdge): string {
+  return redactor.redactText(stripHidden(text, cut === 'end').trim(), cut);
 }
 
-/** The first characters of a text; a pair of surrogates is one character. */
-export function truncateEnd(text: string, count: number): string {
-  const points = [...text.slice(0, 2 * count)];
-  return points.length <= count ? points.join('') : `${points.slice(0, count - 1).join('')}…`;
+/** Returns at most the first `maxChars` code points of a text, ending with an ellipsis if it is longer. */
+export function truncateEnd(text: string, maxChars: number): string {
+  const characters = [...text.slice(0, 2 * maxChars)];
+  return characters.length <= maxChars ? characters.join('') : `${characters.slice(0, maxChars - 1).join('')}…`;
 }
 
-/** The last characters of a text. */
-export function truncateStart(text: string, count: number): string {
-  const points = [...text.slice(-2 * count)];
-  return points.length <= count ? points.join('') : `…${points.slice(1 - count).join('')}`;
+/** Returns at most the last `maxChars` code points of a text, starting with an ellipsis if it is longer. */
+export function truncateStart(text: string, maxChars: number): string {
+  const characters = [...text.slice(-2 * maxChars)];
+  return characters.length <= maxChars ? characters.join('') : `…${characters.slice(1 - maxChars).join('')}`;
 }
 
-/** What was thrown, as a short text. */
+/** Returns a short, sanitized description of a thrown value. */
 export function describeError(thrown: unknown): string {
   return truncateEnd(sanitizeText(thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)), 500);
 }

@@ -107,7 +107,7 @@ verifies('authority.trust', "an operator's file that lies in the project is neit
       expect.stringMatching(/CONFIG_INVALID: .*trust\.toml is not trusted: it lies inside/),
     ]);
     const written = await clone.run(['trust', '.'], { env });
-    expect(written.stderr).toMatch(/is not trusted|holds everything/);
+    expect(written.stderr).toMatch(/is not trusted|contains your home directory/);
     expect(clone.read('rondo/trust.toml')).toBe(shipped);
   }
   // Started from elsewhere, with the clone's parts named one by one.
@@ -206,15 +206,15 @@ verifies('authority.trust', 'trust is remembered once, by its real path, and can
   expect(readdirSync(join(clone.home, '.config/rondo'))).toEqual(['trust.toml']);
 });
 
-verifies('authority.trust', 'a directory that holds everything, or does not exist, is refused', async () => {
+verifies('authority.trust', 'a directory that contains the home directory, or does not exist, is refused', async () => {
   const clone = new Clone();
   for (const [line, says] of [
-    [['trust', '/'], 'holds everything'],
-    [['trust', clone.home], 'holds everything'],
-    [['trust', join(clone.home, '..')], 'holds everything'],
+    [['trust', '/'], 'contains your home directory'],
+    [['trust', clone.home], 'contains your home directory'],
+    [['trust', join(clone.home, '..')], 'contains your home directory'],
     [['trust', 'nowhere'], 'There is no directory nowhere'],
     [['trust', 'loops/code.mjs'], 'There is no directory'],
-    [['trust', '--remove'], 'Name what is to be taken back'],
+    [['trust', '--remove'], '--remove needs a directory'],
     [['trust', '--send', 'A_KEY'], 'must be written as VARIABLE=HOST'],
     [['trust', '--send', 'A-KEY=x'], 'must be the name of an environment variable'],
     [['trust', '--reach', 'http://x/y'], 'must be a host'],

@@ -83,7 +83,7 @@ verifies(
     const people = await made.run(['doctor', '--full']);
     expect(people.code).toBe(3);
     expect(people.stdout).toMatch(/^fail {2}store +session "one": damaged: /m);
-    expect(people.stdout).toContain('2 sessions are affected; on record until each is accepted by name: one, three');
+    expect(people.stdout).toContain('2 sessions are affected; recorded until each is accepted by name: one, three');
     expect((await made.run(['status', 'one'])).code).toBe(70);
     expect((await made.run(['status', 'two'])).code).toBe(0);
   },
@@ -112,7 +112,7 @@ verifies('cli.damage', 'a session is not removed without a word, by mistake, or 
   const made = (await filled('one')).holding();
   const unsure = await made.run(['remove', 'one']);
   expect(unsure.code).toBe(64);
-  expect(unsure.stderr).toContain('Say --yes');
+  expect(unsure.stderr).toContain('Use --yes');
   expect((await made.run(['remove', 'nobody', '--yes'])).code).toBe(1);
   const held = await made.held('held');
   const busy = await made.run(['remove', 'held', '--yes', '--json']);
@@ -129,15 +129,15 @@ verifies('cli.damage', 'on a terminal, progress is shown in place and a removal 
   context.skip(!hasScript, 'needs script');
   const made = await filled('one');
   const full = new Pty(made, ['doctor', '--full']);
-  await full.sees('all of it was verified (one session');
+  await full.sees('verified completely (one session');
   expect(full.raw).toContain('\r\u001b[2KVerifying');
   const removing = new Pty(made, ['remove', 'one']);
-  await removing.sees('Write its name to go on:');
+  await removing.sees('Type its name to confirm:');
   removing.type('two');
   await removing.sees('Nothing was removed.');
   expect(await removing.ended).toBe(1);
   const again = new Pty(made, ['remove', 'one']);
-  await again.sees('Write its name to go on:');
+  await again.sees('Type its name to confirm:');
   again.press(`one${keys.enter}`);
   await again.sees('Removed session one');
   expect(await again.ended).toBe(0);

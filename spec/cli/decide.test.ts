@@ -45,7 +45,7 @@ verifies('cli.decide', 'a turn that waits for a person says for what, and how to
   for (const part of ['payer › pay', '│ {"amount":5}', '│ Run pay?', `rondo deny ${id} --reason`])
     expect(human.stdout).toContain(part);
   expect(await project.json(['approvals', '--session', 'other'])).toEqual([]);
-  expect((await new Agents().run(['approvals'])).stderr).toBe('Nothing waits for an approval.\n');
+  expect((await new Agents().run(['approvals'])).stderr).toBe('There are no pending approvals.\n');
 });
 
 verifies('cli.decide', 'a yes goes on with the turn, and counts once', async () => {
@@ -112,12 +112,12 @@ verifies('cli.decide', 'only those who may answer do, and only what was asked', 
   await refused(['approve', id, '--as', 'eve'], 1, 'eve may not answer it');
   await refused(['approve', id, '--as', 'payer'], 1, 'an agent may not answer for itself');
   await refused(['approve', 's.1:nonsense', '--as', 'bob'], 1, 'there is no such approval');
-  await refused(['approve', id, '--as', ' '], 64, '--as must name somebody');
+  await refused(['approve', id, '--as', ' '], 64, '--as must not be empty');
   await refused(['approve', id, '--as', 'bob', '--when', '{'], 64, '--when cannot be read as JSON');
   await refused(['approve', id, '--as', 'bob', '--when', '{}'], 1, 'needs a written predicate');
   await refused(['deny', id, '--when', '{}'], 64, "Unknown option '--when'");
   await refused(['approve'], 64, 'approval');
-  await refused([...run, '--approver', ''], 64, 'must name somebody');
+  await refused([...run, '--approver', ''], 64, 'must not be empty');
   expect((await project.run(['approve', id, '--as', 'carol'])).code).toBe(0);
   expect(project.paid).toEqual(['5']);
 });
@@ -128,7 +128,7 @@ verifies('cli.decide', 'an id that is cut so short that it fits several approval
   const both = await project.approvals();
   const vague = await project.run(['approve', 'many.']);
   expect(vague).toMatchObject({ code: 64, stdout: '' });
-  expect(vague.stderr).toContain('could be any of 2 approvals');
+  expect(vague.stderr).toContain('matches 2 approvals');
   for (const { id } of both) expect(vague.stderr).toContain(id);
   expect(project.paid).toEqual([]);
 });
@@ -201,7 +201,7 @@ verifies('cli.contract', 'what was said in a session can be read by people and b
   const none = await project.run(['events', 'nothing', '--json']);
   expect(none).toMatchObject({ code: 1, stdout: '' });
   await project.run(['run', 'pay', '--input', '{"amount": 1}', '--session', 'mute']);
-  expect((await project.run(['events', 'mute'])).stderr).toContain('No agent has spoken');
+  expect((await project.run(['events', 'mute'])).stderr).toContain('This session has no conversation');
 });
 
 verifies(

@@ -28,7 +28,7 @@ verifies('cli.owner', 'a turn that runs is seen, examined and cancelled from ano
   expect((await project.run(['trace', turn])).stdout).toContain('hold@1.0.0');
   expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId: turn, breaks: false }] });
   expect(await project.json(['replay', turn])).toMatchObject({ matches: true });
-  expect((await project.run(['doctor'])).stdout).toContain(`process ${ownerOf(project)} owns it, and answers`);
+  expect((await project.run(['doctor'])).stdout).toContain(`process ${ownerOf(project)} owns it and responds`);
   const cancelled = await project.run(['cancel', turn, '--reason', 'enough', '--json']);
   expect(cancelled.code).toBe(0);
   expect(JSON.parse(cancelled.stdout)).toMatchObject({ turnId: turn, cancelled: true });
@@ -173,7 +173,7 @@ verifies('cli.owner', 'resume --all continues all that was interrupted', async (
   expect(runs.map(({ status }) => status)).toEqual(['ok', 'ok']);
   const again = await project.run(['resume', '--all']);
   expect(again).toMatchObject({ code: 0, stdout: '' });
-  expect(again.stderr).toContain('There is nothing to go on with');
+  expect(again.stderr).toContain('There are no turns to resume');
   expect((await project.run(['resume'])).code).toBe(64);
   expect((await project.run(['resume', 'first', '--all'])).code).toBe(64);
 });
@@ -251,7 +251,7 @@ verifies('cli.owner', 'a program that uses the library serves the store like a v
   expect(runs).toHaveLength(1);
   expect(await project.json(['run', 'echo', '--input', '{"n": 1}'])).toMatchObject({ status: 'ok' });
   expect(await project.json(['approvals'])).toEqual([]);
-  expect((await project.run(['doctor'])).stdout).toContain(`process ${pid} owns it, and answers`);
+  expect((await project.run(['doctor'])).stdout).toContain(`process ${pid} owns it and responds`);
   kill();
   expect((await project.json<{ runs: TurnStatus[] }>(['runs'])).runs).toHaveLength(2);
 });

@@ -106,7 +106,7 @@ verifies('cli.contract', 'one bad file hides all loops, or nobody hears of it', 
   expect(listed.bad).toMatchObject([{ file: project.path('loops/broken.json'), line: 1 }]);
   const human = await project.run(['list']);
   expect(human.code).toBe(0);
-  expect(human.stdout).toMatch(/^LOOP +VERSION +KIND +WHAT IT DOES\necho +1\.0\.0 +tool/);
+  expect(human.stdout).toMatch(/^LOOP +VERSION +KIND +DESCRIPTION\necho +1\.0\.0 +tool/);
   expect(human.stderr).toContain('One file could not be loaded');
   expect((await project.run(['run', 'hello', '--input', '{"name": "A"}'])).code).toBe(0);
 });
@@ -269,7 +269,7 @@ verifies('cli.contract', 'a replay that does not match passes', async () => {
   const changed = await project.run(['replay', turnId, '--now', '--json', ...trust]);
   expect(changed.code).toBe(3);
   expect(JSON.parse(changed.stdout)).toMatchObject({ matches: false, difference: expect.any(String) });
-  expect((await project.run(['replay', turnId, '--now', ...trust])).stderr).toContain('It does not match');
+  expect((await project.run(['replay', turnId, '--now', ...trust])).stderr).toContain('does not match');
 });
 
 /** A module with a loop that says something; the package is imported as it was built. */

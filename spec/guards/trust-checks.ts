@@ -128,7 +128,7 @@ const linkedInside: Check = async (library) => {
 const notEverything: Check = async (library) => {
   const operator = new Operator();
   for (const directory of ['/', operator.home, operator.place])
-    expect(await operator.trusts(library, directory)).toContain('holds everything');
+    expect(await operator.trusts(library, directory)).toContain('contains your home directory');
   expect(existsSync(operator.file)).toBe(false);
 };
 

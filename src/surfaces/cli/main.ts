@@ -1,6 +1,6 @@
 #!/usr/bin/env node
+/** The entry point of the `rondo` process: its streams, signals and exit code. */
 import { reportError } from './error-report.js';
-/** The process around the command line: its streams, its signals, its end. */
 import { createOutput } from './output.js';
 import { main } from './program.js';
 import { Terminal } from './terminal.js';

@@ -1,22 +1,20 @@
-/** All verbs: how each is asked for. What does the work is loaded when a verb is used. */
+/** Declares the verbs of the command line with their help texts. Handlers are imported when a verb is used. */
 import type { Verb } from './verb.js';
 
-const JSON_FLAG = ['--json', 'answer with JSON on stdout'] as const;
-const WATCH_FLAG = ['--watch', 'show the tree of calls while it runs'] as const;
+const JSON_FLAG = ['--json', 'print JSON on stdout'] as const;
+const WATCH_FLAG = ['--watch', 'show the call tree while the turn runs'] as const;
 
-const AS_FLAG = [
-  '--as <who>',
-  'who says so, for the record: an unauthenticated claim of whoever runs this (default your login)',
-] as const;
+const AS_FLAG = ['--as <who>', 'the name to record, which is not authenticated (default your login)'] as const;
 
 const [RUN_GROUP, DEFINITIONS_GROUP, INSPECT_GROUP, ANSWER_GROUP, SYSTEM_GROUP] = [
   'Run',
   'Definitions',
-  'Look',
-  'Decide',
+  'Inspect',
+  'Answer',
   'System',
 ] as const;
 
+/** All verbs, in the order in which the help lists them. */
 export const verbs: readonly Verb[] = [
   {
     name: 'run',
@@ -25,12 +23,12 @@ export const verbs: readonly Verb[] = [
     description: 'Run one turn of a loop: by id, as id@version, or from a definition file.',
     options: [
       ['--input <json>', 'JSON, @file, or - for stdin (default {})'],
-      ['--session <id>', 'the session that the turn belongs to (default a new one)'],
-      ['--key <key>', 'the same key attaches to the same turn, of the same --as'],
+      ['--session <id>', 'the session of the turn (default a new one)'],
+      ['--key <key>', 'an idempotency key: the same key and --as return the same turn'],
       ['--version <version>', 'the version of the loop (default the newest)'],
-      ['--as <who>', 'on whose behalf it runs: a claim that nothing authenticates'],
-      ['--approver <who>', 'who alone may answer its approvals; may be repeated', 'repeats'],
-      ['--grant <file>', 'not in this version'],
+      ['--as <who>', 'the user on whose behalf the turn runs, which is not authenticated'],
+      ['--approver <who>', 'only this user may answer its approvals; may be repeated', 'repeats'],
+      ['--grant <file>', 'not supported in this version'],
       WATCH_FLAG,
       JSON_FLAG,
     ],
@@ -46,12 +44,12 @@ export const verbs: readonly Verb[] = [
     name: 'chat',
     group: RUN_GROUP,
     arguments: '<agent>',
-    description: 'Talk with an agent: in a terminal, or with one message a line on stdin.',
+    description: 'Chat with an agent: in a terminal, or with one message per line on stdin.',
     options: [
-      ['--session <id>', 'the session to go on with (default a new one)'],
-      ['--as <who>', 'who you say you are: on whose behalf it runs, and who answers (default your login)'],
+      ['--session <id>', 'the session to continue (default a new one)'],
+      ['--as <who>', 'your name for turns and approvals, which is not authenticated (default your login)'],
       ['--version <version>', 'the version of the agent (default the newest)'],
-      ['--json', 'one envelope a line, for what is read from stdin'],
+      ['--json', 'read messages from stdin and print one envelope per line'],
     ],
     examples: [
       'rondo chat helper',
@@ -64,8 +62,8 @@ export const verbs: readonly Verb[] = [
     name: 'resume',
     group: RUN_GROUP,
     arguments: '[turn]',
-    description: 'Go on with a turn whose process ended, or with all of them.',
-    options: [['--all', 'go on with every turn that has not ended'], WATCH_FLAG, JSON_FLAG],
+    description: 'Resume a turn that is paused or interrupted, or all such turns.',
+    options: [['--all', 'resume every turn that is paused or interrupted'], WATCH_FLAG, JSON_FLAG],
     examples: ['rondo resume s-1f0c', 'rondo resume --all'],
     load: async () => (await import('./verbs/resume.js')).resume,
   },
@@ -73,8 +71,8 @@ export const verbs: readonly Verb[] = [
     name: 'cancel',
     group: RUN_GROUP,
     arguments: '<turn>',
-    description: 'Ask a turn to stop.',
-    options: [['--reason <text>', 'why, for the record'], JSON_FLAG],
+    description: 'Cancel a turn.',
+    options: [['--reason <text>', 'the reason to record'], JSON_FLAG],
     examples: ['rondo cancel s-1f0c --reason "wrong customer"'],
     load: async () => (await import('./verbs/cancel.js')).cancel,
   },
@@ -91,7 +89,7 @@ export const verbs: readonly Verb[] = [
     name: 'show',
     group: DEFINITIONS_GROUP,
     arguments: '<loop>',
-    description: 'Show a definition, its digest, its versions and who calls it.',
+    description: 'Show a definition with its digest, its versions and its callers.',
     options: [['--version <version>', 'the version of the loop (default the newest)'], JSON_FLAG],
     examples: ['rondo show hello', 'rondo show hello@1.0.0 --json'],
     load: async () => (await import('./verbs/show.js')).show,
@@ -100,7 +98,7 @@ export const verbs: readonly Verb[] = [
     name: 'check',
     group: DEFINITIONS_GROUP,
     arguments: '[files...]',
-    description: 'Validate definitions without running them, and name turns in flight that a change would break.',
+    description: 'Validate definitions without running them, and list turns in flight that a change would break.',
     options: [JSON_FLAG],
     examples: ['rondo check', 'rondo check loops/hello.json --json'],
     load: async () => (await import('./verbs/check.js')).check,
@@ -111,8 +109,8 @@ export const verbs: readonly Verb[] = [
     arguments: '',
     description: 'List the turns of the store, the newest first.',
     options: [
-      ['--status <status>', 'only those that are ok, error, stopped, paused, running or interrupted'],
-      ['--limit <n>', 'at most so many'],
+      ['--status <status>', 'only turns that are ok, error, stopped, paused, running or interrupted'],
+      ['--limit <n>', 'the maximum number of turns'],
       JSON_FLAG,
     ],
     examples: ['rondo runs', 'rondo runs --status interrupted --json'],
@@ -122,7 +120,7 @@ export const verbs: readonly Verb[] = [
     name: 'status',
     group: INSPECT_GROUP,
     arguments: '<turn>',
-    description: 'Show how a turn stands, or all turns of a session.',
+    description: 'Show the status of a turn, or of all turns of a session.',
     options: [JSON_FLAG],
     examples: ['rondo status s-1f0c', 'rondo status my-session --json'],
     load: async () => (await import('./verbs/status.js')).status,
@@ -131,8 +129,8 @@ export const verbs: readonly Verb[] = [
     name: 'trace',
     group: INSPECT_GROUP,
     arguments: '<turn>',
-    description: 'Show what happened in a turn: a tree, or one event a line with --json.',
-    options: [['--json', 'one TraceEvent a line']],
+    description: 'Show the trace of a turn: as a tree, or with --json one event per line.',
+    options: [['--json', 'print one TraceEvent per line']],
     examples: ['rondo trace s-1f0c', 'rondo trace s-1f0c --json | head -1'],
     load: async () => (await import('./verbs/trace.js')).trace,
   },
@@ -140,10 +138,10 @@ export const verbs: readonly Verb[] = [
     name: 'events',
     group: INSPECT_GROUP,
     arguments: '<session>',
-    description: 'Show what was said in a session: as text on a terminal, one envelope a line to everything else.',
+    description: 'Show the conversation of a session: as text on a terminal, otherwise one envelope per line.',
     options: [
-      ['--text', 'as text, whatever reads it'],
-      ['--json', 'one envelope a line'],
+      ['--text', 'print text even if stdout is not a terminal'],
+      ['--json', 'print one envelope per line'],
     ],
     examples: ['rondo events s-1f0c', 'rondo events s-1f0c --text | less', 'rondo events s-1f0c --json | head -1'],
     load: async () => (await import('./verbs/events.js')).events,
@@ -152,7 +150,7 @@ export const verbs: readonly Verb[] = [
     name: 'diff',
     group: INSPECT_GROUP,
     arguments: '<turn> <other>',
-    description: 'Show where two turns differ.',
+    description: 'Show the differences between two turns.',
     options: [JSON_FLAG],
     examples: ['rondo diff s-1f0c s-77ab'],
     load: async () => (await import('./verbs/diff.js')).diff,
@@ -161,8 +159,9 @@ export const verbs: readonly Verb[] = [
     name: 'replay',
     group: INSPECT_GROUP,
     arguments: '<turn>',
-    description: 'Run the code of a turn over its record, performing nothing, and tell whether it still does the same.',
-    options: [['--now', 'with the definitions of now, not those that the turn began with'], JSON_FLAG],
+    description:
+      'Replay a turn from its journal without performing effects, and check that its code still does the same.',
+    options: [['--now', 'use the current definitions instead of those that the turn started with'], JSON_FLAG],
     examples: ['rondo replay s-1f0c', 'rondo replay s-1f0c --now --json'],
     load: async () => (await import('./verbs/replay.js')).replay,
   },
@@ -170,10 +169,10 @@ export const verbs: readonly Verb[] = [
     name: 'approvals',
     group: ANSWER_GROUP,
     arguments: '',
-    description: 'Show what waits for an approval: which tool, by which way, with which arguments.',
+    description: 'List the pending approvals, with their tools, call paths and arguments.',
     options: [
-      ['--session <id>', 'only those of this session'],
-      ['--full <approval>', 'only this one, with nothing left out'],
+      ['--session <id>', 'only approvals of this session'],
+      ['--full <approval>', 'only this approval, without abbreviations'],
       JSON_FLAG,
     ],
     examples: ['rondo approvals', 'rondo approvals --full mJ4hLv', 'rondo approvals --json'],
@@ -183,10 +182,13 @@ export const verbs: readonly Verb[] = [
     name: 'approve',
     group: ANSWER_GROUP,
     arguments: '<approval>',
-    description: 'Let a tool run that waits for it, and go on with its turn.',
+    description: 'Approve a tool call and resume its turn.',
     options: [
       AS_FLAG,
-      ['--when <schema>', 'also further calls of this tool in this session that fit a JSON Schema: JSON, @file or -'],
+      [
+        '--when <schema>',
+        'also approve later calls of this tool in this session that match a JSON Schema: JSON, @file or -',
+      ],
       JSON_FLAG,
     ],
     examples: [
@@ -200,8 +202,8 @@ export const verbs: readonly Verb[] = [
     name: 'deny',
     group: ANSWER_GROUP,
     arguments: '<approval>',
-    description: 'Do not let a tool run that waits for it, and go on with its turn; the agent is told why.',
-    options: [['--reason <text>', 'why not, for the agent and the record'], AS_FLAG, JSON_FLAG],
+    description: 'Deny a tool call and resume its turn.',
+    options: [['--reason <text>', 'the reason, for the agent and the journal'], AS_FLAG, JSON_FLAG],
     examples: ['rondo deny mJ4hLv --reason "too much" --as ada'],
     load: async () => (await import('./verbs/answer.js')).deny,
   },
@@ -209,11 +211,11 @@ export const verbs: readonly Verb[] = [
     name: 'resolve',
     group: ANSWER_GROUP,
     arguments: '<effect>',
-    description: 'Say what became of an effect in doubt, and go on with its turn.',
+    description: 'Resolve an effect in doubt and resume its turn.',
     options: [
-      ['--retry', 'it did not happen: do it'],
-      ['--result <json>', 'it happened, and this came of it: JSON, @file or -'],
-      ['--fail', 'give it up'],
+      ['--retry', 'it did not happen: perform it'],
+      ['--result <json>', 'it happened with this result: JSON, @file or -'],
+      ['--fail', 'record it as failed'],
       AS_FLAG,
       JSON_FLAG,
     ],
@@ -224,8 +226,9 @@ export const verbs: readonly Verb[] = [
     name: 'trust',
     group: SYSTEM_GROUP,
     arguments: '[dir]',
-    description: 'Let the definitions of a directory run code, and remember it; without one, show what is allowed.',
-    options: [['--remove', 'take back what is named'], JSON_FLAG],
+    description:
+      'Allow the definitions of a directory to run code, permanently; without a directory, show all permissions.',
+    options: [['--remove', 'revoke the given permissions'], JSON_FLAG],
     examples: [
       'rondo trust',
       'rondo trust .',
@@ -239,11 +242,11 @@ export const verbs: readonly Verb[] = [
     name: 'conformance',
     group: SYSTEM_GROUP,
     arguments: '',
-    description: 'Hold this runtime, or any other, against LSEM v0.1.',
+    description: 'Check this runtime, or another one, against LSEM v0.1, the Loop Stack Execution Model.',
     options: [
-      ['--driver <file>', 'an ES module that exports a driver for the runtime to judge; it runs as code'],
-      ['--only <ids>', 'only these checks, as in DEF-01,VAL-02'],
-      ['--timeout <ms>', 'how long one check may take (default 10000)'],
+      ['--driver <file>', 'an ES module that exports a driver for the runtime under test; it runs as code'],
+      ['--only <ids>', 'only these checks, such as DEF-01,VAL-02'],
+      ['--timeout <ms>', 'the time limit of one check (default 10000)'],
       JSON_FLAG,
     ],
     examples: [
@@ -257,11 +260,11 @@ export const verbs: readonly Verb[] = [
     name: 'doctor',
     group: SYSTEM_GROUP,
     arguments: '',
-    description: 'Look at everything that a run needs, and say what to do about what is wrong.',
+    description: 'Check everything that a turn needs, and explain how to fix problems.',
     options: [
-      ['--full', 'verify everything in the store, whatever its size'],
+      ['--full', 'verify the whole store, regardless of its size'],
       ['--accept <name>', 'accept the damage of a session, or @anchor or @orphan; may be repeated', 'repeats'],
-      ['--reason <text>', 'why it is accepted, for the record'],
+      ['--reason <text>', 'the reason to record with --accept'],
       AS_FLAG,
       JSON_FLAG,
     ],
@@ -276,10 +279,10 @@ export const verbs: readonly Verb[] = [
     name: 'remove',
     group: SYSTEM_GROUP,
     arguments: '<session>',
-    description: 'Remove a session with all that belongs to it; a record of who removed it stays.',
+    description: 'Remove a session with all its data; a record of the removal remains.',
     options: [
-      ['--yes', 'do not ask: needed without a terminal'],
-      ['--reason <text>', 'why, for the record'],
+      ['--yes', 'do not ask for confirmation; required without a terminal'],
+      ['--reason <text>', 'the reason to record'],
       AS_FLAG,
       JSON_FLAG,
     ],
@@ -290,7 +293,7 @@ export const verbs: readonly Verb[] = [
     name: 'demo',
     group: SYSTEM_GROUP,
     arguments: '',
-    description: 'Watch a run that is killed in the middle finish in another process, with nothing done twice.',
+    description: 'Kill a running turn and finish it in another process, with no effect performed twice.',
     options: [],
     examples: ['rondo demo'],
     load: async () => (await import('./verbs/demo.js')).demo,

@@ -1,5 +1,4 @@
-/** `approve` and `deny`: answer an approval, then go on with its turn. */
-
+/** `rondo approve` and `rondo deny`: answer an approval, then resume its turn. */
 import { LoopError } from '../../../base/errors.js';
 import type { Host } from '../../../host/host.js';
 import type { Approval, ApprovalAnswer } from '../../../protocol/approval.js';
@@ -18,6 +17,7 @@ import { sanitizeText } from '../terminal-text.js';
 import { userNameOf } from '../user-name.js';
 import { exitCodes, type Invocation, textOption, type VerbHandler } from '../verb.js';
 
+/** Handles `rondo approve`. */
 export const approve: VerbHandler = async (invocation) => {
   const { options, terminal } = invocation;
   const when = textOption(options.when);
@@ -25,6 +25,7 @@ export const approve: VerbHandler = async (invocation) => {
   return answerApproval(invocation, { approved: true, ...standing });
 };
 
+/** Handles `rondo deny`. */
 export const deny: VerbHandler = (invocation) => {
   const reason = textOption(invocation.options.reason);
   return answerApproval(invocation, { approved: false, ...(reason !== undefined && { reason }) });
@@ -34,28 +35,28 @@ type AnswerContent = Pick<ApprovalAnswer, 'approved' | 'reason' | 'standing'>;
 
 async function answerApproval(
   { args, options, settingsInput, terminal, json }: Invocation,
-  word: AnswerContent,
+  content: AnswerContent,
 ): Promise<number> {
   const by = userNameOf(options);
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForRunning(settings, terminal);
   try {
-    const meant = await findApproval(host, String(args[0]));
-    const answer: ApprovalAnswer = { ...meant, ...word, by };
+    const target = await findApproval(host, String(args[0]));
+    const answer: ApprovalAnswer = { ...target, ...content, by };
     const approval = await host.answer(answer);
-    const { approved } = word;
+    const { approved } = content;
     terminal.printToStderr(
       `${approved ? 'Approved' : 'Denied'}: ${sanitizeText(loopPathOf(approval))} (${sanitizeText(approval.id)}).`,
     );
-    const went = await resumeTurn(host, approval, settings, terminal);
-    if (json) await terminal.printJson({ approval, approved, ...went });
+    const outcome = await resumeTurn(host, approval, settings, terminal);
+    if (json) await terminal.printJson({ approval, approved, ...outcome });
     return exitCodes.ok;
   } finally {
     await close();
   }
 }
 
-/** Goes on with the turn. The answer was taken, whatever comes of it. */
+/** Resumes the turn. The answer is recorded even if the turn cannot be resumed. */
 async function resumeTurn(
   host: Host,
   { turnId }: Approval,
@@ -63,16 +64,16 @@ async function resumeTurn(
   terminal: Terminal,
 ): Promise<{ readonly turn: TurnResult } | { readonly error: { readonly code: string; readonly message: string } }> {
   try {
-    const driving = { host, terminal, price: pricingOf(settings.config), watch: false };
-    const turn = await runWithLiveOutput(driving, (heard) => host.resume(turnId, heard));
+    const live = { terminal, price: pricingOf(settings.config), watch: false };
+    const turn = await runWithLiveOutput(live, (turnOptions) => host.resume(turnId, turnOptions));
     for (const line of outcomeLines(turn)) terminal.printToStderr(line);
     terminal.printToStderr(summaryLineOf(turn));
     return { turn };
   } catch (thrown) {
     if (!(thrown instanceof LoopError)) throw thrown;
     const { code, message } = thrown;
-    terminal.printToStderr(`The turn cannot go on. ${code}: ${sanitizeText(message)}`);
-    terminal.printToStderr(`Your answer stands. Once that is mended: rondo resume ${turnId}`);
+    terminal.printToStderr(`The turn cannot be resumed. ${code}: ${sanitizeText(message)}`);
+    terminal.printToStderr(`Your answer is recorded. When the problem is fixed: rondo resume ${turnId}`);
     return { error: { code, message } };
   }
 }
@@ -81,32 +82,33 @@ const MIN_PREFIX_CHARS = 4;
 const MAX_LISTED_IDS = 5;
 
 /**
- * The approval that is meant: by its id, a beginning of it, or a beginning of its last part, with the colon or without. What nobody
- * waits for is handed on as it is: the host says why it cannot be answered, and keeps that somebody tried.
+ * Finds a pending approval by its id, by a prefix of it, or by a prefix of the part after the last colon. A reference without
+ * a match is passed to the host as an id: the host refuses it with a reason, and records the attempt.
  */
 async function findApproval(
   host: Host,
-  given: string,
+  reference: string,
 ): Promise<Pick<ApprovalAnswer, 'id' | 'callId' | 'argumentsDigest'>> {
-  const meant = matchApprovals(await host.archive.approvals(), given);
-  const [only] = meant;
-  if (only === undefined) return { id: given };
-  if (meant.length > 1) {
-    const ids = meant.slice(0, MAX_LISTED_IDS).map(({ id }) => id);
-    const more = meant.length > MAX_LISTED_IDS ? `, and ${meant.length - MAX_LISTED_IDS} more` : '';
-    throw new UsageError(`"${given}" could be any of ${meant.length} approvals: ${ids.join(', ')}${more}.`);
+  const matches = matchApprovals(await host.archive.approvals(), reference);
+  const [only] = matches;
+  if (only === undefined) return { id: reference };
+  if (matches.length > 1) {
+    const ids = matches.slice(0, MAX_LISTED_IDS).map(({ id }) => id);
+    const more = matches.length > MAX_LISTED_IDS ? `, and ${matches.length - MAX_LISTED_IDS} more` : '';
+    throw new UsageError(`"${reference}" matches ${matches.length} approvals: ${ids.join(', ')}${more}.`);
   }
   const { id, callId, argumentsDigest } = only;
   return { id, callId, argumentsDigest };
 }
 
-/** The approvals that an id, or a part of one, can mean. */
-export function matchApprovals(all: readonly Approval[], given: string): readonly Approval[] {
-  const exact = all.filter(({ id }) => id === given);
-  return exact.length > 0 || given.length < MIN_PREFIX_CHARS ? exact : all.filter(({ id }) => matchesId(given, id));
+/** Returns the approvals that an id, or a prefix of at least four characters, matches. */
+export function matchApprovals(pending: readonly Approval[], reference: string): readonly Approval[] {
+  const exact = pending.filter(({ id }) => id === reference);
+  if (exact.length > 0 || reference.length < MIN_PREFIX_CHARS) return exact;
+  return pending.filter(({ id }) => matchesId(reference, id));
 }
 
-function matchesId(given: string, id: string): boolean {
+function matchesId(reference: string, id: string): boolean {
   const colon = id.lastIndexOf(':');
-  return id.startsWith(given) || id.startsWith(given, colon) || id.startsWith(given, colon + 1);
+  return id.startsWith(reference) || id.startsWith(reference, colon) || id.startsWith(reference, colon + 1);
 }

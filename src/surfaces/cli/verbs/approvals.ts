@@ -1,4 +1,4 @@
-/** `approvals`: all that waits for an answer, with what it is about. */
+/** `rondo approvals`: lists the pending approvals. */
 import type { Approval } from '../../../protocol/approval.js';
 import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
@@ -10,45 +10,46 @@ import { escapeLine } from '../untrusted-text.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 import { matchApprovals } from './answer.js';
 
+/** Handles `rondo approvals`. */
 export const approvals: VerbHandler = async ({ options, settingsInput, terminal, json }) => {
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForReading(settings, terminal);
   try {
     const full = textOption(options.full);
-    const waiting = await host.archive.approvals(textOption(options.session));
-    const all = full === undefined ? waiting : [requireSingleApproval(waiting, full)];
-    if (json) await terminal.printJson(all);
-    else if (all.length > 0) {
+    const pending = await host.archive.approvals(textOption(options.session));
+    const listed = full === undefined ? pending : [requireSingleApproval(pending, full)];
+    if (json) await terminal.printJson(listed);
+    else if (listed.length > 0) {
       const { renderTable } = await import('../table.js');
       const { color, width } = terminal.displayOf();
       const now = settings.clockStartAt ?? Date.now();
-      const rows = all.map((approval) => rowOf(approval, now));
-      const cards = all.map((approval) => {
+      const rows = listed.map((approval) => rowOf(approval, now));
+      const cards = listed.map((approval) => {
         const lines = renderApproval(approval, {
           colors: createColors(color),
           width,
           now,
           full: full !== undefined,
         });
-        const answers = isExpired(approval, now) ? ['  Nobody can answer it any more.'] : answerCommands(approval.id);
-        return [...lines, ...answers].map((line) => `${line}\n`).join('');
+        const commands = isExpired(approval, now) ? ['  It can no longer be answered.'] : answerCommands(approval.id);
+        return [...lines, ...commands].map((line) => `${line}\n`).join('');
       });
       await terminal.print([`${renderTable(rows, { color, width, head: TABLE_HEAD })}\n`, ...cards].join('\n'));
     }
-    if (all.length === 0) terminal.printToStderr('Nothing waits for an approval.');
+    if (listed.length === 0) terminal.printToStderr('There are no pending approvals.');
     return exitCodes.ok;
   } finally {
     await close();
   }
 };
 
-/** The one approval that is meant. */
-function requireSingleApproval(waiting: readonly Approval[], given: string): Approval {
-  const meant = matchApprovals(waiting, given);
-  const [only] = meant;
-  if (only !== undefined && meant.length === 1) return only;
-  const why = only === undefined ? 'waits for nobody' : `could be any of ${meant.length} approvals`;
-  throw new UsageError(`"${escapeLine(given, 100)}" ${why}. See: rondo approvals`);
+/** Returns the approval that the reference matches. Throws a UsageError if it matches none or several. */
+function requireSingleApproval(pending: readonly Approval[], reference: string): Approval {
+  const matches = matchApprovals(pending, reference);
+  const [only] = matches;
+  if (only !== undefined && matches.length === 1) return only;
+  const problem = only === undefined ? 'matches no pending approval' : `matches ${matches.length} approvals`;
+  throw new UsageError(`"${escapeLine(reference, 100)}" ${problem}. See: rondo approvals`);
 }
 
 const TABLE_HEAD = ['APPROVAL', 'TOOL', 'EXPIRES', 'PATH'];

@@ -1,9 +1,10 @@
-/** `cancel`: asks a turn to stop. */
+/** `rondo cancel`: cancels a turn. */
 import { loadSettings } from '../../compose.js';
 import { findTurn } from '../find-turn.js';
 import { openHostForRunning } from '../open-host.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
+/** Handles `rondo cancel`. */
 export const cancel: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForRunning(settings, terminal);
@@ -13,7 +14,7 @@ export const cancel: VerbHandler = async ({ args, options, settingsInput, termin
     const cancelled = await host.cancel(turnId, reason);
     const [status] = await host.archive.status(turnId);
     if (json) await terminal.printJson({ turnId, cancelled, status });
-    terminal.printToStderr(cancelled ? `Cancelled ${turnId}.` : `${turnId} had ended already (${status?.status}).`);
+    terminal.printToStderr(cancelled ? `Cancelled ${turnId}.` : `${turnId} has already ended (${status?.status}).`);
     return cancelled ? exitCodes.ok : exitCodes.failed;
   } finally {
     await close();

@@ -1,4 +1,4 @@
-/** `chat`: talks with an agent, in a terminal or through pipes. */
+/** `rondo chat`: chats with an agent, in a terminal or through pipes. */
 import { createHash, randomBytes } from 'node:crypto';
 import type { Host } from '../../../host/host.js';
 import type { EventEnvelope } from '../../../protocol/events.js';
@@ -14,26 +14,27 @@ import { createColors } from '../terminal-text.js';
 import { userNameOf } from '../user-name.js';
 import { exitCodes, textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
-/** How many of the last messages of a session are told, and the most envelopes. */
+/** The limits of the recap that a chat in an existing session begins with. */
 const MAX_RECAP_MESSAGES = 3;
 const MAX_RECAP_ENVELOPES = 40;
 
+/** Handles `rondo chat`. */
 export const chat: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
   assertSessionId(textOption(options.session));
-  const who = userNameOf(options);
+  const userName = userNameOf(options);
   const settings = await loadSettings(settingsInput);
-  const given = String(args[0]);
-  const { wanted, definitions } = await findLoop(given, textOption(options.version), settings);
+  const reference = String(args[0]);
+  const { wanted, definitions } = await findLoop(reference, textOption(options.version), settings);
   warnBadFiles(definitions.badFiles, terminal);
   warnIgnoredKeys(definitions.warnings, terminal);
-  const found = definitions.registry.find(wanted.id, wanted.version)?.definition;
-  if (found === undefined) throw loopNotFoundError(given, wanted, definitions);
-  if (found.composite?.agent === undefined)
-    throw new UsageError(`"${found.id}" is not an agent. Run it with: rondo run ${found.id}`);
+  const definition = definitions.registry.find(wanted.id, wanted.version)?.definition;
+  if (definition === undefined) throw loopNotFoundError(reference, wanted, definitions);
+  if (definition.composite?.agent === undefined)
+    throw new UsageError(`"${definition.id}" is not an agent. Run it with: rondo run ${definition.id}`);
   const { host, close } = await openHost(settings, { definitions, createIfMissing: true }, terminal);
-  const opening = {
-    loop: found.id,
-    version: found.version,
+  const turnTemplate = {
+    loop: definition.id,
+    version: definition.version,
     sessionId: textOption(options.session) ?? (await newSessionId(settings, host)),
     ...principalOf(options),
   };
@@ -42,15 +43,11 @@ export const chat: VerbHandler = async ({ args, options, settingsInput, terminal
   try {
     if (json || !stdin.isTTY || !stdout.isTTY) {
       const { runPipedChat } = await import('../chat/piped-chat.js');
-      code = await runPipedChat({ host, terminal, turnTemplate: opening, json });
-    } else
-      code = await runInteractiveChat(
-        { host, turnTemplate: opening, userName: who, now: nowFunctionOf(settings) },
-        terminal,
-      );
+      code = await runPipedChat({ host, terminal, turnTemplate, json });
+    } else code = await runInteractiveChat({ host, turnTemplate, userName, now: nowFunctionOf(settings) }, terminal);
     return code;
   } finally {
-    // Who could not wait for the turn does not wait for the store either: both stand any end.
+    // After an interruption the process exits at once. The turn and the store are crash-safe.
     if (code !== exitCodes.interrupted) await close();
   }
 };
@@ -61,11 +58,11 @@ function principalOf(options: VerbOptions): { principal?: string } {
 }
 
 function nowFunctionOf({ clockStartAt }: ProjectSettings): () => number {
-  const ahead = clockStartAt === undefined ? 0 : clockStartAt - Date.now();
-  return () => Date.now() + ahead;
+  const offsetMs = clockStartAt === undefined ? 0 : clockStartAt - Date.now();
+  return () => Date.now() + offsetMs;
 }
 
-/** A name that no session has; with a seed, the same one in the same store. */
+/** Returns a new session id. With a seed, the id depends only on the seed and the store. */
 async function newSessionId({ seed }: ProjectSettings, host: Host): Promise<string> {
   if (seed === undefined) return `s-${randomBytes(8).toString('hex')}`;
   const turns = await host.archive.turns();
@@ -73,7 +70,7 @@ async function newSessionId({ seed }: ProjectSettings, host: Host): Promise<stri
 }
 
 async function runInteractiveChat(
-  given: Pick<ChatControllerDeps, 'host' | 'turnTemplate' | 'userName' | 'now'>,
+  deps: Pick<ChatControllerDeps, 'host' | 'turnTemplate' | 'userName' | 'now'>,
   terminal: Terminal,
 ): Promise<number> {
   const { Screen } = await import('../chat/screen.js');
@@ -85,7 +82,7 @@ async function runInteractiveChat(
     color,
     width,
     promptsForApprovals: true,
-    hidesUserMessage: (text) => talking.takeSentMessage(text),
+    hidesUserMessage: (text) => controller.takeSentMessage(text),
   });
   const screen = new Screen({
     input,
@@ -94,36 +91,36 @@ async function runInteractiveChat(
     endRow: () => transcript.endRow(),
     sidePrompt: `${colors.dim('›')} `,
   });
-  const talking: ChatController = new ChatController({ ...given, screen, transcript, colors, width });
+  const controller: ChatController = new ChatController({ ...deps, screen, transcript, colors, width });
   terminal.onInterrupt = () => {
     screen.close();
-    return `Interrupted. ${chatReturnHint(given.turnTemplate)}`;
+    return `Interrupted. ${chatReturnHint(deps.turnTemplate)}`;
   };
   try {
-    const { loop, sessionId } = given.turnTemplate;
+    const { loop, sessionId } = deps.turnTemplate;
     screen.printLines(
       `${colors.bold(loop)} in session ${sessionId}`,
-      colors.dim(`/help tells more. ${chatReturnHint(given.turnTemplate)}`),
+      colors.dim(`/help lists the commands. ${chatReturnHint(deps.turnTemplate)}`),
     );
-    for (const text of renderRecap(await given.host.archive.events(sessionId), transcript, colors.dim))
+    for (const text of renderRecap(await deps.host.archive.events(sessionId), transcript, colors.dim))
       screen.write(text);
-    return await talking.run();
+    return await controller.run();
   } finally {
     terminal.onInterrupt = undefined;
     screen.close();
   }
 }
 
-/** The end of what was said before, from one of the last messages of the user on. */
+/** Renders the end of the earlier conversation, starting at one of the user's last messages. */
 function* renderRecap(
   events: readonly EventEnvelope[],
   transcript: Transcript,
   dim: (text: string) => string,
 ): Generator<string> {
-  const users = events.flatMap(({ type }, index) => (type === 'user-message' ? [index] : []));
-  const from = Math.max(users.at(-MAX_RECAP_MESSAGES) ?? 0, events.length - MAX_RECAP_ENVELOPES);
-  for (const envelope of events.slice(0, from)) transcript.markRendered(envelope);
-  if (from > 0) yield dim(`… earlier: rondo events ${events[0]?.sessionId ?? ''}\n`);
-  for (const envelope of events.slice(from)) yield transcript.renderEnvelope(envelope);
+  const userMessages = events.flatMap(({ type }, index) => (type === 'user-message' ? [index] : []));
+  const start = Math.max(userMessages.at(-MAX_RECAP_MESSAGES) ?? 0, events.length - MAX_RECAP_ENVELOPES);
+  for (const envelope of events.slice(0, start)) transcript.markRendered(envelope);
+  if (start > 0) yield dim(`… earlier: rondo events ${events[0]?.sessionId ?? ''}\n`);
+  for (const envelope of events.slice(start)) yield transcript.renderEnvelope(envelope);
   yield transcript.endRow();
 }

@@ -1,4 +1,4 @@
-/** `check`: validates definitions without running them, and names the turns in flight that a change would break. */
+/** `rondo check`: validates definitions without running them, and lists the turns in flight that a change would break. */
 import { resolve } from 'node:path';
 import type { InFlightTurn } from '../../../host/host.js';
 import {
@@ -22,7 +22,7 @@ interface CheckedFile {
   readonly warnings: readonly Omit<BadFile, 'file'>[];
 }
 
-/** The whole of what is told. */
+/** The JSON document of the verb. */
 interface CheckReport {
   readonly ok: boolean;
   readonly files: readonly CheckedFile[];
@@ -37,43 +37,43 @@ interface AffectedTurn {
   readonly breaks: boolean;
 }
 
+/** Handles `rondo check`. */
 export const check: VerbHandler = async ({ args, settingsInput, terminal, json }) => {
   const settings = await loadSettings(settingsInput);
-  const named = ((args[0] ?? []) as readonly string[]).map((file) => resolve(settings.cwd, file));
-  const definitions = await loadLoops(settings, named);
-  const lost = await findUnknownBackends(settings, definitions);
-  const files = checkedFilesOf({ ...definitions, badFiles: [...definitions.badFiles, ...lost] }, named);
-  const own = new Set(files.map(({ file }) => file));
-  const dangling = danglingStepsIn(definitions, own);
+  const paths = ((args[0] ?? []) as readonly string[]).map((file) => resolve(settings.cwd, file));
+  const definitions = await loadLoops(settings, paths);
+  const unknownBackends = await findUnknownBackends(settings, definitions);
+  const files = checkedFilesOf({ ...definitions, badFiles: [...definitions.badFiles, ...unknownBackends] }, paths);
+  const dangling = danglingStepsIn(definitions, new Set(files.map(({ file }) => file)));
   const inFlight = await findInFlightTurns(settings, definitions, terminal);
   const ok = files.every((file) => file.ok) && dangling.length === 0 && !inFlight.some(({ breaks }) => breaks);
-  const findings = { ok, files, dangling, inFlight };
-  if (json) await terminal.printJson(findings);
-  else await terminal.print(renderCheckReport(findings, createColors(terminal.displayOf().color)));
+  const report = { ok, files, dangling, inFlight };
+  if (json) await terminal.printJson(report);
+  else await terminal.print(renderCheckReport(report, createColors(terminal.displayOf().color)));
   return ok ? exitCodes.ok : exitCodes.failed;
 };
 
 function checkedFilesOf(
-  { loops, badFiles, warnings: odd }: Definitions,
-  named: readonly string[],
+  { loops, badFiles, warnings: allWarnings }: Definitions,
+  paths: readonly string[],
 ): readonly CheckedFile[] {
-  const all = [...loops, ...badFiles].map(({ file }) => file);
-  const files = named.length > 0 ? named : [...new Set(all)].sort();
+  const loaded = [...loops, ...badFiles].map(({ file }) => file);
+  const files = paths.length > 0 ? paths : [...new Set(loaded)].sort();
   return files.map((file) => {
     const errors = badFiles.filter((item) => item.file === file).map(({ file: _, ...rest }) => rest);
-    const warnings = odd.filter((item) => item.file === file).map(({ file: _, mistake: __, ...rest }) => rest);
+    const warnings = allWarnings.filter((item) => item.file === file).map(({ file: _, mistake: __, ...rest }) => rest);
     return { file, ok: errors.length === 0, errors, warnings };
   });
 }
 
-/** Steps that lead nowhere, of the loops that these files hold. */
+/** Returns the steps of the loops in these files that call a loop which does not exist. */
 function danglingStepsIn({ registry, loops }: Definitions, files: ReadonlySet<string>): CheckReport['dangling'] {
-  const ours = new Set(
+  const checkedLoops = new Set(
     loops
       .filter(({ file }) => files.has(file))
       .map(({ registered: { definition } }) => `${definition.id}@${definition.version}`),
   );
-  return registry.missingReferences().filter(({ loop }) => ours.has(loop));
+  return registry.missingReferences().filter(({ loop }) => checkedLoops.has(loop));
 }
 
 async function findInFlightTurns(
@@ -83,8 +83,8 @@ async function findInFlightTurns(
 ): Promise<readonly AffectedTurn[]> {
   const { host, close } = await openHost(settings, { definitions, createIfMissing: false }, terminal);
   try {
-    const flying = await host.inFlightTurns();
-    return flying.map(({ turn: { turnId, loopId, loopVersion }, changed }) => ({
+    const turns = await host.inFlightTurns();
+    return turns.map(({ turn: { turnId, loopId, loopVersion }, changed }) => ({
       turnId,
       loop: `${loopId}@${loopVersion}`,
       changed,
@@ -96,22 +96,22 @@ async function findInFlightTurns(
 }
 
 function renderCheckReport({ ok, files, dangling, inFlight }: CheckReport, colors: Colors): string {
-  const lines = files.flatMap(({ file, ok: good, errors, warnings }) => [
-    `${good ? colors.green('ok') : colors.red('bad')}  ${sanitizeText(file)}`,
+  const fileLines = files.flatMap(({ file, ok: isValid, errors, warnings }) => [
+    `${isValid ? colors.green('ok') : colors.red('bad')}  ${sanitizeText(file)}`,
     ...errors.map((item) => `     ${describeBadFile({ file, ...item })}`),
     ...warnings.map((item) => `     ${colors.yellow('warning')} ${describeBadFile({ file, ...item })}`),
   ]);
-  const lost = dangling.map(
+  const danglingLines = dangling.map(
     ({ loop, stepIndex, missing }) =>
-      `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${sanitizeText(missing)}", which is not here`,
+      `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${sanitizeText(missing)}", which does not exist`,
   );
-  const broken = inFlight.flatMap(({ turnId, loop, changed }) =>
+  const turnLines = inFlight.flatMap(({ turnId, loop, changed }) =>
     changed.map(({ loop: part, now, breaks, why = '' }) => {
       const mark = breaks ? colors.red('bad') : colors.yellow('warning');
       return `${mark}  turn ${turnId} of ${loop} is in flight, and ${part} is ${now}${breaks ? `: ${sanitizeText(why)}` : ''}`;
     }),
   );
-  const none = files.length === 0 ? ['There is nothing to check.'] : [];
-  const end = ok ? colors.green('All is well.') : colors.red('Something is wrong.');
-  return `${[...lines, ...lost, ...broken, ...none, end].join('\n')}\n`;
+  const emptyLine = files.length === 0 ? ['There are no definitions to check.'] : [];
+  const verdict = ok ? colors.green('No problems found.') : colors.red('Problems found.');
+  return `${[...fileLines, ...danglingLines, ...turnLines, ...emptyLine, verdict].join('\n')}\n`;
 }

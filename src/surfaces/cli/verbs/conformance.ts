@@ -1,4 +1,4 @@
-/** `conformance`: holds this runtime against LSEM, or with --driver any other. */
+/** `rondo conformance`: checks this runtime, or with --driver another one, against LSEM. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { ConformanceReport } from '../../../conformance/report.js';
@@ -9,34 +9,35 @@ import { DRIVER_PROCESS_ENV } from '../driver/messages.js';
 import type { Terminal } from '../terminal.js';
 import { exitCodes, textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
+/** Handles `rondo conformance`. */
 export const conformance: VerbHandler = async ({ options, terminal, json, settingsInput }) => {
   if (terminal.streams.env[DRIVER_PROCESS_ENV] === '1' && process.send !== undefined) {
     return (await import('../driver/driver-process.js')).runDriverProcess();
   }
-  const judging = judgeOptionsOf(options);
+  const suiteOptions = suiteOptionsOf(options);
   const driver = textOption(options.driver);
   const report =
     driver === undefined
-      ? await judgeRondo(judging)
-      : await judgeExternalDriver(resolve(settingsInput.cwd, driver), judging, terminal);
+      ? await judgeRondo(suiteOptions)
+      : await judgeExternalDriver(resolve(settingsInput.cwd, driver), suiteOptions, terminal);
   const [{ renderConformance }, { conformanceVerdict }] = await Promise.all([
     import('../../../conformance/render.js'),
     import('../../../conformance/report.js'),
   ]);
   if (json) await terminal.printJson(report);
   else await terminal.print(renderConformance(report, terminal.displayOf()));
-  const good = judging.only === undefined ? conformanceVerdict(report).good : report.summary.failed === 0;
-  return good ? exitCodes.ok : exitCodes.unverified;
+  const isConformant = suiteOptions.only === undefined ? conformanceVerdict(report).good : report.summary.failed === 0;
+  return isConformant ? exitCodes.ok : exitCodes.unverified;
 };
 
-function judgeOptionsOf(options: VerbOptions): ConformanceOptions {
+function suiteOptionsOf(options: VerbOptions): ConformanceOptions {
   const only = textOption(options.only)
     ?.split(/[\s,]+/)
     .filter((id) => id !== '');
   const timeout = textOption(options.timeout);
   const timeoutMs = Number(timeout ?? 10_000);
   if (!/^\d+$/.test(timeout ?? '1') || timeoutMs < 1 || timeoutMs > 86_400_000) {
-    throw new UsageError(`--timeout is ${timeout}; give whole milliseconds, from 1 to 86400000.`);
+    throw new UsageError(`--timeout ${timeout}: must be a whole number of milliseconds from 1 to 86400000.`);
   }
   return { timeoutMs, ...(only !== undefined && { only }) };
 }
@@ -51,13 +52,13 @@ async function judgeRondo(options: ConformanceOptions): Promise<ConformanceRepor
   });
 }
 
-/** The file runs as code: whoever names it on the command line trusts it, as a program that is started. */
+/** Judges the driver in a file. The file runs as code: naming it on the command line is consent, as for any program. */
 async function judgeExternalDriver(
   file: string,
   options: ConformanceOptions,
   terminal: Terminal,
 ): Promise<ConformanceReport> {
-  if (!existsSync(file)) throw new UsageError(`There is no driver at ${file}; --driver names an ES module.`);
+  if (!existsSync(file)) throw new UsageError(`There is no driver ${file}; --driver must be the path of an ES module.`);
   const { judgeDriver } = await import('../driver/judge-driver.js');
   try {
     return await judgeDriver({
@@ -66,7 +67,7 @@ async function judgeExternalDriver(
       onStart: (stop) => {
         terminal.onInterrupt = () => {
           stop();
-          return 'Interrupted: nothing was reported.';
+          return 'Interrupted. There is no report.';
         };
       },
     });

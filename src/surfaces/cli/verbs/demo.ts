@@ -1,7 +1,8 @@
-/** `demo`: kills a run in the middle and finishes it, before your eyes. */
+/** `rondo demo`: kills a running turn and finishes it in another process. */
 import type { VerbHandler } from '../verb.js';
 
+/** Handles `rondo demo`. */
 export const demo: VerbHandler = async ({ terminal }) => {
-  const { runDemo: play } = await import('../../demo/run.js');
-  return play((line) => terminal.printToStderr(line), terminal.displayOf(terminal.streams.stderr).color);
+  const { runDemo } = await import('../../demo/run.js');
+  return runDemo((line) => terminal.printToStderr(line), terminal.displayOf(terminal.streams.stderr).color);
 };

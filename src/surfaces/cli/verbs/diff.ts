@@ -1,5 +1,4 @@
-/** `diff`: where two turns differ. */
-
+/** `rondo diff`: shows the differences between two turns. */
 import type { Host } from '../../../host/host.js';
 import type { Json } from '../../../protocol/json.js';
 import type { TraceEvent } from '../../../protocol/trace.js';
@@ -15,16 +14,17 @@ interface DiffSide {
   readonly end: TurnEnd;
 }
 
+/** Handles `rondo diff`. */
 export const diff: VerbHandler = async ({ args, settingsInput, terminal, json }) => {
   const { host, close } = await openHostForReading(await loadSettings(settingsInput), terminal);
   try {
     const a = await loadSide(host, String(args[0]));
     const b = await loadSide(host, String(args[1]));
-    const found = diffTurns(a.events, b.events, { a: a.end, b: b.end });
-    if (json) await terminal.printJson({ a: a.turnId, b: b.turnId, ...found });
+    const turnDiff = diffTurns(a.events, b.events, { a: a.end, b: b.end });
+    if (json) await terminal.printJson({ a: a.turnId, b: b.turnId, ...turnDiff });
     else {
       const { renderDiff } = await import('../render-diff.js');
-      await terminal.print(`${renderDiff(found, terminal.displayOf())}\n`);
+      await terminal.print(`${renderDiff(turnDiff, terminal.displayOf())}\n`);
     }
     return exitCodes.ok;
   } finally {
@@ -32,8 +32,8 @@ export const diff: VerbHandler = async ({ args, settingsInput, terminal, json })
   }
 };
 
-async function loadSide(host: Host, given: string): Promise<DiffSide> {
-  const { turnId, status } = await findTurn(host, given);
+async function loadSide(host: Host, reference: string): Promise<DiffSide> {
+  const { turnId, status } = await findTurn(host, reference);
   const events = await host.archive.trace(turnId);
   const { output, error } = (await host.archive.result(turnId)) ?? {};
   const end = {

@@ -1,4 +1,4 @@
-/** `doctor`: looks at everything that a run needs, and says what to do about what is wrong. */
+/** `rondo doctor`: checks everything that a turn needs, and explains how to fix problems. */
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Fault } from '../../../base/errors.js';
@@ -36,19 +36,20 @@ interface Finding {
   readonly name: string;
   readonly status: FindingStatus;
   readonly message: string;
-  /** What to do about it. */
+  /** How to fix the problem. */
   readonly advice?: string;
 }
 
 const MIN_NODE_VERSION = { major: 20, minor: 19 };
 
-/** What is told of the store beside the findings. */
+/** The facts about the store in the JSON document. */
 interface StoreFacts {
   readonly checked: 'heads' | 'full';
   readonly sessions?: number;
   readonly entries?: number;
-  /** Damage that nobody has accepted, and the sessions that it is about. */
+  /** Damage that has not been accepted. */
   readonly damage: readonly Damage[];
+  /** The sessions with such damage. */
   readonly affected: readonly string[];
   readonly accepted: readonly Incident[];
   readonly removed: readonly unknown[];
@@ -57,10 +58,11 @@ interface StoreFacts {
 interface StoreFindings {
   readonly findings: readonly Finding[];
   readonly facts?: StoreFacts;
-  /** True if stored data is not what was written, or may not be. */
+  /** True if stored data differs, or may differ, from what was written. */
   readonly isDamaged: boolean;
 }
 
+/** Handles `rondo doctor`. */
 export const doctor: VerbHandler = async (invocation) => {
   const { settingsInput, terminal, json } = invocation;
   const findings: Finding[] = [nodeFinding(process.versions.node)];
@@ -70,13 +72,11 @@ export const doctor: VerbHandler = async (invocation) => {
     findings.push(configFinding(settings), ...(await dataDirectoryFindings(settings)));
     store = await storeFindings(settings, invocation);
     findings.push(...store.findings);
-    for (const look of [loopFindings, sandboxFindings, backendFindings]) findings.push(...(await look(settings)));
+    for (const check of [loopFindings, sandboxFindings, backendFindings]) findings.push(...(await check(settings)));
   } catch (thrown) {
     if (thrown instanceof UsageError && listOption(invocation.options.accept).length > 0) throw thrown;
-    const usage = thrown instanceof UsageError;
-    findings.push(
-      createFinding('config', 'fail', thrownMessage(thrown), usage ? 'Change the setting.' : 'Mend the file.'),
-    );
+    const advice = thrown instanceof UsageError ? 'Change the setting.' : 'Fix the file.';
+    findings.push(createFinding('config', 'fail', thrownMessage(thrown), advice));
   }
   const ok = findings.every(({ status }) => status !== 'fail');
   if (json) await terminal.printJson({ ok, checks: findings, ...(store.facts && { store: store.facts }) });
@@ -99,11 +99,12 @@ function createFinding(name: string, status: FindingStatus, message: string, adv
 
 const thrownMessage = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
 
-/** Whether this Node is new enough. */
+/** Checks that this Node version is supported. */
 export function nodeFinding(version: string): Finding {
   const [major = 0, minor = 0] = version.split('.').map(Number);
-  const fits = major > MIN_NODE_VERSION.major || (major === MIN_NODE_VERSION.major && minor >= MIN_NODE_VERSION.minor);
-  if (fits) return createFinding('node', 'ok', `Node ${version}`);
+  const isSupported =
+    major > MIN_NODE_VERSION.major || (major === MIN_NODE_VERSION.major && minor >= MIN_NODE_VERSION.minor);
+  if (isSupported) return createFinding('node', 'ok', `Node ${version}`);
   return createFinding(
     'node',
     'fail',
@@ -113,36 +114,33 @@ export function nodeFinding(version: string): Finding {
 }
 
 function configFinding({ config }: ProjectSettings): Finding {
-  return createFinding('config', 'ok', config.file ?? 'no rondo.toml; the defaults hold');
+  return createFinding('config', 'ok', config.file ?? 'no rondo.toml; the defaults apply');
 }
 
+/** Checks that the data directory, or its nearest existing parent, is writable. */
 async function dataDirectoryFindings({ dataDirectory }: ProjectSettings): Promise<Finding[]> {
-  for (let place = dataDirectory; ; place = dirname(place)) {
-    const found = await stat(place).catch(() => undefined);
-    if (found === undefined && dirname(place) !== place) continue;
-    const usable =
-      found?.isDirectory() &&
-      (await access(place, constants.W_OK | constants.X_OK).then(
+  for (let directory = dataDirectory; ; directory = dirname(directory)) {
+    const stats = await stat(directory).catch(() => undefined);
+    if (stats === undefined && dirname(directory) !== directory) continue;
+    const isWritable =
+      stats?.isDirectory() &&
+      (await access(directory, constants.W_OK | constants.X_OK).then(
         () => true,
         () => false,
       ));
-    if (!usable)
-      return [createFinding('data', 'fail', `${place} cannot be written to.`, 'Choose another with --data.')];
-    return [
-      createFinding(
-        'data',
-        'ok',
-        place === dataDirectory ? dataDirectory : `${dataDirectory} will be made by the first run`,
-      ),
-    ];
+    if (!isWritable)
+      return [createFinding('data', 'fail', `${directory} is not writable.`, 'Choose another directory with --data.')];
+    const message = directory === dataDirectory ? dataDirectory : `${dataDirectory} will be created by the first run`;
+    return [createFinding('data', 'ok', message)];
   }
 }
 
-/** Opens the store as any verb would: its owner, if there is one, is asked first. */
+/** Opens the store like any other verb, through its owner if another process owns it. */
 async function storeFindings(settings: ProjectSettings, invocation: Invocation): Promise<StoreFindings> {
   const { store } = settings;
-  const one = (found: Finding, isDamaged = false): StoreFindings => ({ findings: [found], isDamaged });
-  if (store.kind === 'memory') return one(createFinding('store', 'warn', 'memory: nothing outlives the process.'));
+  const single = (finding: Finding, isDamaged = false): StoreFindings => ({ findings: [finding], isDamaged });
+  if (store.kind === 'memory')
+    return single(createFinding('store', 'warn', 'memory: nothing is kept when the process ends.'));
   try {
     const composed = await composeHost(settings, { createIfMissing: false, definitions: await emptyDefinitions() });
     try {
@@ -153,69 +151,69 @@ async function storeFindings(settings: ProjectSettings, invocation: Invocation):
   } catch (thrown) {
     if (thrown instanceof UsageError) throw thrown;
     const code = thrown instanceof Fault ? thrown.code : undefined;
-    const waits = 'Verbs cannot use the store until that process answers.';
-    if (code === 'STORE_OWNED') return one(createFinding('store', 'warn', thrownMessage(thrown), waits));
-    const advice = 'Mend or restore the file, or choose another with --store.';
-    return one(createFinding('store', 'fail', thrownMessage(thrown), advice), code === 'STORE_DAMAGED');
+    const ownedAdvice = 'Verbs cannot use the store until that process answers.';
+    if (code === 'STORE_OWNED') return single(createFinding('store', 'warn', thrownMessage(thrown), ownedAdvice));
+    const advice = 'Repair or restore the file, or choose another with --store.';
+    return single(createFinding('store', 'fail', thrownMessage(thrown), advice), code === 'STORE_DAMAGED');
   }
 }
 
-/** What opening the store has found, what is on its record, and with --full what a full check finds. */
+/** Returns the damage that opening the store detected, that its log records and, with --full, that a full check finds. */
 async function inspectStore(composed: ComposedHost, path: string, invocation: Invocation): Promise<StoreFindings> {
   const { terminal, options } = invocation;
   const { maintenance } = composed;
   if (maintenance === undefined) {
-    return { findings: [createFinding('store', 'ok', `${path} will be made by the first run`)], isDamaged: false };
+    return { findings: [createFinding('store', 'ok', `${path} will be created by the first run`)], isDamaged: false };
   }
   const { report, owner } = composed.store as StoreInspection;
-  const shared = owner === undefined || owner.here ? '' : `: process ${owner.pid} owns it, and answers`;
-  const verified = options.full === true ? await verifyStore(maintenance, terminal) : undefined;
+  const ownerNote = owner === undefined || owner.here ? '' : `: process ${owner.pid} owns it and responds`;
+  const verification = options.full === true ? await verifyStore(maintenance, terminal) : undefined;
   const names = listOption(options.accept);
   const reason = textOption(options.reason);
-  const word = { by: userNameOf(options), ...(reason !== undefined && { reason }) };
-  if (names.length > 0) await acceptDamage(names, word, maintenance, terminal);
-  const record = await maintenance.readLog();
-  // A broken structure cannot be recorded in the file that is broken.
-  const unrecorded = [...(report?.damage ?? []), ...(verified?.damage ?? [])].filter(({ kind }) => kind === 'file');
-  const damage = [...unrecorded.slice(0, 1), ...record.damage];
+  const attribution = { by: userNameOf(options), ...(reason !== undefined && { reason }) };
+  if (names.length > 0) await acceptDamage(names, attribution, maintenance, terminal);
+  const log = await maintenance.readLog();
+  // A file with a damaged structure cannot record its own damage.
+  const unrecorded = [...(report?.damage ?? []), ...(verification?.damage ?? [])].filter(({ kind }) => kind === 'file');
+  const damage = [...unrecorded.slice(0, 1), ...log.damage];
   const facts: StoreFacts = {
-    checked: verified === undefined ? (report?.checked ?? 'heads') : 'full',
-    ...(verified && { sessions: verified.sessions, entries: verified.entries }),
+    checked: verification === undefined ? (report?.checked ?? 'heads') : 'full',
+    ...(verification && { sessions: verification.sessions, entries: verification.entries }),
     damage,
     affected: affectedSessions(damage),
-    accepted: record.closed,
-    removed: record.removals,
+    accepted: log.closed,
+    removed: log.removals,
   };
   const findings = [
     ...damage.map((item) => createFinding('store', 'fail', describeDamage(item), damageAdvice(item))),
     ...(damage.length === 0
-      ? [createFinding('store', 'ok', `${path}${shared}${verificationNote(verified)}`)]
+      ? [createFinding('store', 'ok', `${path}${ownerNote}${verificationNote(verification)}`)]
       : affectedFinding(facts)),
-    ...structureFindings(verified, owner?.pid),
-    ...acceptedDamageLines(record).map((line) => createFinding('store', 'ok', line)),
+    ...structureFindings(verification, owner?.pid),
+    ...acceptedDamageLines(log).map((line) => createFinding('store', 'ok', line)),
   ];
   return { findings, facts, isDamaged: damage.length > 0 };
 }
 
-function verificationNote(verified: StoreVerification | undefined): string {
-  if (verified === undefined) return '';
-  const { sessions, entries } = verified;
-  return `: all of it was verified (${sessions === 1 ? 'one session' : `${formatInteger(sessions)} sessions`}, ${formatInteger(entries)} entries)`;
+function verificationNote(verification: StoreVerification | undefined): string {
+  if (verification === undefined) return '';
+  const { sessions, entries } = verification;
+  return `: verified completely (${sessions === 1 ? 'one session' : `${formatInteger(sessions)} sessions`}, ${formatInteger(entries)} entries)`;
 }
 
 function affectedFinding({ affected: sessions, damage }: StoreFacts): readonly Finding[] {
   const names = [...new Set(damage.map(damageNameOf))].map((name) => sanitizeText(name));
-  const which = `${formatInteger(sessions.length)} ${sessions.length === 1 ? 'session is' : 'sessions are'} affected`;
-  return [createFinding('store', 'fail', `${which}; on record until each is accepted by name: ${names.join(', ')}`)];
+  const count = `${formatInteger(sessions.length)} ${sessions.length === 1 ? 'session is' : 'sessions are'} affected`;
+  return [createFinding('store', 'fail', `${count}; recorded until each is accepted by name: ${names.join(', ')}`)];
 }
 
-function structureFindings(verified: StoreVerification | undefined, pid: number | undefined): readonly Finding[] {
-  if (verified?.skippedStructure !== true) return [];
-  const message = `The pages of the file were not checked by SQLite: process ${pid} serves it, and would stand still meanwhile.`;
+function structureFindings(verification: StoreVerification | undefined, pid: number | undefined): readonly Finding[] {
+  if (verification?.skippedStructure !== true) return [];
+  const message = `SQLite's check of the file structure was skipped, because it would block process ${pid}, which serves the file.`;
   return [createFinding('store', 'warn', message, 'End that process, then run rondo doctor --full again.')];
 }
 
-/** What is said of a store beside its port. */
+/** Members of a SQLite store beyond the `Store` interface. */
 interface StoreInspection {
   readonly report?: { readonly checked: 'heads' | 'full'; readonly damage: readonly Damage[] };
   readonly owner?: { readonly pid: number; readonly here: boolean };
@@ -224,20 +222,20 @@ interface StoreInspection {
 async function loopFindings(settings: ProjectSettings): Promise<Finding[]> {
   const { registry, badFiles } = await loadLoops(settings);
   const count = registry.list().length;
-  const flaws = badFiles.map((item) => createFinding('loops', 'fail', describeBadFile(item), 'See: rondo check'));
-  if (count > 0) return [createFinding('loops', 'ok', `${count} in ${settings.loopsDirectory}`), ...flaws];
+  const failures = badFiles.map((item) => createFinding('loops', 'fail', describeBadFile(item), 'See: rondo check'));
+  if (count > 0) return [createFinding('loops', 'ok', `${count} in ${settings.loopsDirectory}`), ...failures];
   const advice = 'Put definitions there, or choose another directory with --loops.';
-  return flaws.length > 0
-    ? flaws
-    : [createFinding('loops', 'warn', `There are none in ${settings.loopsDirectory}.`, advice)];
+  return failures.length > 0
+    ? failures
+    : [createFinding('loops', 'warn', `There are no loops in ${settings.loopsDirectory}.`, advice)];
 }
 
-/** Whether `run_command` of the toolbox can confine a command. */
+/** Checks that `run_command` of the toolbox can sandbox commands. */
 async function sandboxFindings(): Promise<Finding[]> {
-  const flaw = await sandboxUnavailableReason();
-  if (flaw === undefined) return [createFinding('sandbox', 'ok', 'commands run confined and within limits')];
+  const reason = await sandboxUnavailableReason();
+  if (reason === undefined) return [createFinding('sandbox', 'ok', 'commands run in a sandbox with limits')];
   const advice = 'Without it toolbox commands are refused, unless commands.sandbox is "preferred" or "off".';
-  return [createFinding('sandbox', 'warn', `Commands cannot be sandboxed: ${flaw}.`, advice)];
+  return [createFinding('sandbox', 'warn', `Commands cannot be sandboxed: ${reason}.`, advice)];
 }
 
 const HOSTED_BACKENDS = [
@@ -245,27 +243,27 @@ const HOSTED_BACKENDS = [
   { id: 'anthropic', variable: 'ANTHROPIC_API_KEY', packageName: '@ai-sdk/anthropic', url: undefined },
 ] as const;
 
-/** Which models could be asked. Of a key only whether it is set is told, never a letter of it. */
+/** Checks which backends can be used. API keys are never printed, only that they are set. */
 async function backendFindings({ env, config, authority }: ProjectSettings): Promise<Finding[]> {
   const permits = permitsOf(env, authority);
-  const own = [...config.backends].map(([id, { apiKeyEnv, baseURL }]) => ({
+  const configured = [...config.backends].map(([id, { apiKeyEnv, baseURL }]) => ({
     id,
     variable: apiKeyEnv,
     packageName: '@ai-sdk/openai-compatible',
     url: new URL(baseURL),
   }));
-  const found = [...HOSTED_BACKENDS, ...own].map(({ id, variable, packageName, url }) => {
-    const refused = url && variable && !permits.canSend(variable, url);
-    if (refused) return createFinding('backend', 'warn', `${id} cannot be asked: it ${sendRefusal(variable, url)}.`);
-    const wants = [
+  const findings = [...HOSTED_BACKENDS, ...configured].map(({ id, variable, packageName, url }) => {
+    const isRefused = url && variable && !permits.canSend(variable, url);
+    if (isRefused) return createFinding('backend', 'warn', `${id} cannot be used: it ${sendRefusal(variable, url)}.`);
+    const steps = [
       ...(variable === undefined || env[variable] ? [] : [`set ${variable}`]),
       ...(isInstalled(packageName) ? [] : [`npm install ${packageName}`]),
     ];
-    if (wants.length === 0)
+    if (steps.length === 0)
       return createFinding('backend', 'ok', `${id}: ${variable ? `${variable} is set` : 'needs no key'}`);
-    return createFinding('backend', 'warn', `${id} cannot be asked.`, `To use it: ${wants.join(', and ')}`);
+    return createFinding('backend', 'warn', `${id} cannot be used.`, `To use it: ${steps.join(', and ')}`);
   });
-  return [createFinding('backend', 'ok', 'mock and scripted need nothing'), ...found];
+  return [createFinding('backend', 'ok', 'mock and scripted need no set-up'), ...findings];
 }
 
 function isInstalled(name: string): boolean {

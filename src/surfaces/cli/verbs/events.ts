@@ -1,24 +1,25 @@
-/** `events`: a session as front ends see it, for people or as envelopes for programs. */
+/** `rondo events`: shows the conversation of a session as text, or as one envelope per line. */
 import { loadSettings } from '../../compose.js';
 import { findTurns } from '../find-turn.js';
 import { openHostForReading } from '../open-host.js';
 import { exitCodes, type VerbHandler } from '../verb.js';
 
+/** Handles `rondo events`. */
 export const events: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
-  const people = !json && (options.text === true || terminal.streams.stdout.isTTY === true);
+  const isText = !json && (options.text === true || terminal.streams.stdout.isTTY === true);
   const { host, close } = await openHostForReading(await loadSettings(settingsInput), terminal);
   try {
     const [turn] = await findTurns(host, String(args[0]));
     const envelopes = await host.archive.events(turn?.sessionId ?? '');
-    if (!people) await terminal.printJsonLines(envelopes);
+    if (!isText) await terminal.printJsonLines(envelopes);
     else {
       const { Transcript } = await import('../chat/transcript.js');
       const { color, width } = terminal.displayOf();
       const transcript = new Transcript({ color, width: () => width });
-      const told = envelopes.map((envelope) => transcript.renderEnvelope(envelope)).join('');
-      await terminal.print(`${told}${transcript.endRow()}`);
+      const text = envelopes.map((envelope) => transcript.renderEnvelope(envelope)).join('');
+      await terminal.print(`${text}${transcript.endRow()}`);
     }
-    if (envelopes.length === 0) terminal.printToStderr('No agent has spoken in this session.');
+    if (envelopes.length === 0) terminal.printToStderr('This session has no conversation.');
     return exitCodes.ok;
   } finally {
     await close();

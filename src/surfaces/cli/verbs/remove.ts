@@ -1,4 +1,4 @@
-/** `remove`: removes a session, damaged or not, and leaves a record of who did. */
+/** `rondo remove`: removes a session, damaged or not, and records the removal. */
 import { createInterface } from 'node:readline/promises';
 import { Fault, LoopError } from '../../../base/errors.js';
 import { type ComposedHost, composeHost, emptyDefinitions, loadSettings } from '../../compose.js';
@@ -8,6 +8,7 @@ import { formatInteger, sanitizeText } from '../terminal-text.js';
 import { userNameOf } from '../user-name.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
+/** Handles `rondo remove`. */
 export const remove: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
   const session = String(args[0]);
   const [by, reason] = [userNameOf(options), textOption(options.reason)];
@@ -19,13 +20,13 @@ export const remove: VerbHandler = async ({ args, options, settingsInput, termin
     notify,
   });
   try {
-    const found = (await composed.store.journal.list()).find((listed) => listed.session === session);
-    if (found === undefined)
+    const head = (await composed.store.journal.list()).find((listed) => listed.session === session);
+    if (head === undefined)
       throw new LoopError(
         'TURN_NOT_FOUND',
         `There is no session "${sanitizeText(session)}" in the store. See: rondo runs`,
       );
-    const entries = found.nextSeq;
+    const entries = head.nextSeq;
     if (options.yes !== true && !(await isConfirmed(session, entries, terminal))) {
       terminal.printToStderr('Nothing was removed.');
       return exitCodes.failed;
@@ -33,7 +34,7 @@ export const remove: VerbHandler = async ({ args, options, settingsInput, termin
     const removed = await removeUnderLease(composed, session, { by, ...(reason !== undefined && { reason }) });
     if (json) await terminal.printJson({ session, removed: true, entries, by, ...removed });
     terminal.printToStderr(
-      `Removed session ${sanitizeText(session)} with ${formatInteger(entries)} entries, on record as done by ${sanitizeText(by)}.`,
+      `Removed session ${sanitizeText(session)} with ${formatInteger(entries)} entries, recorded as removed by ${sanitizeText(by)}.`,
     );
     return exitCodes.ok;
   } finally {
@@ -41,37 +42,37 @@ export const remove: VerbHandler = async ({ args, options, settingsInput, termin
   }
 };
 
-/** Removes the session under a lease of its own, so that no turn runs in it and none begins. */
+/** Removes the session under a lease, so that no turn runs or starts in it. */
 async function removeUnderLease(
   { store, maintenance }: ComposedHost,
   session: string,
-  word: { by: string; reason?: string },
+  attribution: { by: string; reason?: string },
 ) {
   const lease = await store.leases.acquire(session, { turn: 'removal', handleRequest: async () => null });
   if (lease === undefined) {
-    const holder = (await store.leases.list()).find((held) => held.session === session);
-    const who = holder === undefined ? 'another process' : `process ${holder.pid} (turn ${holder.turn})`;
-    const message = `Session "${session}" was not removed: ${who} works on it. Wait for the turn, or cancel it first.`;
+    const holder = (await store.leases.list()).find((active) => active.session === session);
+    const user = holder === undefined ? 'another process' : `process ${holder.pid} (turn ${holder.turn})`;
+    const message = `Session "${session}" was not removed: ${user} is using it. Wait for the turn, or cancel it first.`;
     throw new Fault('SESSION_BUSY', message, { session, ...(holder && { pid: holder.pid, turn: holder.turn }) });
   }
   try {
-    return await maintenance?.remove(session, word);
+    return await maintenance?.remove(session, attribution);
   } finally {
     lease.release();
   }
 }
 
-/** Asks a person to write the name again. A script has nobody to ask, and says --yes. */
+/** Asks the user to type the name of the session. Without a terminal, --yes is required. */
 async function isConfirmed(session: string, entries: number, terminal: Terminal): Promise<boolean> {
   const { stdin, stderr } = terminal.streams;
   if (stdin.isTTY !== true || stderr.isTTY !== true)
-    throw new UsageError('Removing a session cannot be undone. Say --yes to remove it without being asked.');
+    throw new UsageError('Removing a session cannot be undone. Use --yes to remove it without confirmation.');
   terminal.printToStderr(
     `This removes all ${formatInteger(entries)} entries of session ${sanitizeText(session)}, and cannot be undone.`,
   );
   const line = createInterface({ input: stdin, output: stderr });
   try {
-    return (await line.question('Write its name to go on: ')).trim() === session;
+    return (await line.question('Type its name to confirm: ')).trim() === session;
   } finally {
     line.close();
   }

@@ -1,5 +1,4 @@
-/** `resume`: goes on with a turn whose process ended, or with all of them. */
-
+/** `rondo resume`: resumes a turn that is paused or interrupted, or all such turns. */
 import { Fault, LoopError } from '../../../base/errors.js';
 import type { Host } from '../../../host/host.js';
 import type { TurnResult, TurnStatus } from '../../../protocol/trace.js';
@@ -15,27 +14,28 @@ import type { Terminal } from '../terminal.js';
 import { sanitizeText } from '../terminal-text.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
-/** How many turns go on side by side. */
+/** The number of turns that `--all` resumes concurrently. */
 const MAX_CONCURRENT_TURNS = 8;
 
-/** A turn that could not even be tried. */
+/** A turn that could not be resumed. */
 interface UnresumedTurn {
   readonly turnId: string;
   readonly error: { readonly code: string; readonly message: string };
 }
 
+/** Handles `rondo resume`. */
 export const resume: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
-  const given = textOption(args[0]);
-  if ((given === undefined) === (options.all !== true)) {
-    throw new UsageError('Name the turn to go on with, or say --all. See: rondo runs');
+  const reference = textOption(args[0]);
+  if ((reference === undefined) === (options.all !== true)) {
+    throw new UsageError('Give either the turn to resume or --all. See: rondo runs');
   }
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForRunning(settings, terminal);
   try {
-    if (given === undefined) return await resumeAll(host, terminal, json);
-    const { turnId } = await findTurn(host, given);
-    const driving = { host, terminal, price: pricingOf(settings.config), watch: options.watch === true };
-    const result = await runWithLiveOutput(driving, (heard) => host.resume(turnId, heard));
+    if (reference === undefined) return await resumeAll(host, terminal, json);
+    const { turnId } = await findTurn(host, reference);
+    const live = { terminal, price: pricingOf(settings.config), watch: options.watch === true };
+    const result = await runWithLiveOutput(live, (turnOptions) => host.resume(turnId, turnOptions));
     return await printResult(result, terminal, json);
   } finally {
     await close();
@@ -44,24 +44,25 @@ export const resume: VerbHandler = async ({ args, options, settingsInput, termin
 
 async function resumeAll(host: Host, terminal: Terminal, json: boolean): Promise<number> {
   const turns = await host.archive.turns();
-  const open = turns.filter(({ status }) => status === 'interrupted' || status === 'paused');
-  terminal.onInterrupt = () => 'Interrupted. Go on with: rondo resume --all';
-  const ends: (TurnResult | UnresumedTurn)[] = [];
-  const waiting = open.values();
+  const openTurns = turns.filter(({ status }) => status === 'interrupted' || status === 'paused');
+  terminal.onInterrupt = () => 'Interrupted. Continue with: rondo resume --all';
+  const results: (TurnResult | UnresumedTurn)[] = [];
+  // The workers share one iterator, so each turn is resumed once.
+  const queue = openTurns.values();
   const worker = async (): Promise<void> => {
-    for (const turn of waiting) {
-      const end = await tryResume(host, turn);
-      ends.push(end);
-      for (const line of resumeLines(end)) terminal.printToStderr(line);
+    for (const turn of queue) {
+      const result = await tryResume(host, turn);
+      results.push(result);
+      for (const line of resumeLines(result)) terminal.printToStderr(line);
     }
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_TURNS }, worker));
-  if (json) await terminal.printJson({ runs: ends });
-  if (open.length === 0) terminal.printToStderr('There is nothing to go on with.');
-  return worstExitCode(ends);
+  if (json) await terminal.printJson({ runs: results });
+  if (openTurns.length === 0) terminal.printToStderr('There are no turns to resume.');
+  return worstExitCode(results);
 }
 
-/** One turn that cannot go on keeps no other from it. */
+/** Resumes a turn. A turn that cannot be resumed does not stop the others. */
 async function tryResume(host: Host, { turnId }: TurnStatus): Promise<TurnResult | UnresumedTurn> {
   try {
     return await host.resume(turnId);
@@ -71,13 +72,13 @@ async function tryResume(host: Host, { turnId }: TurnStatus): Promise<TurnResult
   }
 }
 
-function resumeLines(end: TurnResult | UnresumedTurn): readonly string[] {
-  if ('status' in end) return [...outcomeLines(end), summaryLineOf(end)];
-  return [`${end.error.code}: ${sanitizeText(end.error.message)}`, `not resumed, turn ${end.turnId}`];
+function resumeLines(result: TurnResult | UnresumedTurn): readonly string[] {
+  if ('status' in result) return [...outcomeLines(result), summaryLineOf(result)];
+  return [`${result.error.code}: ${sanitizeText(result.error.message)}`, `not resumed, turn ${result.turnId}`];
 }
 
-function worstExitCode(ends: readonly (TurnResult | UnresumedTurn)[]): number {
-  const codes = ends.map((end) => ('status' in end ? exitCodeOf(end) : exitCodeOfError(end.error.code)));
+function worstExitCode(results: readonly (TurnResult | UnresumedTurn)[]): number {
+  const codes = results.map((result) => ('status' in result ? exitCodeOf(result) : exitCodeOfError(result.error.code)));
   const order = [exitCodes.fault, exitCodes.failed, exitCodes.paused];
   return order.find((code) => codes.includes(code)) ?? exitCodes.ok;
 }

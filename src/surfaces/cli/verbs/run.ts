@@ -1,5 +1,4 @@
-/** `run`: one turn of a loop. */
-
+/** `rondo run`: runs one turn of a loop. */
 import type { TurnRequest } from '../../../host/host.js';
 import { type Definitions, loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
@@ -12,6 +11,7 @@ import { pricingOf } from '../pricing.js';
 import type { Terminal } from '../terminal.js';
 import { listOption, textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
+/** Handles `rondo run`. */
 export const run: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
   assertOptions(options);
   const settings = await loadSettings(settingsInput);
@@ -19,13 +19,13 @@ export const run: VerbHandler = async ({ args, options, settingsInput, terminal,
   const { wanted, definitions } = await findLoop(String(args[0]), textOption(options.version), settings);
   warnBadFiles(definitions.badFiles, terminal);
   warnIgnoredKeys(definitions.warnings, terminal);
-  const here = definitions.registry.find(wanted.id, wanted.version) !== undefined;
-  const { host, close } = await openHost(settings, { definitions, createIfMissing: here }, terminal);
+  const isRegistered = definitions.registry.find(wanted.id, wanted.version) !== undefined;
+  const { host, close } = await openHost(settings, { definitions, createIfMissing: isRegistered }, terminal);
   try {
     const request = { loop: wanted.id, input, ...turnRequestOptions(wanted, options) };
-    const driving = { host, terminal, price: pricingOf(settings.config), watch: options.watch === true };
-    const result = await runWithLiveOutput(driving, (heard) => host.run(request, heard));
-    if (result.error?.code === 'LOOP_NOT_FOUND' && !here) printMissingLoopHints(wanted, definitions, terminal);
+    const live = { terminal, price: pricingOf(settings.config), watch: options.watch === true };
+    const result = await runWithLiveOutput(live, (turnOptions) => host.run(request, turnOptions));
+    if (result.error?.code === 'LOOP_NOT_FOUND' && !isRegistered) printMissingLoopHints(wanted, definitions, terminal);
     return await printResult(result, terminal, json);
   } finally {
     await close();
@@ -33,14 +33,13 @@ export const run: VerbHandler = async ({ args, options, settingsInput, terminal,
 };
 
 function assertOptions({ grant, session, key, as, approver }: VerbOptions): void {
-  if (grant !== undefined)
-    throw new UsageError('--grant is not in this version: a turn runs without limits of its own.');
+  if (grant !== undefined) throw new UsageError('--grant is not supported in this version.');
   assertSessionId(textOption(session));
   if (typeof key === 'string' && (key === '' || key.length > 1000)) {
     throw new UsageError('--key must be text of 1 to 1,000 characters.');
   }
   if ([as, ...listOption(approver)].some((who) => typeof who === 'string' && who.trim() === ''))
-    throw new UsageError('--as and --approver must name somebody.');
+    throw new UsageError('--as and --approver must not be empty.');
 }
 
 function turnRequestOptions({ version }: LoopReference, options: VerbOptions): Omit<TurnRequest, 'loop' | 'input'> {

@@ -1,4 +1,4 @@
-/** `runs`: all turns of the store, the newest first. */
+/** `rondo runs`: lists the turns of the store, the newest first. */
 import type { TurnStatus } from '../../../protocol/trace.js';
 import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
@@ -7,25 +7,26 @@ import { formatDuration } from '../terminal-text.js';
 import { exitCodes, textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
 const STATUSES: readonly string[] = ['ok', 'error', 'stopped', 'paused', 'running', 'interrupted'];
-/** How many a person is shown unless told. */
+/** The default limit of the table. JSON output has none. */
 const DEFAULT_LIMIT = 50;
 
+/** Handles `rondo runs`. */
 export const runs: VerbHandler = async ({ options, settingsInput, terminal, json }) => {
-  const [wanted, limit] = [statusFilterOf(options), limitOf(options)];
+  const [statusFilter, limit] = [statusFilterOf(options), limitOf(options)];
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForReading(settings, terminal);
   try {
-    const all = (await host.archive.turns()).toReversed();
-    const meant = all.filter(({ status }) => wanted === undefined || status === wanted);
-    const shown = meant.slice(0, limit ?? (json ? undefined : DEFAULT_LIMIT));
+    const turns = (await host.archive.turns()).toReversed();
+    const matching = turns.filter(({ status }) => statusFilter === undefined || status === statusFilter);
+    const shown = matching.slice(0, limit ?? (json ? undefined : DEFAULT_LIMIT));
     if (json) await terminal.printJson({ runs: shown });
     else if (shown.length > 0) {
       const { renderTable } = await import('../table.js');
       await terminal.print(`${renderTable(shown.map(rowOf), { ...terminal.displayOf(), head: TABLE_HEAD })}\n`);
     }
-    if (meant.length > shown.length)
-      terminal.printToStderr(`${meant.length - shown.length} older ones are not shown (--limit).`);
-    if (meant.length === 0) terminal.printToStderr('There are no runs.');
+    if (matching.length > shown.length)
+      terminal.printToStderr(`${matching.length - shown.length} older turns are not shown (see --limit).`);
+    if (matching.length === 0) terminal.printToStderr('There are no runs.');
     return exitCodes.ok;
   } finally {
     await close();
@@ -41,9 +42,9 @@ function rowOf(turn: TurnStatus): string[] {
 }
 
 function pendingSummary({ pending = [] }: TurnStatus): string {
-  const asked = pending.filter(({ kind }) => kind === 'approval').length;
-  if (asked === 0) return '';
-  return asked === 1 ? 'waits for an approval' : `waits for ${asked} approvals`;
+  const approvalCount = pending.filter(({ kind }) => kind === 'approval').length;
+  if (approvalCount === 0) return '';
+  return approvalCount === 1 ? 'waits for an approval' : `waits for ${approvalCount} approvals`;
 }
 
 function statusFilterOf({ status }: VerbOptions): string | undefined {
@@ -56,5 +57,5 @@ function limitOf({ limit }: VerbOptions): number | undefined {
   const text = textOption(limit);
   if (text === undefined) return undefined;
   if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new UsageError('--limit must be a number from 0 up.');
+  throw new UsageError('--limit must be a whole number, 0 or greater.');
 }

@@ -1,25 +1,26 @@
-/** `show`: one definition, with what it is known by and who calls it. */
+/** `rondo show`: shows a definition with its digest, versions and callers. */
 import { calleesOf, type RegisteredLoop, type Registry } from '../../../loops/registry.js';
 import { loadSettings } from '../../compose.js';
 import { findLoop, loopNotFoundError, warnBadFiles, warnIgnoredKeys } from '../definitions.js';
 import { sanitizeText } from '../terminal-text.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
+/** Handles `rondo show`. */
 export const show: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
   const settings = await loadSettings(settingsInput);
-  const given = String(args[0]);
-  const { wanted, definitions } = await findLoop(given, textOption(options.version), settings);
+  const reference = String(args[0]);
+  const { wanted, definitions } = await findLoop(reference, textOption(options.version), settings);
   const { registry, badFiles } = definitions;
-  const found = registry.find(wanted.id, wanted.version);
-  if (found === undefined) {
+  const registered = registry.find(wanted.id, wanted.version);
+  if (registered === undefined) {
     warnBadFiles(badFiles, terminal);
-    throw loopNotFoundError(given, wanted, definitions);
+    throw loopNotFoundError(reference, wanted, definitions);
   }
-  const shown = describeLoop(found, registry);
-  if (json) await terminal.printJson(shown);
-  else await terminal.print(renderLoop(shown));
+  const description = describeLoop(registered, registry);
+  if (json) await terminal.printJson(description);
+  else await terminal.print(renderLoop(description));
   warnIgnoredKeys(
-    definitions.warnings.filter(({ file }) => file === found.origin.file),
+    definitions.warnings.filter(({ file }) => file === registered.origin.file),
     terminal,
   );
   return exitCodes.ok;
@@ -42,8 +43,8 @@ function describeLoop({ definition, digest, origin: { file }, definedLoop }: Reg
   };
 }
 
-function renderLoop(shown: ReturnType<typeof describeLoop>): string {
-  const { definition, digest, file, code, versions, calls, calledBy } = shown;
+function renderLoop(loop: ReturnType<typeof describeLoop>): string {
+  const { definition, digest, file, code, versions, calls, calledBy } = loop;
   const { id, version, kind, name, description, inputSchema, outputSchema } = definition;
   const facts = [
     ['file', file ?? '-'],

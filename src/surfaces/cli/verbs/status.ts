@@ -1,4 +1,4 @@
-/** `status`: how a turn stands, or all turns of a session. */
+/** `rondo status`: shows the status of a turn, or of all turns of a session. */
 import type { TurnStatus } from '../../../protocol/trace.js';
 import { loadSettings } from '../../compose.js';
 import { findTurns } from '../find-turn.js';
@@ -7,14 +7,15 @@ import { pendingLines } from '../outcome.js';
 import { formatDuration, sanitizeText } from '../terminal-text.js';
 import { exitCodes, type VerbHandler } from '../verb.js';
 
+/** Handles `rondo status`. */
 export const status: VerbHandler = async ({ args, settingsInput, terminal, json }) => {
-  const given = String(args[0]);
+  const reference = String(args[0]);
   const { host, close } = await openHostForReading(await loadSettings(settingsInput), terminal);
   try {
-    const turns = await findTurns(host, given);
+    const turns = await findTurns(host, reference);
     const [first] = turns;
-    const session = first?.sessionId === given;
-    if (json) await terminal.printJson(session ? { sessionId: given, turns } : first);
+    const isSession = first?.sessionId === reference;
+    if (json) await terminal.printJson(isSession ? { sessionId: reference, turns } : first);
     else await terminal.print(turns.map(renderTurnStatus).join('\n'));
     return exitCodes.ok;
   } finally {
@@ -23,13 +24,13 @@ export const status: VerbHandler = async ({ args, settingsInput, terminal, json 
 };
 
 function renderTurnStatus(turn: TurnStatus): string {
-  const { turnId, sessionId, loopId, loopVersion, status: how, startedAt, endedAt, durationMs } = turn;
+  const { turnId, sessionId, loopId, loopVersion, status: turnStatus, startedAt, endedAt, durationMs } = turn;
   const { error, reason, pending } = turn;
   const facts: (readonly [string, string | undefined])[] = [
     ['turn', turnId],
     ['session', sessionId],
     ['loop', `${loopId}@${loopVersion}`],
-    ['status', turn.pid === undefined ? how : `${how} in process ${turn.pid}`],
+    ['status', turn.pid === undefined ? turnStatus : `${turnStatus} in process ${turn.pid}`],
     ['started', startedAt],
     ['ended', endedAt === undefined ? undefined : `${endedAt} (${formatDuration(durationMs ?? 0)})`],
     ['reason', reason === undefined ? undefined : sanitizeText(reason)],
@@ -38,7 +39,7 @@ function renderTurnStatus(turn: TurnStatus): string {
   const lines = facts.flatMap(([label, value]) =>
     value === undefined ? [] : [`${label.padEnd(8)} ${sanitizeText(value)}`],
   );
-  const waits = (pending ?? []).flatMap(pendingLines);
-  const next = how === 'interrupted' ? [`Go on with: rondo resume ${sanitizeText(turnId)}`] : [];
-  return `${[...lines, ...waits, ...next].join('\n')}\n`;
+  const waitLines = (pending ?? []).flatMap(pendingLines);
+  const hint = turnStatus === 'interrupted' ? [`Continue with: rondo resume ${sanitizeText(turnId)}`] : [];
+  return `${[...lines, ...waitLines, ...hint].join('\n')}\n`;
 }

@@ -1,10 +1,11 @@
-/** `trace`: what happened in a turn, as a tree for people or as events for programs. */
+/** `rondo trace`: shows the trace of a turn as a tree, or as one event per line. */
 import { loadSettings } from '../../compose.js';
 import { findTurn } from '../find-turn.js';
 import { openHostForReading } from '../open-host.js';
 import { pricingOf } from '../pricing.js';
 import { exitCodes, type VerbHandler } from '../verb.js';
 
+/** Handles `rondo trace`. */
 export const trace: VerbHandler = async ({ args, settingsInput, terminal, json }) => {
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForReading(settings, terminal);

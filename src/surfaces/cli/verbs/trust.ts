@@ -1,4 +1,4 @@
-/** `trust`: what the operator allows. It reads and writes the operator's own file, and nothing of the project. */
+/** `rondo trust`: shows and changes the permissions in the operator's file. It reads nothing of the project. */
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import {
@@ -16,18 +16,20 @@ import { type Authority, type SettingsInput, UsageError } from '../../settings.j
 import { sanitizeText } from '../terminal-text.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
-/** What is to be remembered, or forgotten. */
+/** Permissions to add or to remove. */
 interface TrustChange extends OperatorFileContent {
   readonly isRemoval: boolean;
 }
 
+/** Handles `rondo trust`. */
 export const trust: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
   const file = operatorFilePath(settingsInput.env);
   const change = parseChange(textOption(args[0] as string | undefined), options.remove === true, settingsInput);
   let remembered = await readOperatorFile(settingsInput);
   let changed = false;
   if (change !== undefined) {
-    if (file === undefined) throw new UsageError('There is no place to remember it: set HOME or XDG_CONFIG_HOME.');
+    if (file === undefined)
+      throw new UsageError('Permissions cannot be saved without a home directory; set HOME or XDG_CONFIG_HOME.');
     // guard: operator-file-not-written-into-project
     assertOutsideProject(file, settingsInput);
     const next = change.isRemoval ? removePermissions(remembered, change) : mergePermissions(remembered, change);
@@ -44,30 +46,30 @@ export const trust: VerbHandler = async ({ args, options, settingsInput, termina
   return exitCodes.ok;
 };
 
-function parseChange(directory: string | undefined, remove: boolean, asked: SettingsInput): TrustChange | undefined {
-  const { send = [], reach = [] } = asked.flags;
+function parseChange(directory: string | undefined, remove: boolean, input: SettingsInput): TrustChange | undefined {
+  const { send = [], reach = [] } = input.flags;
   if (directory === undefined && send.length + reach.length === 0) {
-    if (remove) throw new UsageError('Name what is to be taken back: a directory, --send or --reach.');
+    if (remove) throw new UsageError('--remove needs a directory, --send or --reach.');
     return undefined;
   }
-  const directories = directory === undefined ? [] : resolveNamedDirectories(directory, remove, asked);
+  const directories = directory === undefined ? [] : resolveDirectories(directory, remove, input);
   return { isRemoval: remove, directories, ...parsePermits(send, reach) };
 }
 
-/** The real path of a directory. One that is gone can still be taken back. */
-function resolveNamedDirectories(named: string, remove: boolean, { cwd, env }: SettingsInput): readonly string[] {
-  const path = resolve(cwd, named);
+/** Returns the real path of a directory. Trust in a directory that no longer exists can still be removed. */
+function resolveDirectories(directory: string, remove: boolean, { cwd, env }: SettingsInput): readonly string[] {
+  const path = resolve(cwd, directory);
   // guard: real-directory-remembered
   const real = realPathOf(path);
   if (remove) return [...new Set([path, real ?? path])];
-  if (real === undefined || !statSync(real).isDirectory()) throw new UsageError(`There is no directory ${named}.`);
+  if (real === undefined || !statSync(real).isDirectory()) throw new UsageError(`There is no directory ${directory}.`);
   const homes = [env.HOME, systemHomeDirectory()].flatMap((home) => (home ? (realPathOf(home) ?? []) : []));
   if (
     real === resolve('/') ||
     homes.some((home) => /* guard: directory-above-home-not-trusted */ isInside(real, home))
   ) {
     throw new UsageError(
-      `${real} holds everything you have, downloads and clones too: trust a directory in it instead.`,
+      `${real} contains your home directory, with downloads and clones; trust a directory inside it instead.`,
     );
   }
   return [real];
@@ -77,22 +79,24 @@ const union = (a: readonly string[], b: readonly string[]): readonly string[] =>
 const difference = (a: readonly string[], b: readonly string[]): readonly string[] =>
   a.filter((item) => !b.includes(item));
 
-function mergePermissions(before: OperatorFileContent, change: OperatorFileContent): OperatorFileContent {
-  const variables = union([...before.send.keys()], [...change.send.keys()]);
-  const hosts = (name: string): readonly string[] => union(before.send.get(name) ?? [], change.send.get(name) ?? []);
+function mergePermissions(current: OperatorFileContent, change: OperatorFileContent): OperatorFileContent {
+  const variables = union([...current.send.keys()], [...change.send.keys()]);
+  const hosts = (name: string): readonly string[] => union(current.send.get(name) ?? [], change.send.get(name) ?? []);
   return {
-    directories: union(before.directories, change.directories),
-    destinations: union(before.destinations, change.destinations),
+    directories: union(current.directories, change.directories),
+    destinations: union(current.destinations, change.destinations),
     send: new Map(variables.map((name) => [name, hosts(name)])),
   };
 }
 
-function removePermissions(before: OperatorFileContent, change: OperatorFileContent): OperatorFileContent {
-  const left = [...before.send].map(([name, hosts]) => [name, difference(hosts, change.send.get(name) ?? [])] as const);
+function removePermissions(current: OperatorFileContent, change: OperatorFileContent): OperatorFileContent {
+  const remaining = [...current.send].map(
+    ([name, hosts]) => [name, difference(hosts, change.send.get(name) ?? [])] as const,
+  );
   return {
-    directories: difference(before.directories, change.directories),
-    destinations: difference(before.destinations, change.destinations),
-    send: new Map(left.filter(([, hosts]) => hosts.length > 0)),
+    directories: difference(current.directories, change.directories),
+    destinations: difference(current.destinations, change.destinations),
+    send: new Map(remaining.filter(([, hosts]) => hosts.length > 0)),
   };
 }
 
@@ -111,34 +115,35 @@ function jsonDocumentOf({ directories, send, destinations }: Authority, file: st
 }
 
 function renderAuthority({ directories, send, destinations }: Authority, file: string | undefined): string {
-  const from = (source: string): string => (source === 'file' ? '' : `  (${source})`);
-  const gone = (directory: string): string => (existsSync(directory) ? '' : '  (does not exist)');
-  const linked = (directory: string, source: string): string =>
+  const sourceNote = (source: string): string => (source === 'file' ? '' : `  (${source})`);
+  const missingNote = (directory: string): string => (existsSync(directory) ? '' : '  (does not exist)');
+  const linkNote = (directory: string, source: string): string =>
     source === 'file' && existsSync(directory) && realpathSync(directory) !== directory
       ? '  (is a link now: trust it again)'
       : '';
   const lines = [
     ...directories.map(
-      ({ directory, source }) => `run   ${directory}${from(source)}${gone(directory)}${linked(directory, source)}`,
+      ({ directory, source }) =>
+        `run   ${directory}${sourceNote(source)}${missingNote(directory)}${linkNote(directory, source)}`,
     ),
     ...[...send].flatMap(([name, hosts]) => hosts.map((host) => `send  ${name} to ${host}`)),
     ...destinations.map((host) => `reach ${host}`),
   ];
-  const none = 'Nothing is allowed beyond the defaults: no directory runs code. See: rondo help trust';
-  return sanitizeText([...(lines.length > 0 ? lines : [none]), `kept in ${file ?? 'no file'}`].join('\n'), {
+  const none = 'There are no permissions beyond the defaults: no directory may run code. See: rondo help trust';
+  return sanitizeText([...(lines.length > 0 ? lines : [none]), `saved in ${file ?? 'no file'}`].join('\n'), {
     lines: true,
   });
 }
 
 function describeOutcome({ isRemoval, directories, send, destinations }: TrustChange, changed: boolean): string {
   if (!changed)
-    return isRemoval ? 'It was not remembered: nothing changed.' : 'It was remembered before: nothing changed.';
-  if (isRemoval) return 'Taken back.';
+    return isRemoval ? 'Nothing changed: there was no such permission.' : 'Nothing changed: the permission exists.';
+  if (isRemoval) return 'Removed.';
   const [directory] = directories;
   return [
     ...(directory ? [`Definitions in ${directory} and below may now run code as you, with your environment.`] : []),
-    ...[...send.keys()].map((name) => `Any project may now have ${name} sent to ${send.get(name)?.join(', ')}.`),
+    ...[...send.keys()].map((name) => `Any project may now send ${name} to ${send.get(name)?.join(', ')}.`),
     ...destinations.map((host) => `Any project may now reach ${host}.`),
-    'To take it back, add --remove.',
+    'To undo this, add --remove.',
   ].join(' ');
 }

@@ -2,9 +2,9 @@
 
 import { LoopError } from '../base/errors.js';
 import { isObject, type JsonFields } from '../base/own-property.js';
-import type { Layer } from '../kernel/layer.js';
 import type { Effect } from '../protocol/body.js';
 import type { BackendRef } from '../protocol/loop.js';
+import type { Layer } from '../protocol/session.js';
 
 /** What another backend may do better. A refusal, a cancel or a useless answer is no reason to ask somebody else. */
 const FALLBACK_CODES: ReadonlySet<string> = new Set(['BACKEND_FAILED', 'TIMEOUT']);

@@ -22,9 +22,7 @@ export type { Clock, Ids } from './journal/clock.js';
 export type { Batch, Blobs, Claim, Journal, SessionListing, Snapshot, Snapshots, Store } from './journal/store.js';
 export type { Upcasts } from './journal/upcast.js';
 export type { Invariant, View, Violation } from './journal/view.js';
-export type { Layer } from './kernel/layer.js';
-export type { PendingStep, RunOutcome, TimerMode } from './kernel/run-attempt.js';
-export { Session, type SessionOptions, type Signal } from './kernel/session.js';
+export { Session, type SessionOptions } from './kernel/session.js';
 export { type BodyLoopSpec, defineLoop, type PromptLoopSpec, type ToolLoopSpec } from './loops/define.js';
 export { type AgentDefinition, type AgentInput, type AgentTool, defineAgent } from './loops/define-agent.js';
 export type { DefinedLoop } from './loops/defined-loop.js';
@@ -44,3 +42,12 @@ export type {
   TargetBinding,
   Validate,
 } from './protocol/body.js';
+export type {
+  Layer,
+  PendingStep,
+  ResolutionDetails,
+  RunOptions,
+  RunOutcome,
+  Signal,
+  TimerMode,
+} from './protocol/session.js';

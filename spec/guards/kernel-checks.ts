@@ -251,7 +251,7 @@ export const kernelChecks = {
     for (let i = 0; i < 5; i++) await tick();
     await session.signal({ id: '1', name: 'x' });
     for (let i = 0; i < 5; i++) await tick();
-    (session as unknown as { attempt: { current: { fail(fault: unknown): void } } }).attempt.current.fail(
+    (session as unknown as { activeRun: { attempt: { fail(fault: unknown): void } } }).activeRun.attempt.fail(
       new library.Fault('STORE_FAILED', 'the attempt ends, the session lives'),
     );
     await first;

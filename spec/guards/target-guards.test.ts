@@ -57,7 +57,7 @@ proveGuards(targetParts, [
     'approval.modes',
     'the mode of a sub-agent does not cancel the approval policy of an enclosing agent',
     'enclosing-asks-apply',
-    { rewrite: [/\.\w+\((\w+), \w+\)/, '.modes($1)'] },
+    { rewrite: [/\.\w+\((\w+), \w+\)/, '.enclosingModes($1)'] },
   ),
   guard(
     'approval.modes',

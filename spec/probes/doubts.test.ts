@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import type { Layer } from '../../src/kernel/layer.js';
 import type { Scope } from '../../src/protocol/body.js';
+import type { Layer } from '../../src/protocol/session.js';
 import { crashingStore } from '../../src/testing/crashing-store.js';
 import {
   codeOf,

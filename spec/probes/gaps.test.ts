@@ -1,8 +1,8 @@
 /** The moments between a check and what it guards: a cancel or a lost race, one microtask apart. */
 
 import { expect } from 'vitest';
-import type { Layer } from '../../src/kernel/layer.js';
 import type { Scope } from '../../src/protocol/body.js';
+import type { Layer } from '../../src/protocol/session.js';
 import { crashingStore } from '../../src/testing/crashing-store.js';
 import {
   codeOf,

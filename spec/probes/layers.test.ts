@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import type { Layer } from '../../src/kernel/layer.js';
 import type { Effect, Scope } from '../../src/protocol/body.js';
+import type { Layer } from '../../src/protocol/session.js';
 import { crashingStore } from '../../src/testing/crashing-store.js';
 import { codeOf, deferred, duplicates, kit, run, tick, ticks, unhandled, within } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';

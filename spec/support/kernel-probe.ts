@@ -3,10 +3,10 @@
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { seededIds } from '../../src/adapters/system/seeded-ids.js';
 import type { Batch, Store } from '../../src/journal/store.js';
-import type { RunOutcome } from '../../src/kernel/run-attempt.js';
 import { Session, type SessionOptions } from '../../src/kernel/session.js';
 import type { Effect, Scope } from '../../src/protocol/body.js';
 import type { Entry, Safety } from '../../src/protocol/entry.js';
+import type { RunOutcome } from '../../src/protocol/session.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 
 export { codeOf } from './code-of.js';

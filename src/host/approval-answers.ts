@@ -6,10 +6,11 @@
 
 import { LoopError } from '../base/errors.js';
 import type { Ids } from '../journal/clock.js';
-import type { Session, Signal } from '../kernel/session.js';
+import type { Session } from '../kernel/session.js';
 import { GRANT_GIVEN, refusalReasonOf, standingGrantOf } from '../policy/approval-answer.js';
 import { APPROVAL_REQUESTED } from '../policy/approval-request.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
+import type { Signal } from '../protocol/session.js';
 import { Approvals } from '../views/approvals.js';
 import type { StoredTurn } from './archive.js';
 import type { RunningTurn } from './running-turn.js';

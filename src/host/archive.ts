@@ -2,10 +2,10 @@
 import { Fault, LoopError } from '../base/errors.js';
 import { fetchValue } from '../journal/fetch-value.js';
 import type { Store } from '../journal/store.js';
-import type { RunOutcome } from '../kernel/run-attempt.js';
 import type { Approval } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
 import type { EventEnvelope } from '../protocol/events.js';
+import type { RunOutcome } from '../protocol/session.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
 import { Approvals } from '../views/approvals.js';
 import { conversationOf } from '../views/conversation.js';

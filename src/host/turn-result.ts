@@ -1,7 +1,7 @@
 /** The results of turns. The trace of a result is computed on first access. */
 import { Fault } from '../base/errors.js';
-import type { RunOutcome } from '../kernel/run-attempt.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
+import type { RunOutcome } from '../protocol/session.js';
 import type { PendingItem, ResultError, TraceEvent, TurnResult } from '../protocol/trace.js';
 import { compareByStep } from '../views/conversation/open-calls.js';
 import { isoTime } from '../views/iso-time.js';

@@ -3,7 +3,6 @@
  * turns. Queues and other processes are handled by the host.
  */
 
-import type { Layer } from '../kernel/layer.js';
 import { Session } from '../kernel/session.js';
 import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy-layers.js';
@@ -13,6 +12,7 @@ import { RestrictionFlag } from '../policy/restrictions.js';
 import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import type { Layer } from '../protocol/session.js';
 import type { TurnResult } from '../protocol/trace.js';
 import { TURN_OPENED } from '../views/turns.js';
 import { expireApprovals } from './approval-answers.js';

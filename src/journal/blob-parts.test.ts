@@ -1,15 +1,16 @@
+/** Large values: splitting them into blobs, and restoring them. */
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import type { Json } from '../protocol/json.js';
 import { joinBlobParts, partDigestsIn, splitIntoBlobs } from './blob-parts.js';
 
-const back = (value: Json): Promise<Json> => {
+const roundTrip = (value: Json): Promise<Json> => {
   const { text, parts } = splitIntoBlobs(value);
-  return joinBlobParts(text, async (name) => parts.get(name) ?? '"lost"');
+  return joinBlobParts(text, async (digest) => parts.get(digest) ?? '"lost"');
 };
 
-verifies('kernel.blob', 'a large value comes back as another one', async () => {
+verifies('kernel.blob', 'a large value is restored unchanged', async () => {
   const long = fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }).map((text) => text.repeat(4096));
   const leaf = fc.oneof(long, fc.jsonValue());
   const value = fc.oneof(
@@ -21,15 +22,15 @@ verifies('kernel.blob', 'a large value comes back as another one', async () => {
     ),
   );
   await fc.assert(
-    fc.asyncProperty(value, async (given) => {
-      const plain = JSON.parse(JSON.stringify(given)) as Json;
-      expect(await back(plain)).toEqual(plain);
+    fc.asyncProperty(value, async (generated) => {
+      const plain = JSON.parse(JSON.stringify(generated)) as Json;
+      expect(await roundTrip(plain)).toEqual(plain);
     }),
     { numRuns: 300 },
   );
 });
 
-verifies('agent.once', 'a long text that two values hold is stored twice', () => {
+verifies('agent.once', 'a long text that two values contain is stored once', () => {
   const text = 'word '.repeat(2000);
   const reply = splitIntoBlobs({ text, model: 'm', finish: 'stop' });
   const answer = splitIntoBlobs({ text });
@@ -39,8 +40,8 @@ verifies('agent.once', 'a long text that two values hold is stored twice', () =>
   expect(splitIntoBlobs({ text: 'short' }).parts.size).toBe(0);
 });
 
-verifies('kernel.blob', 'a stored text that names a strange place changes what it must not', async () => {
-  const strange = `parts:${JSON.stringify([
+verifies('kernel.blob', 'a forged part reference changes neither a missing member nor a prototype', async () => {
+  const forged = `parts:${JSON.stringify([
     { a: null },
     [
       [['__proto__', 'x'], 'd'],
@@ -48,6 +49,6 @@ verifies('kernel.blob', 'a stored text that names a strange place changes what i
       [['a', 'c'], 'd'],
     ],
   ])}`;
-  expect(await joinBlobParts(strange, async () => '"text"')).toEqual({ a: null });
-  expect(({} as { x?: string }).x).toBeUndefined();
+  expect(await joinBlobParts(forged, async () => '"text"')).toEqual({ a: null });
+  expect(({} as { x?: string }).x, 'Object.prototype was polluted').toBeUndefined();
 });

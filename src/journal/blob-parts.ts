@@ -1,78 +1,88 @@
 /**
- * Large values, as they are put aside. A long text inside one is stored apart and by its own digest, so that a reply of
- * a model and the answer that is made of it, a document and the message that quotes it, share it: it is stored once.
+ * The stored form of large values. A long text inside a value is stored as a part of its own, under its own digest. Values
+ * that contain the same text share the part: a model's reply and the message made from it store the text once.
  */
 import type { Json } from '../protocol/json.js';
 import { digestOfText } from './record.js';
 
-/** No JSON begins like this. */
+/** Marks a stored text with parts. No JSON text starts with it. */
 const PARTS_PREFIX = 'parts:';
-/** Shorter texts are not worth a place of their own. */
+/** Shorter texts stay in the value: a part of their own would cost more than it saves. */
 const MIN_BLOB_PART_CHARS = 4096;
 const MAX_BLOB_PARTS = 100;
 
 type ValuePath = readonly (string | number)[];
 type PartReference = readonly [path: ValuePath, digest: string];
 
-/** A value as texts to be stored: its own, and those of the long texts in it by their digests. */
-export function splitIntoBlobs(value: Json | undefined): {
+/** A value as texts to store. */
+interface BlobTexts {
+  /** The value as JSON, or a prefix and JSON if the value has parts. */
   readonly text: string;
+  /** The JSON text of each part, by digest. */
   readonly parts: ReadonlyMap<string, string>;
-} {
+}
+
+/** Splits a value into the texts that are stored for it. */
+export function splitIntoBlobs(value: Json | undefined): BlobTexts {
   const parts = new Map<string, string>();
-  const places: PartReference[] = [];
-  const bare = extractLongTexts(value as Json, [], (text, path) => {
-    const own = JSON.stringify(text);
-    const name = digestOfText(own);
-    parts.set(name, own);
-    places.push([path, name]);
-    return places.length < MAX_BLOB_PARTS;
+  const references: PartReference[] = [];
+  const remainder = extractLongTexts(value as Json, (text, path) => {
+    const part = JSON.stringify(text);
+    const digest = digestOfText(part);
+    parts.set(digest, part);
+    references.push([path, digest]);
+    return references.length < MAX_BLOB_PARTS;
   });
-  if (places.length === 0) return { text: JSON.stringify(value), parts };
-  return { text: PARTS_PREFIX + JSON.stringify([bare, places]), parts };
+  if (references.length === 0) return { text: JSON.stringify(value), parts };
+  return { text: PARTS_PREFIX + JSON.stringify([remainder, references]), parts };
 }
 
-/** The value that texts were made of; `part` gives the text of a digest, and checks it. */
-export async function joinBlobParts(text: string, part: (digest: string) => Promise<string>): Promise<Json> {
+/** Restores a value from its stored text. `fetchPart` returns the verified text of a part. */
+export async function joinBlobParts(text: string, fetchPart: (digest: string) => Promise<string>): Promise<Json> {
   if (!text.startsWith(PARTS_PREFIX)) return JSON.parse(text) as Json;
-  const [bare, places] = JSON.parse(text.slice(PARTS_PREFIX.length)) as [Json, readonly PartReference[]];
-  for (const [path, name] of places) putAtPath(bare, path, JSON.parse(await part(name)) as Json);
-  return bare;
+  const [value, references] = parseParts(text);
+  for (const [path, digest] of references) putAtPath(value, path, JSON.parse(await fetchPart(digest)) as Json);
+  return value;
 }
 
-/** The digests of the parts that a stored text names. */
+/** Returns the digests of the parts that a stored text refers to. */
 export function partDigestsIn(text: string): readonly string[] {
   if (!text.startsWith(PARTS_PREFIX)) return [];
-  const [, places] = JSON.parse(text.slice(PARTS_PREFIX.length)) as [Json, readonly PartReference[]];
-  return places.map(([, name]) => name);
+  const [, references] = parseParts(text);
+  return references.map(([, digest]) => digest);
 }
 
-/** The value with its long texts taken out; what holds none is the same object. `take` says whether to go on taking. */
-function extractLongTexts(value: Json, path: ValuePath, take: (text: string, path: ValuePath) => boolean): Json {
-  let more = true;
-  const walk = (at: Json, way: ValuePath): Json => {
-    if (typeof at === 'string' && at.length >= MIN_BLOB_PART_CHARS && way.length > 0 && more) {
-      more = take(at, way);
+function parseParts(text: string): [remainder: Json, references: readonly PartReference[]] {
+  return JSON.parse(text.slice(PARTS_PREFIX.length));
+}
+
+/** Replaces long texts by null. Values without long texts are not copied. `extract` returns false to stop extracting. */
+function extractLongTexts(root: Json, extract: (text: string, path: ValuePath) => boolean): Json {
+  let canExtract = true;
+  const walk = (value: Json, path: ValuePath): Json => {
+    if (typeof value === 'string' && value.length >= MIN_BLOB_PART_CHARS && path.length > 0 && canExtract) {
+      canExtract = extract(value, path);
       return null;
     }
-    if (typeof at !== 'object' || at === null) return at;
+    if (typeof value !== 'object' || value === null) return value;
     let changed: Record<string, Json> | Json[] | undefined;
-    for (const [key, member] of Object.entries(at)) {
-      const left = walk(member as Json, [...way, Array.isArray(at) ? Number(key) : key]);
-      if (left === member) continue;
-      changed ??= Array.isArray(at) ? [...(at as readonly Json[])] : { ...(at as Record<string, Json>) };
-      (changed as Record<string, Json>)[key] = left;
+    for (const [key, member] of Object.entries(value)) {
+      const remainder = walk(member as Json, [...path, Array.isArray(value) ? Number(key) : key]);
+      if (remainder === member) continue;
+      changed ??= Array.isArray(value) ? [...(value as readonly Json[])] : { ...(value as Record<string, Json>) };
+      (changed as Record<string, Json>)[key] = remainder;
     }
-    return changed ?? at;
+    return changed ?? value;
   };
-  return walk(value, path);
+  return walk(root, []);
 }
 
-function putAtPath(value: Json, path: ValuePath, text: Json): void {
-  let at = value as unknown as Record<string, Json>;
+/** Puts a text back at its path. A path that does not exist in the value is ignored, which prevents prototype pollution. */
+function putAtPath(root: Json, path: ValuePath, text: Json): void {
+  let parent = root as unknown as Record<string, Json>;
   for (const [index, key] of path.entries()) {
-    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return;
-    if (index === path.length - 1) at[key] = text;
-    else at = at[key] as unknown as Record<string, Json>;
+    if (typeof parent !== 'object' || parent === null || !Object.hasOwn(parent, key)) return;
+    if (index === path.length - 1) parent[key] = text;
+    else parent = parent[key] as unknown as Record<string, Json>;
   }
 }

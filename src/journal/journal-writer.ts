@@ -1,7 +1,7 @@
 /**
- * The one place where entries are born. A push is ordered and buffered; a barrier waits until everything pushed so
- * far is durable. A failed append is final: the writer takes nothing more, and whoever waits stays waiting while the
- * session is told. Entries leave memory with their append; a slow store holds the run back instead of growing a queue.
+ * The writer of a session: the one place where entries get their sequence numbers. A push orders and buffers an entry; a
+ * flush appends the buffer. A failed append is final: nothing is appended after it, and the session gets the fault. Entries
+ * leave memory with their append, and backpressure slows the run down instead of growing a queue.
  */
 
 import { Fault, toStoreFault } from '../base/errors.js';
@@ -17,42 +17,44 @@ import { Timestamps } from './timestamps.js';
 import type { Upcasts } from './upcast.js';
 import type { ViewStates } from './view.js';
 
-/** Values over this size go to the blobs. */
+/** Larger values are stored as blobs. */
 const MAX_INLINE_BYTES = 4096;
 const MAX_BATCH_ENTRIES = 256;
 const MAX_BATCH_BYTES = 1024 * 1024;
 const MAX_PENDING_APPENDS = 4;
 const MAX_ERROR_MESSAGE_CHARS = 10_000;
 
-/** What a writer works with; `tell` hears of the failure that ends it. */
-export interface JournalWriterDeps {
+interface JournalWriterDeps {
   readonly session: string;
   readonly store: Store;
   readonly clock: Clock;
   readonly viewStates: ViewStates;
   readonly upcasts: Upcasts;
   readonly claim: Claim;
+  /** Called once, with the fault that ends the writer. */
   onFault(fault: Fault): void;
   readonly onEntry: ((entry: Entry) => void) | undefined;
 }
 
-/** Copied to make an empty buffer: V8 counts the arrays of a literal `[]` like objects (see `plainConstructor`), but not copies. */
+/** Copied to create a buffer: V8 pretenures arrays of a literal `[]` like objects (see `plainConstructor`), but not copies. */
 const EMPTY_BUFFER: readonly NewEntry[] = [];
 
 const WrittenBatch = plainConstructor(function (
   this: Mutable<Batch>,
   session: string,
   fence: number,
-  first: number,
+  firstSeq: number,
   entries: readonly Entry[],
 ) {
   this.session = session;
   this.fence = fence;
-  this.firstSeq = first;
+  this.firstSeq = firstSeq;
   this.entries = entries;
 });
 
+/** Orders, buffers and appends the entries of one session. */
 export class JournalWriter {
+  /** The failure that ended the writer; undefined while it works. */
   fault: Fault | undefined;
   /** The sequence number of the next entry. */
   nextSeq: number;
@@ -62,33 +64,37 @@ export class JournalWriter {
   private readonly isVersioned: boolean;
   private readonly onEntry: ((entry: Entry) => void) | undefined;
   private buffer: NewEntry[] = [];
-  /** Large values that go out before the next append. */
+  /** Blobs that are stored before the next append, by digest. */
   private pendingBlobs: Map<string, string> | undefined;
   private pendingAppends = 0;
-  /** About how many bytes the buffer holds. */
+  /** The approximate size of the buffer. */
   private bufferedBytes = 0;
   private lastAppend: Promise<void> = Promise.resolve();
 
-  constructor(parts: JournalWriterDeps) {
-    this.deps = parts;
-    this.nextSeq = parts.claim.nextSeq;
-    this.onEntry = parts.onEntry;
-    this.timestamps = new Timestamps(parts.clock);
-    this.isVersioned = Object.keys(parts.upcasts).length > 0;
+  constructor(deps: JournalWriterDeps) {
+    this.deps = deps;
+    this.nextSeq = deps.claim.nextSeq;
+    this.onEntry = deps.onEntry;
+    this.timestamps = new Timestamps(deps.clock);
+    this.isVersioned = Object.keys(deps.upcasts).length > 0;
   }
 
-  /** Whether the store is so far behind that the run should wait for it. */
+  /** True if the store is so far behind that the run should wait for it. */
   get isBacklogged(): boolean {
     return this.pendingAppends >= MAX_PENDING_APPENDS;
   }
 
-  /** Writes a proposal: the invariants may refuse it. */
+  /** Writes a proposed entry: an invariant may refuse it. */
   propose(entry: NewEntry, weight?: number): Entry {
     return this.push(entry, true, weight);
   }
 
-  /** Writes a fact; its value is checked, copied and, when large, put aside by digest. A value with a weight is a copy already. */
-  push(entry: NewEntry, proposed = false, weight?: number): Entry {
+  /**
+   * Writes a fact. Its value is validated, copied and, if it is large, stored as a blob.
+   *
+   * @param weight The size of the value in bytes, if the value is a JSON copy already.
+   */
+  push(entry: NewEntry, isProposed = false, weight?: number): Entry {
     const { viewStates, upcasts } = this.deps;
     if (entry.error !== undefined) entry.error = toWritableError(entry.error);
     if (weight === undefined)
@@ -96,7 +102,7 @@ export class JournalWriter {
       entry.value = copyAsJson(entry.value, entry.type, entry.key);
     const size = weight ?? lastCopyBytes();
     // guard: entry-keeps-invariants
-    if (proposed && viewStates.hasInvariants) viewStates.checkInvariants(entry);
+    if (isProposed && viewStates.hasInvariants) viewStates.checkInvariants(entry);
     if (size > MAX_INLINE_BYTES) this.moveToBlobs(entry);
     if (this.isVersioned) entry.schemaVersion = upcasts[entry.type]?.current ?? 1;
     entry.seq = this.nextSeq++;
@@ -105,35 +111,35 @@ export class JournalWriter {
     if (!viewStates.isEmpty) this.applyToViews(entry);
     this.buffer.push(entry);
     this.bufferedBytes += size;
-    // Told when it has its place: whoever hears of it may make the next one at once.
+    // Called after the entry is in order: the listener may write the next one at once.
     this.onEntry?.(entry);
     if (this.buffer.length >= MAX_BATCH_ENTRIES || this.bufferedBytes >= MAX_BATCH_BYTES) this.flush();
     return entry;
   }
 
-  /** Resolves once all that was pushed is durable; rejects with the Fault if that fails. */
+  /** Resolves once everything pushed so far is durable; rejects with the Fault if that fails. */
   async waitForDurability(): Promise<void> {
     await this.waitForFlush();
     if (this.fault !== undefined) throw this.fault;
   }
 
-  /** Resolves once it is known whether all that was pushed is durable; `fault` tells. */
+  /** Resolves once everything pushed so far is durable or an append has failed; `fault` distinguishes the two. */
   waitForFlush(): Promise<void> {
     this.flush();
     return this.lastAppend;
   }
 
-  /** A view that throws knows nothing more that can be relied on, and no writer goes on without its views. */
+  /** Applies an entry to the views. A view that throws has an undefined state, so its error ends the writer. */
   private applyToViews(entry: Entry): void {
     try {
       this.deps.viewStates.apply(entry);
     } catch (error) {
-      this.fail(new Fault('VIEW_FAILED', `A view could not take ${entry.type} at ${entry.key}: ${error}`, {}, error));
+      this.fail(new Fault('VIEW_FAILED', `A view failed on ${entry.type} at ${entry.key}: ${error}`, {}, error));
       throw error;
     }
   }
 
-  /** Resolves when what is under way is written; unlike a barrier it sends nothing out, so that batches stay large. */
+  /** Resolves when the pending appends have ended. It does not flush the buffer, so that batches stay large. */
   waitForBacklog(): Promise<void> {
     return this.lastAppend;
   }
@@ -143,10 +149,10 @@ export class JournalWriter {
     entry.blob = digestOfText(text);
     this.pendingBlobs ??= new Map();
     this.pendingBlobs.set(entry.blob, text);
-    for (const [name, part] of parts) this.pendingBlobs.set(name, part);
+    for (const [digest, part] of parts) this.pendingBlobs.set(digest, part);
   }
 
-  /** One append at a time: after one that failed, the next is never tried. */
+  /** Appends the buffer after all earlier appends: none is tried after one that failed. */
   private flush(): void {
     if (this.buffer.length === 0) return;
     const entries = this.buffer;
@@ -154,26 +160,26 @@ export class JournalWriter {
     this.buffer = EMPTY_BUFFER.slice();
     this.pendingBlobs = undefined;
     this.bufferedBytes = 0;
-    const first = this.nextSeq - entries.length;
-    const append = (): Promise<void> => this.append(first, entries, blobs);
+    const firstSeq = this.nextSeq - entries.length;
+    const append = (): Promise<void> => this.append(firstSeq, entries, blobs);
     this.lastAppend = this.pendingAppends === 0 ? append() : this.lastAppend.then(append);
     this.pendingAppends += 1;
   }
 
-  private async append(first: number, entries: NewEntry[], blobs: Map<string, string> | undefined): Promise<void> {
+  private async append(firstSeq: number, entries: NewEntry[], blobs: Map<string, string> | undefined): Promise<void> {
     // guard: nothing-appended-after-fault
     if (this.fault !== undefined) return;
     const { session, store, claim } = this.deps;
     try {
-      if (blobs !== undefined) for (const [name, text] of blobs) await store.blobs.put(session, name, text);
-      await store.journal.append(new WrittenBatch(session, claim.fence, first, entries));
+      if (blobs !== undefined) for (const [digest, text] of blobs) await store.blobs.put(session, digest, text);
+      await store.journal.append(new WrittenBatch(session, claim.fence, firstSeq, entries));
       this.pendingAppends -= 1;
     } catch (error) {
       this.fail(error);
     }
   }
 
-  /** The first failure is the one to tell; those behind it only follow from it. */
+  /** Reports the first failure only: later ones are its consequences. */
   private fail(error: unknown): void {
     if (this.fault !== undefined) return;
     this.fault = toStoreFault(error);
@@ -181,7 +187,7 @@ export class JournalWriter {
   }
 }
 
-/** An error whose message is bounded and whose data is JSON, whoever made it. */
+/** Bounds the message of an error, and drops data that is large or not JSON. */
 function toWritableError({ code, message, data }: ErrorRecord): ErrorRecord {
   const bounded = { code: String(code), message: String(message).slice(0, MAX_ERROR_MESSAGE_CHARS) };
   try {

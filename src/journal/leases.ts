@@ -1,11 +1,12 @@
-/** The leases of a store that only one process uses: every session is free, and there is nobody to ask. */
+/** The leases of a store that only one process uses: every session is free, and there is no other process to request. */
 import type { Lease, Leases } from './store.js';
 
-/** The lease of a store without other processes; there is nothing to release. */
+/** A lease that needs no release, because no other process competes for it. */
 export const NOOP_LEASE: Lease = { release: () => {} };
 
 const NO_HOLDER = Promise.resolve({ status: 'nobody' } as const);
 
+/** Leases for a store without other processes. */
 export const singleProcessLeases: Leases = {
   acquire: () => NOOP_LEASE,
   list: async () => [],

@@ -1,17 +1,17 @@
 /**
- * Entries that are about to be written. The kinds that most calls have are made by constructors, one for each kind: V8 gives all
- * objects of a constructor the size of the largest.
+ * Creates entries before they are written. The most frequent kinds have one constructor each, because V8 sizes all objects
+ * of a constructor for the largest one.
  */
 import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
-/** An entry that has no place yet: `seq` is filled in by the push, and `at` unless the wall clock was read for it. */
+/** An entry that is not written yet. The writer assigns `seq`, and `at` unless the wall clock was already read for it. */
 export type NewEntry = Mutable<Entry>;
 
 type NewEntryConstructor = new (type: string, key: string, since: number, at: number) => NewEntry;
 
-/** `since` and `at` are readings of the wall clock around the work that an entry tells of, or 0. */
+/** `since` and `at` are readings of the wall clock before and after a validation; both are 0 if it was not timed. */
 function createEntryConstructor(): NewEntryConstructor {
   return plainConstructor(function (this: NewEntry, type: string, key: string, since: number, at: number) {
     this.seq = 0;
@@ -22,7 +22,9 @@ function createEntryConstructor(): NewEntryConstructor {
   });
 }
 
+/** Creates `call.started` entries. */
 export const CallStartedEntry: NewEntryConstructor = createEntryConstructor();
+/** Creates `call.completed` entries. */
 export const CallCompletedEntry: NewEntryConstructor = createEntryConstructor();
 const EffectEntry: NewEntryConstructor = createEntryConstructor();
 const EffectReturnedEntry: NewEntryConstructor = createEntryConstructor();
@@ -34,7 +36,7 @@ interface EffectFields {
   readonly input: unknown;
 }
 
-/** An entry of an effect, opened with what identifies it. */
+/** Creates an opening entry of an effect: `effect.opened` or `effect.requested`. */
 export function newEffectEntry(type: string, key: string, { kind, name, safety, input }: EffectFields): NewEntry {
   const entry = new EffectEntry(type, key, 0, 0);
   entry.kind = kind;
@@ -44,7 +46,7 @@ export function newEffectEntry(type: string, key: string, { kind, name, safety, 
   return entry;
 }
 
-/** What an effect returned, or what somebody supplied in its place. */
+/** Creates `effect.returned` with the result of an effect, or with the result that a resolution supplies. */
 export function newReturnedEntry(key: string, value: unknown): NewEntry {
   const entry = new EffectReturnedEntry('effect.returned', key, 0, 0);
   entry.value = value as Json;

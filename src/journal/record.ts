@@ -1,55 +1,57 @@
 /**
- * The record: what a durable journal stores for one append of one session. Its hash covers its place, its
- * writer, its bytes and the hash of the record before it, so it is checksum and chain in one: a changed bit, a
- * record taken out, swapped or moved to another session no longer fits.
+ * Records: what a durable journal stores for one append of one session. The hash of a record covers its position, its
+ * writer, its bytes and the hash of the previous record. It is checksum and hash chain in one: a changed bit and a record
+ * that was removed, reordered or moved to another session are detected.
  */
 import { hash } from 'node:crypto';
 import { Fault } from '../base/errors.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Batch } from './store.js';
 
+/** A stored append with its place in the hash chain of its session. */
 export interface JournalRecord {
   readonly firstSeq: number;
   readonly count: number;
   readonly fence: number;
-  /** Hash of the record before this one; for the first, the session's genesis. */
+  /** The hash of the previous record; for the first record, the genesis hash of the session. */
   readonly prevHash: string;
   readonly hash: string;
   /** The entries as JSON text. */
   readonly body: string;
 }
 
-/** SHA-256 as base64url, the one digest of the house. */
+/** Returns the SHA-256 digest of a text as base64url. All digests of the journal have this form. */
 export function digestOfText(text: string): string {
   return hash('sha256', text, 'base64url');
 }
 
-/** The hash before the first record; `birth` tells apart two sessions that had one name at different times. */
+/** Returns the hash before the first record. `birth` distinguishes sessions that had the same name at different times. */
 export function genesisHash(session: string, birth: string | number): string {
   return digestOfText(`rondo.session.v1\n${birth}\n${session}`);
 }
 
-function recordHash(prev: string, first: number, count: number, fence: number, body: string): string {
-  return digestOfText(`${prev}\n${first}\n${count}\n${fence}\n${body}`);
+function recordHash(prevHash: string, firstSeq: number, count: number, fence: number, body: string): string {
+  return digestOfText(`${prevHash}\n${firstSeq}\n${count}\n${fence}\n${body}`);
 }
 
-/** An entry as it is stored: a value that went to the blobs is not stored twice. */
+/** Returns an entry in its stored form: without a value that is stored as a blob. */
 export function toStoredEntry(entry: Entry): Entry {
   if (entry.blob === undefined) return entry;
   const { value: _, ...rest } = entry;
   return rest;
 }
 
-/** An append as it is stored: its entries as JSON text. */
+/** An append in its stored form, before it gets its place in the hash chain. */
 export interface RecordDraft {
   readonly session: string;
   readonly fence: number;
   readonly firstSeq: number;
   readonly count: number;
+  /** The entries as JSON text. */
   readonly body: string;
 }
 
-/** The append of a batch; a Fault if an entry is not JSON. */
+/** Converts a batch to its stored form; throws a Fault if an entry is not JSON. */
 export function recordDraftOf({ session, fence, firstSeq, entries }: Batch): RecordDraft {
   try {
     const isStored = entries.every(({ blob }) => blob === undefined);
@@ -61,27 +63,31 @@ export function recordDraftOf({ session, fence, firstSeq, entries }: Batch): Rec
   }
 }
 
-export function createRecord(prev: string, { firstSeq, count, fence, body }: RecordDraft): JournalRecord {
-  return { firstSeq, count, fence, prevHash: prev, hash: recordHash(prev, firstSeq, count, fence, body), body };
+/** Creates the record that follows the record with this hash. */
+export function createRecord(prevHash: string, { firstSeq, count, fence, body }: RecordDraft): JournalRecord {
+  return { firstSeq, count, fence, prevHash, hash: recordHash(prevHash, firstSeq, count, fence, body), body };
 }
 
-/** The reason why a record cannot be what was written after `prev` at `first`, or undefined if it fits. */
-export function findRecordProblem(record: JournalRecord, prev: string, first: number): string | undefined {
-  if (record.firstSeq !== first) return `expected entry ${first}, found a record that starts at ${record.firstSeq}`;
-  if (record.prevHash !== prev) return 'it does not follow the record before it';
+/** Returns why a record cannot be the one that was written at this position, or undefined if it fits. */
+export function findRecordProblem(record: JournalRecord, prevHash: string, firstSeq: number): string | undefined {
+  if (record.firstSeq !== firstSeq)
+    return `expected entry ${firstSeq}, found a record that starts at ${record.firstSeq}`;
+  if (record.prevHash !== prevHash) return 'it does not follow the record before it';
   const { count, fence, body } = record;
   // guard: record-hash-verified
-  if (recordHash(prev, first, count, fence, body) !== record.hash) return 'its bytes do not match its hash';
+  if (recordHash(prevHash, firstSeq, count, fence, body) !== record.hash) return 'its bytes do not match its hash';
   return undefined;
 }
 
-/** The entries of a record that has no flaw; a flawed one is a Fault that tells where it is. */
-export function entriesOfRecord(session: string, record: JournalRecord, prev: string, first: number): readonly Entry[] {
-  const flaw = findRecordProblem(record, prev, first);
+/** Returns the entries of a record; throws a Fault with its position if the record is damaged. */
+export function entriesOfRecord(
+  session: string,
+  record: JournalRecord,
+  prevHash: string,
+  firstSeq: number,
+): readonly Entry[] {
+  const flaw = findRecordProblem(record, prevHash, firstSeq);
   if (flaw === undefined) return JSON.parse(record.body) as Entry[];
-  throw new Fault('STORE_DAMAGED', `Session "${session}" is damaged at entry ${first}: ${flaw}.`, {
-    session,
-    seq: first,
-    flaw,
-  });
+  const message = `Session "${session}" is damaged at entry ${firstSeq}: ${flaw}.`;
+  throw new Fault('STORE_DAMAGED', message, { session, seq: firstSeq, flaw });
 }

@@ -1,6 +1,6 @@
 /**
- * The past of one run: its recorded entries as a tree that follows the keys, so that a body which runs again
- * finds, step by step, what it already did. What lies under a finished call is never needed again and is dropped.
+ * The record of one root as a tree of steps that follows the keys. A replayed body takes its recorded steps from it one by
+ * one. A replay never enters a step that has ended, so what is recorded below such a step is dropped.
  */
 import type { Entry } from '../protocol/entry.js';
 
@@ -25,27 +25,27 @@ const OPENING_TYPES = new Set([
 ]);
 const NON_STEP_TYPES = new Set(['signal.received', 'cancel.requested', 'session.opened']);
 
-/** What is recorded of one step. */
+/** The recorded entries of one step and of the steps below it. */
 export class RecordedStep {
   openEntry: Entry | undefined;
   closeEntry: Entry | undefined;
-  /** Further intents, and the decisions that allowed them, by type and number. */
+  /** Resolutions of an effect in doubt and the intents of its retries, by type and retry number. */
   private retryEntries: Map<string, Entry> | undefined;
   private children: Map<number, RecordedStep> | undefined;
 
-  /** The step's record, handed out once. */
+  /** Removes a child and returns it: each record is used once. */
   takeChild(index: number): RecordedStep | undefined {
     const step = this.children?.get(index);
     if (step !== undefined) this.children?.delete(index);
     return step;
   }
 
-  /** Any recorded step that was never asked for. */
+  /** A recorded child that the code has not requested; undefined if there is none. */
   get untakenChild(): RecordedStep | undefined {
     return this.children?.values().next().value;
   }
 
-  /** The first entry found at or under this step: what to name when the code asks for something else. */
+  /** An entry of this step or of one below it, to show in a mismatch. */
   get firstEntry(): Entry | undefined {
     return this.openEntry ?? this.closeEntry ?? this.untakenChild?.firstEntry;
   }
@@ -70,20 +70,20 @@ export class RecordedStep {
   }
 }
 
-/** Builds the tree of one root from its entries, given in order. */
+/** Builds the tree of one root from the entries of its session, added in order. */
 export class ReplayTree {
   readonly rootKey: string;
-  /** The place after the last entry that was added. */
+  /** The sequence number after the last entry that was added. */
   nextSeq = 0;
   private readonly rootStep: RecordedStep = new RecordedStep();
   private readonly stepsByKey = new Map<string, RecordedStep>();
 
-  constructor(root: string) {
-    this.rootKey = root;
-    this.stepsByKey.set(root, this.rootStep);
+  constructor(rootKey: string) {
+    this.rootKey = rootKey;
+    this.stepsByKey.set(rootKey, this.rootStep);
   }
 
-  /** The root's record; undefined if it never started. */
+  /** The record of the root; undefined if it has not started. */
   get recordedRoot(): RecordedStep | undefined {
     return this.rootStep.openEntry === undefined ? undefined : this.rootStep;
   }
@@ -91,32 +91,32 @@ export class ReplayTree {
   add(entry: Entry): void {
     this.nextSeq = entry.seq + 1;
     if (NON_STEP_TYPES.has(entry.type)) return;
-    const cut = entry.key.indexOf('~');
-    const step = this.stepAt(cut < 0 ? entry.key : entry.key.slice(0, cut));
+    const tilde = entry.key.indexOf('~');
+    const step = this.stepAt(tilde < 0 ? entry.key : entry.key.slice(0, tilde));
     if (step === undefined) return;
-    if (cut >= 0) step.addRetryEntry(entry, Number(entry.key.slice(cut + 1)));
+    if (tilde >= 0) step.addRetryEntry(entry, Number(entry.key.slice(tilde + 1)));
     else if (entry.attemptKey !== undefined && entry.type === 'effect.settled')
       step.closeWith(this.withAttemptResult(entry, entry.attemptKey));
     else if (CLOSING_TYPES.has(entry.type) || !OPENING_TYPES.has(entry.type)) step.closeWith(entry);
     else step.openEntry = entry;
   }
 
-  /** The step at a key, made if need be; undefined for a key outside this root. */
+  /** Returns the step at a key, created if necessary; undefined for a key outside of this root. */
   private stepAt(key: string): RecordedStep | undefined {
-    const known = this.stepsByKey.get(key);
-    if (known !== undefined) return known;
-    const cut = key.lastIndexOf('/');
-    const parent = cut < 0 ? undefined : this.stepAt(key.slice(0, cut));
+    const existing = this.stepsByKey.get(key);
+    if (existing !== undefined) return existing;
+    const slash = key.lastIndexOf('/');
+    const parent = slash < 0 ? undefined : this.stepAt(key.slice(0, slash));
     if (parent === undefined) return undefined;
     const step = new RecordedStep();
-    if (parent.closeEntry === undefined) parent.addChild(Number(key.slice(cut + 1)), step);
+    if (parent.closeEntry === undefined) parent.addChild(Number(key.slice(slash + 1)), step);
     this.stepsByKey.set(key, step);
     return step;
   }
 
-  /** A result that the layers passed on unchanged is stored once, with the attempt that brought it. */
-  private withAttemptResult(settled: Entry, from: string): Entry {
-    const { value, blob } = this.stepsByKey.get(from)?.closeEntry ?? {};
+  /** Adds the result of an attempt that the layers passed on unchanged: it is stored only with the attempt. */
+  private withAttemptResult(settled: Entry, attemptKey: string): Entry {
+    const { value, blob } = this.stepsByKey.get(attemptKey)?.closeEntry ?? {};
     return { ...settled, value, blob };
   }
 }

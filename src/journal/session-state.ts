@@ -1,43 +1,47 @@
 /**
- * Where a session stands, folded from its entries: its birth, its roots, the signals nobody took yet, and the
- * effects whose intent has no result. Small, because finished work leaves only its place in the journal.
+ * The state of a session, folded from its entries: its incarnation, its roots, its inbox and the effects whose intent has
+ * no result. It stays small, because a root that has ended leaves only its position in the journal.
  */
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Inbox } from './inbox.js';
 
+/** A root call and its position in the journal. */
 export interface RootCall {
   readonly firstSeq: number;
+  /** The sequence number of its last entry; undefined until it has ended. */
   lastSeq?: number;
   cancelReason?: string;
 }
 
-/** An intent without a result. It waits for a decision when as many were made as it was begun again. */
+/** An intent without a result. It needs a resolution if `resolutionCount` equals `retryCount`: every resolution is acted on. */
 interface OpenIntent {
   readonly name: string;
   readonly safety: Safety;
   readonly retryCount: number;
   resolutionCount: number;
-  /** The last decision, until it is acted on. */
+  /** The last resolution, until the effect is retried or has ended. */
   resolution?: Entry;
 }
 
-/** Most sessions never have a signal or an effect in flight, so what holds them is made when it is needed. */
+/** Collections are created on first use: most sessions have no signal and no open intent. */
 const EMPTY_MAP: ReadonlyMap<string, never> = new Map<string, never>();
 
+/** The state of one session. */
 export class SessionState {
+  /** Distinguishes sessions that had the same name at different times. Part of every idempotency key. */
   incarnationId = '';
   readonly roots: Map<string, RootCall> = new Map();
-  /** Roots that have begun and not ended. */
+  /** The number of roots that have started and not ended. */
   private openRootCount = 0;
   private inbox: Inbox | undefined;
   private signalSeqs: Map<string, number> | undefined;
-  /** Races that are not decided, and the signals that waits inside them took. */
+  /** The keys of races without a winner, and the signals that waits inside of them received, by the key of the wait. */
   private openRaces: Set<string> | undefined;
   private signalsTakenInRaces: Map<string, Entry> | undefined;
   private intentsByKey: Map<string, OpenIntent> | undefined;
 
-  /** The place of every signal ever received, by its delivery id. */
+  /** The sequence number of every signal of the session, by delivery id. */
   get deliveredSignals(): ReadonlyMap<string, number> {
     return this.signalSeqs ?? EMPTY_MAP;
   }
@@ -47,16 +51,16 @@ export class SessionState {
     return this.intentsByKey ?? EMPTY_MAP;
   }
 
-  /** `once` effects that wait for a decision; one that is being performed, as `flying` tells, does not. */
-  effectsInDoubt(flying: { has(key: string): boolean }): readonly { readonly key: string; readonly name: string }[] {
-    const doubts: { key: string; name: string }[] = [];
+  /** Returns the `once` effects that need a resolution. An effect in flight does not. */
+  effectsInDoubt(inFlight: { has(key: string): boolean }): readonly { readonly key: string; readonly name: string }[] {
+    const effects: { key: string; name: string }[] = [];
     for (const [key, { name, safety, retryCount, resolutionCount }] of this.intents) {
-      if (safety === 'once' && retryCount === resolutionCount && !flying.has(key)) doubts.push({ key, name });
+      if (safety === 'once' && retryCount === resolutionCount && !inFlight.has(key)) effects.push({ key, name });
     }
-    return doubts;
+    return effects;
   }
 
-  /** Whether a snapshot taken now would need nothing of the entries before it. */
+  /** True if no root and no intent is open: only then does a snapshot contain everything that a session needs. */
   get isQuiescent(): boolean {
     return this.intents.size === 0 && this.openRootCount === 0;
   }
@@ -75,12 +79,12 @@ export class SessionState {
     else if (!key.includes('/')) this.applyRoot(entry);
   }
 
-  /** A signal that was taken inside a race may have to be given back. */
+  /** Removes the signal from the inbox. A signal that was received inside of a race is kept: a losing branch returns it. */
   private applyWaitSettled({ key, signalId = '' }: Entry): void {
-    const taken = this.inbox?.take(signalId);
-    if (taken === undefined || !this.isInOpenRace(key)) return;
+    const signal = this.inbox?.take(signalId);
+    if (signal === undefined || !this.isInOpenRace(key)) return;
     this.signalsTakenInRaces ??= new Map();
-    this.signalsTakenInRaces.set(key, taken);
+    this.signalsTakenInRaces.set(key, signal);
   }
 
   private applyRaceOpened(key: string): void {
@@ -93,25 +97,25 @@ export class SessionState {
     return false;
   }
 
-  /** What the losers took is there again; what the winner took stays taken, unless a race around it is lost. */
+  /** Returns the signals of the losing branches to the inbox. Those of the winner are kept while an enclosing race is open. */
   private applyRaceWon({ key, winnerIndex }: Entry): void {
     this.dropIntentsUnder(key);
     this.openRaces?.delete(key);
     for (const [wait, signal] of this.signalsTakenInRaces ?? []) {
       if (!wait.startsWith(`${key}/`)) continue;
-      const won = wait.startsWith(`${key}/${winnerIndex}/`);
+      const isInWinner = wait.startsWith(`${key}/${winnerIndex}/`);
       // guard: losing-branch-returns-its-signal
-      if (!won) this.addToInbox(signal);
-      if (!won || !this.isInOpenRace(wait)) this.signalsTakenInRaces?.delete(wait);
+      if (!isInWinner) this.addToInbox(signal);
+      if (!isInWinner || !this.isInOpenRace(wait)) this.signalsTakenInRaces?.delete(wait);
     }
   }
 
-  /** What lies under a race that is decided, or a root that ended, needs no decision any more. */
+  /** Drops the intents below a race that has a winner or a root that has ended: they need no resolution. */
   private dropIntentsUnder(key: string): void {
     for (const intent of this.intents.keys()) if (intent.startsWith(`${key}/`)) this.intentsByKey?.delete(intent);
   }
 
-  /** The oldest signal of a name that nobody took. */
+  /** Returns the oldest signal of a name in the inbox. */
   oldestSignal(name: string): Entry | undefined {
     return this.inbox?.oldest(name);
   }
@@ -129,30 +133,26 @@ export class SessionState {
 
   private applyIntent({ key, name = '', safety = 'once' }: Entry): void {
     if (safety === 'pure') return;
-    const cut = key.indexOf('~');
-    const begun = cut < 0 ? 0 : Number(key.slice(cut + 1));
+    const tilde = key.indexOf('~');
+    const effectKey = tilde < 0 ? key : key.slice(0, tilde);
+    const retryCount = tilde < 0 ? 0 : Number(key.slice(tilde + 1));
     this.intentsByKey ??= new Map();
-    this.intentsByKey.set(cut < 0 ? key : key.slice(0, cut), {
-      name,
-      safety,
-      retryCount: begun,
-      resolutionCount: begun,
-    });
+    this.intentsByKey.set(effectKey, { name, safety, retryCount, resolutionCount: retryCount });
   }
 
-  private applyResolution(decision: Entry): void {
-    const [base = '', redo] = decision.key.split('~');
-    const intent = this.intents.get(base);
+  private applyResolution(resolved: Entry): void {
+    const [effectKey = '', retry] = resolved.key.split('~');
+    const intent = this.intents.get(effectKey);
     if (intent === undefined) return;
-    intent.resolutionCount = Number(redo);
-    intent.resolution = decision;
+    intent.resolutionCount = Number(retry);
+    intent.resolution = resolved;
   }
 
-  /** A decision that was made while nobody listened. */
-  resolutionAt(redo: string): Entry | undefined {
-    const [base = ''] = redo.split('~');
-    const decision = this.intents.get(base)?.resolution;
-    return decision?.key === redo ? decision : undefined;
+  /** Returns the resolution under a retry key, if it was given before the run waited for it. */
+  resolutionAt(retryKey: string): Entry | undefined {
+    const [effectKey = ''] = retryKey.split('~');
+    const resolved = this.intents.get(effectKey)?.resolution;
+    return resolved?.key === retryKey ? resolved : undefined;
   }
 
   private applyRoot({ key, type, seq, reason }: Entry): void {
@@ -170,6 +170,7 @@ export class SessionState {
     } else if (type === 'cancel.requested') root.cancelReason = reason ?? '';
   }
 
+  /** Returns the state as JSON for a snapshot. It must be quiescent: open roots and intents are not saved. */
   save(): Json {
     const { incarnationId, inbox, signalSeqs } = this;
     const roots = [...this.roots].map(([key, { firstSeq, lastSeq = -1 }]) => [key, firstSeq, lastSeq] as const);
@@ -177,8 +178,8 @@ export class SessionState {
     return { incarnationId, roots, inbox: signals, delivered: [...(signalSeqs ?? [])] };
   }
 
-  /** Reads what `save` made, or throws; nothing of it is believed halfway. */
-  static parse(saved: Json, upToDate: (entry: Entry) => Entry): SessionState {
+  /** Restores a state from the result of `save`, or throws. `upcastEntry` converts the entries of the inbox. */
+  static parse(saved: Json, upcastEntry: (entry: Entry) => Entry): SessionState {
     const { incarnationId, roots, inbox, delivered } = saved as unknown as {
       incarnationId: string;
       roots: [string, number, number][];
@@ -187,12 +188,13 @@ export class SessionState {
     };
     const state = new SessionState();
     state.incarnationId = incarnationId;
-    for (const [key, first, last] of roots) state.roots.set(key, { firstSeq: first, lastSeq: last });
-    for (const entry of inbox) state.addToInbox(upToDate(entry));
+    for (const [key, firstSeq, lastSeq] of roots) state.roots.set(key, { firstSeq, lastSeq });
+    for (const entry of inbox) state.addToInbox(upcastEntry(entry));
     state.signalSeqs = new Map(delivered);
     return state;
   }
 
+  /** Copies a parsed state into this empty one. */
   restoreFrom(other: SessionState): void {
     this.incarnationId = other.incarnationId;
     for (const [key, root] of other.roots) this.roots.set(key, root);

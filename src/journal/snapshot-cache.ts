@@ -1,6 +1,6 @@
 /**
- * What a session remembers of its own folding, so that opening it need not read everything. A cache: it can be deleted,
- * one of another past is ignored, and the heavier it is the rarer it is made.
+ * Snapshots of one session, which make it faster to open. They are a cache: a snapshot can be deleted, one that does not
+ * match the journal is ignored, and large snapshots are taken less often.
  */
 
 import { copyAsJson, lastCopyBytes } from '../json/value.js';
@@ -15,7 +15,7 @@ import { type Upcasts, upcast } from './upcast.js';
 import type { ViewStates } from './view.js';
 
 const MIN_SNAPSHOT_INTERVAL = 1000;
-/** Bytes of a snapshot for each entry since the last one. */
+/** The size of a snapshot divided by this is the minimum number of entries until the next one. */
 const SNAPSHOT_BYTES_PER_ENTRY = 64;
 
 interface SnapshotCacheDeps {
@@ -27,32 +27,33 @@ interface SnapshotCacheDeps {
   readonly writer: JournalWriter;
 }
 
+/** Saves and restores the snapshot of one session. */
 export class SnapshotCache {
   private readonly deps: SnapshotCacheDeps;
   private lastSnapshotSeq = 0;
   private snapshotInterval = MIN_SNAPSHOT_INTERVAL;
 
-  constructor(parts: SnapshotCacheDeps) {
-    this.deps = parts;
+  constructor(deps: SnapshotCacheDeps) {
+    this.deps = deps;
   }
 
-  /** Whether enough was written since the last one. */
+  /** True if enough entries were written since the last snapshot. */
   get isDue(): boolean {
     return this.deps.writer.nextSeq - this.lastSnapshotSeq >= this.snapshotInterval;
   }
 
-  /** Takes over a snapshot if it is one of this very past; returns where folding goes on. */
-  async restore(next: number, reader: JournalReader): Promise<number> {
+  /** Restores the snapshot if it matches the journal. Returns the sequence number of the first entry to fold, 0 without one. */
+  async restore(nextSeq: number, reader: JournalReader): Promise<number> {
     const { session, store, viewStates, sessionState, upcasts } = this.deps;
     const saved = await store.snapshots.load(session);
-    if (saved === undefined || saved.nextSeq > next || saved.nextSeq === 0) return 0;
+    if (saved === undefined || saved.nextSeq > nextSeq || saved.nextSeq === 0) return 0;
     // guard: snapshot-matches-journal
     if (tailDigestOf(await reader.entryAt(saved.nextSeq - 1)) !== saved.tailDigest) return 0;
     try {
       const state = saved.state as { session: Json; views: { [view: string]: Json } };
-      const kept = SessionState.parse(state.session, (entry) => upcast(entry, upcasts));
+      const restored = SessionState.parse(state.session, (entry) => upcast(entry, upcasts));
       if (!viewStates.restore(state.views)) return 0;
-      sessionState.restoreFrom(kept);
+      sessionState.restoreFrom(restored);
     } catch {
       return 0;
     }
@@ -60,6 +61,7 @@ export class SnapshotCache {
     return saved.nextSeq;
   }
 
+  /** Saves a snapshot if the session is quiescent. Errors are ignored. */
   async save(): Promise<void> {
     const { session, store, viewStates, sessionState, writer } = this.deps;
     const { nextSeq, lastEntry } = writer;
@@ -67,16 +69,17 @@ export class SnapshotCache {
     this.lastSnapshotSeq = nextSeq;
     try {
       const state = copyAsJson({ session: sessionState.save(), views: viewStates.save() }, 'a snapshot') as Json;
-      // The heavier it is, the more entries share its price: the cost of an entry stays flat, however old the session.
+      // A larger snapshot is shared by more entries: the cost for each entry stays constant, however long the session.
       // guard: snapshot-interval-grows
       this.snapshotInterval = Math.max(MIN_SNAPSHOT_INTERVAL, lastCopyBytes() / SNAPSHOT_BYTES_PER_ENTRY);
       await store.snapshots.save(session, { nextSeq, tailDigest: tailDigestOf(lastEntry), state });
     } catch {
-      // A cache that cannot be kept is done without; if the store itself failed, the next append tells.
+      // A session works without snapshots. If the store itself has failed, the next append reports it.
     }
   }
 }
 
+/** The digest of the last entry that a snapshot covers. */
 function tailDigestOf({ seq, type, key, at }: Entry): string {
   return digestOfText(`${seq}\n${at}\n${type}\n${key}`);
 }

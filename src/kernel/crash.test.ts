@@ -7,11 +7,10 @@ import { Fault } from '../base/errors.js';
 import type { Store } from '../journal/store.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import type { Layer, RunOutcome } from '../protocol/session.js';
 import { type CrashPoint, crashingStore } from '../testing/crashing-store.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { type ProgramStep, programEffectResult, programLoop, randomProgram } from '../testing/random-programs.js';
-import type { Layer } from './layer.js';
-import type { RunOutcome } from './run-attempt.js';
 import { Session } from './session.js';
 
 const macrotask = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,7 @@
 /**
- * Effects: the only way out of a body. Intent, then result: `effect.requested` is durable before a non-pure effect
- * starts, its result is recorded when it ends. An intent without a result after a crash is in doubt, and what happens
- * then is decided by the safety that was declared with the intent, never by the code that runs now.
+ * Effects: the only way a body acts outside of the journal. The intent of a non-pure effect, `effect.requested`, is durable
+ * before the effect starts; its result is recorded when it ends. An intent without a result is in doubt after a crash. Its
+ * recorded safety determines what happens next, whatever safety the code declares now.
  */
 
 import { Fault, LoopError, toLoopError } from '../base/errors.js';
@@ -12,18 +12,18 @@ import type { Effect, EffectContext } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { createLifetimeSignal, type Lifetime, type LifetimeSignal } from './lifetime.js';
-import type { RunContext, StepContext } from './run-context.js';
+import type { Run, Step } from './run.js';
 
-/** A signal is made for those who ask for it; most effects never do. */
+/** Creates signals on first use: most effects use none. */
 class LazyEffectContext implements EffectContext {
   readonly idempotencyKey: string;
   private readonly lifetime: Lifetime;
   private ownSignal: LifetimeSignal | undefined;
   private borrowedSignal: LifetimeSignal | undefined;
 
-  constructor(idempotencyKey: string, life: Lifetime) {
+  constructor(idempotencyKey: string, lifetime: Lifetime) {
     this.idempotencyKey = idempotencyKey;
-    this.lifetime = life;
+    this.lifetime = lifetime;
   }
 
   get signal(): AbortSignal {
@@ -44,139 +44,120 @@ class LazyEffectContext implements EffectContext {
   }
 }
 
-/** How an attempt is performed: with what, known to the outside as what, and whether its intent must be durable first. */
 interface AttemptOptions {
+  /** The input as it is recorded. */
   readonly input: Json | undefined;
+  /** The key of the effect that the attempt belongs to. All attempts share it, and so they share the idempotency key. */
   readonly effectKey: string;
   readonly needsDurableIntent: boolean;
 }
 
-/** One attempt at an effect, unless its result is recorded or an earlier attempt of this process is still at it. */
-export function attemptEffect(run: RunContext, site: StepContext, effect: Effect, identity: string): Promise<unknown> {
-  if (site.recorded !== undefined) return replayAttempt(run, site, site.recorded, effect, identity);
-  return attemptInProgress(run, site) ?? startAttempt(run, site, site.key, effect, identity);
+/** Makes one attempt at an effect, or returns its recorded result, or joins an attempt that this process has in flight. */
+export function attemptEffect(step: Step, effect: Effect, effectKey: string): Promise<unknown> {
+  const { key, recorded } = step;
+  if (recorded !== undefined) return replayAttempt(step, recorded, effect, effectKey);
+  return attemptInProgress(step) ?? startAttempt(step, key, effect, effectKey);
 }
 
-async function replayAttempt(
-  run: RunContext,
-  site: StepContext,
-  seen: RecordedStep,
-  effect: Effect,
-  identity: string,
-): Promise<unknown> {
-  const { key } = site;
-  await run.assertMatchesJournal(key, seen, newEffectEntry('effect.requested', key, effect));
+async function replayAttempt(step: Step, recorded: RecordedStep, effect: Effect, effectKey: string): Promise<unknown> {
+  const { run, key } = step;
+  await run.assertMatchesJournal(key, recorded, newEffectEntry('effect.requested', key, effect));
   // guard: recorded-result-returned
-  if (seen.closeEntry !== undefined) return run.recordedOutcome(seen.closeEntry);
-  const going = attemptInProgress(run, site);
-  if (going !== undefined || seen.openEntry === undefined)
-    return going ?? startAttempt(run, site, key, effect, identity);
+  if (recorded.closeEntry !== undefined) return run.recordedOutcome(recorded.closeEntry);
+  const inProgress = attemptInProgress(step);
+  if (inProgress !== undefined) return inProgress;
+  if (recorded.openEntry === undefined) return startAttempt(step, key, effect, effectKey);
   // guard: once-effect-in-doubt-not-repeated
-  if (seen.openEntry.safety === 'once') return resolveInDoubt(run, site, effect, seen, identity);
-  return performAttempt(run, site, effect, {
-    input: copyAsJson(effect.input, effect.name),
-    effectKey: identity,
-    needsDurableIntent: false,
-  });
+  if (recorded.openEntry.safety === 'once') return resolveInDoubt(step, recorded, effect, effectKey);
+  const input = copyAsJson(effect.input, effect.name);
+  return performAttempt(step, effect, { input, effectKey, needsDurableIntent: false });
 }
 
-function attemptInProgress(run: RunContext, { key, lifetime }: StepContext): Promise<unknown> | undefined {
+/** The attempt that an earlier run of this process started: its result if it has ended meanwhile, else its promise. */
+function attemptInProgress({ run, key, lifetime }: Step): Promise<unknown> | undefined {
   // guard: cancel-checked-before-effect
   lifetime.throwIfEnded();
-  const landed = run.deps.lateResults?.get(key);
-  if (landed !== undefined) return run.recordedOutcome(landed);
-  const flying = run.deps.inFlight.get(key);
+  const lateResult = run.deps.lateResults?.get(key);
+  if (lateResult !== undefined) return run.recordedOutcome(lateResult);
+  const inFlight = run.deps.inFlight.get(key);
   // guard: effect-in-flight-joined
-  return flying && lifetime.raceWithEnd(flying);
+  return inFlight && lifetime.raceWithEnd(inFlight);
 }
 
-function startAttempt(
-  run: RunContext,
-  site: StepContext,
-  intent: string,
-  effect: Effect,
-  identity: string,
-): Promise<unknown> {
-  const entry = run.propose(site.lifetime, newEffectEntry('effect.requested', intent, effect));
-  run.applyToState(entry);
+function startAttempt(step: Step, intentKey: string, effect: Effect, effectKey: string): Promise<unknown> {
+  const { run, lifetime } = step;
+  const intent = run.propose(lifetime, newEffectEntry('effect.requested', intentKey, effect));
+  run.applyToState(intent);
   // guard: intent-durable-before-effect
-  const waits = effect.safety !== 'pure';
-  return performAttempt(run, site, effect, { input: entry.value, effectKey: identity, needsDurableIntent: waits });
+  const needsDurableIntent = effect.safety !== 'pure';
+  return performAttempt(step, effect, { input: intent.value, effectKey, needsDurableIntent });
 }
 
-/** A `once` effect that may or may not have happened: only a decision from outside moves it on. */
-async function resolveInDoubt(
-  run: RunContext,
-  site: StepContext,
-  effect: Effect,
-  seen: RecordedStep,
-  identity: string,
-): Promise<unknown> {
-  const { key, lifetime } = site;
+/** Waits until a `once` effect in doubt is resolved: only a resolution from outside tells whether it happened. */
+async function resolveInDoubt(step: Step, recorded: RecordedStep, effect: Effect, effectKey: string): Promise<unknown> {
+  const { run, key, lifetime } = step;
   const { name } = effect;
   const input = copyAsJson(effect.input, name) ?? null;
-  for (let n = 1; ; n++) {
-    const redo = `${key}~${n}`;
-    const known = seen.retryEntry('effect.resolved', n) ?? run.deps.sessionState.resolutionAt(redo);
-    const decided =
-      known ?? (await run.waitForEntry({ kind: 'doubt', key, name, input }, lifetime, `decision ${redo}`));
-    if (decided.resolution === 'supply') return recordSuppliedResult(run, site, decided);
-    if (decided.resolution === 'fail') throw recordForcedFailure(run, site, decided);
-    const refused = seen.retryEntry('step.refused', n);
+  for (let retry = 1; ; retry++) {
+    const retryKey = `${key}~${retry}`;
+    const resolved =
+      recorded.retryEntry('effect.resolved', retry) ??
+      run.deps.sessionState.resolutionAt(retryKey) ??
+      (await run.waitForEntry({ kind: 'doubt', key, name, input }, lifetime, `resolution ${retryKey}`));
+    if (resolved.resolution === 'supply') return recordSuppliedResult(step, resolved);
+    if (resolved.resolution === 'fail') throw recordForcedFailure(step, resolved);
+    const refused = recorded.retryEntry('step.refused', retry);
     if (refused !== undefined) return run.recordedOutcome(refused);
-    if (seen.retryEntry('effect.requested', n) === undefined) return startAttempt(run, site, redo, effect, identity);
+    if (recorded.retryEntry('effect.requested', retry) === undefined)
+      return startAttempt(step, retryKey, effect, effectKey);
   }
 }
 
-async function recordSuppliedResult(run: RunContext, { key, lifetime }: StepContext, decided: Entry): Promise<unknown> {
-  const value = (await run.recordedOutcome(decided)) as Json | undefined;
+async function recordSuppliedResult({ run, key, lifetime }: Step, resolved: Entry): Promise<unknown> {
+  const value = (await run.recordedOutcome(resolved)) as Json | undefined;
   run.applyToState(run.push(lifetime, newReturnedEntry(key, value)));
   return value;
 }
 
-function recordForcedFailure(run: RunContext, { key, lifetime }: StepContext, { by = '', reason }: Entry): LoopError {
-  const why = reason === undefined ? '' : `: ${reason}`;
-  const message = `It is unknown whether this effect happened; ${by} decided to fail it${why}.`;
+function recordForcedFailure({ run, key, lifetime }: Step, { by = '', reason }: Entry): LoopError {
+  const suffix = reason === undefined ? '' : `: ${reason}`;
+  const message = `It is unknown whether this effect happened; ${by} resolved it as failed${suffix}.`;
   const error = new LoopError('EFFECT_IN_DOUBT', message, { key, by });
   run.applyToState(run.push(lifetime, { seq: 0, at: 0, type: 'effect.failed', key, error: error.toErrorRecord() }));
   return error;
 }
 
-/** Performs the effect; how it ends is recorded even if by then nobody waits for it any more. */
-function performAttempt(run: RunContext, site: StepContext, effect: Effect, manner: AttemptOptions): Promise<unknown> {
-  const work = performAndRecord(run, site, effect, manner);
-  run.trackInFlight(site.key, work);
-  return site.lifetime.raceWithEnd(work);
+/** Performs the effect. Its result is recorded even if the run was cancelled or paused meanwhile. */
+function performAttempt(step: Step, effect: Effect, options: AttemptOptions): Promise<unknown> {
+  const work = performAndRecord(step, effect, options);
+  step.run.trackInFlight(step.key, work);
+  return step.lifetime.raceWithEnd(work);
 }
 
-async function performAndRecord(
-  run: RunContext,
-  { key, lifetime }: StepContext,
-  effect: Effect,
-  manner: AttemptOptions,
-): Promise<unknown> {
-  if (manner.needsDurableIntent) await run.writer.waitForFlush();
+async function performAndRecord(step: Step, effect: Effect, options: AttemptOptions): Promise<unknown> {
+  const { run, key, lifetime } = step;
+  const { sessionState, replayOnly } = run.deps;
+  if (options.needsDurableIntent) await run.writer.waitForFlush();
   else if (run.writer.isBacklogged) await run.writer.waitForBacklog();
-  if (run.deps.replayOnly)
-    run.attempt.fail(new Fault('REPLAY_INCOMPLETE', `The record of the run ends at ${key}.`, { key }));
+  if (replayOnly) run.attempt.fail(new Fault('REPLAY_INCOMPLETE', `The record of the run ends at ${key}.`, { key }));
   // guard: ended-attempt-starts-no-effect
   if (run.isOver) return undefined;
-  const performance = new LazyEffectContext(`${run.deps.sessionState.incarnationId}:${manner.effectKey}`, lifetime);
+  const context = new LazyEffectContext(`${sessionState.incarnationId}:${options.effectKey}`, lifetime);
   try {
     lifetime.throwIfEnded();
     // guard: effect-gets-journaled-input
-    const value = await effect.perform(cloneJson(manner.input) as Json, performance);
+    const value = await effect.perform(cloneJson(options.input) as Json, context);
     return recordAttemptEnd(run, newReturnedEntry(key, value));
   } catch (thrown) {
     const error = toLoopError(thrown).toErrorRecord();
     return recordAttemptEnd(run, { seq: 0, at: 0, type: 'effect.failed', key, error }, thrown);
   } finally {
-    performance.release();
+    context.release();
   }
 }
 
-/** A fact about the outside, written whoever still waits for it; the value, or the error, as it is recorded. */
-function recordAttemptEnd(run: RunContext, entry: NewEntry, cause?: unknown): Json | undefined {
+/** Records the end of an attempt, even of a run that is over. Returns the recorded value or throws the recorded error. */
+function recordAttemptEnd(run: Run, entry: NewEntry, cause?: unknown): Json | undefined {
   if (run.writer.fault !== undefined) return undefined;
   const end = run.writer.push(entry);
   run.applyToState(end);

@@ -1,31 +1,32 @@
-/** A lifetime: the part of a run that is cancelled as one. Cheap to make, because every effect listens to one. */
+/** Lifetimes: parts of a run that are cancelled together. Every effect listens to one, so a lifetime is cheap to create. */
 import type { LoopError } from '../base/errors.js';
 
 type EndListener = (reason: LoopError) => void;
 
+/** The lifetime of a run or of one branch of a race. It ends at most once and never starts again. */
 export class Lifetime {
-  /** Why it ended; undefined while it lasts. */
+  /** Why it ended; undefined until then. */
   reason: LoopError | undefined;
-  /** A branch that lost a race leaves no outcome of its own: the race's entry says it all. */
+  /** True if it ended because its branch lost a race. Such a branch records no end: the entry of the race covers it. */
   hasLostRace = false;
-  /** Signals that follow it and that nobody uses at present. */
+  /** Signals that follow this lifetime and are free for the next effect. */
   readonly idleSignals: LifetimeSignal[] = [];
   private listeners: Set<EndListener> | undefined;
   private readonly parent: Lifetime | undefined;
   private readonly onParentEnd: EndListener | undefined;
 
-  constructor(around?: Lifetime) {
-    this.parent = around;
-    this.onParentEnd = around && ((reason) => this.end(reason, around.hasLostRace));
-    if (this.onParentEnd !== undefined) around?.onEnd(this.onParentEnd);
+  constructor(parent?: Lifetime) {
+    this.parent = parent;
+    this.onParentEnd = parent && ((reason) => this.end(reason, parent.hasLostRace));
+    if (this.onParentEnd !== undefined) parent?.onEnd(this.onParentEnd);
   }
 
-  /** Stops following the lifetime around this one. */
+  /** Stops following the parent. */
   detach(): void {
     if (this.onParentEnd !== undefined) this.parent?.offEnd(this.onParentEnd);
   }
 
-  /** Tells the listener when the lifetime ends; at once if it has. */
+  /** Calls the listener when the lifetime ends, or at once if it has ended. */
   onEnd(listener: EndListener): void {
     this.listeners ??= new Set();
     if (this.reason === undefined) this.listeners.add(listener);
@@ -36,23 +37,23 @@ export class Lifetime {
     this.listeners?.delete(listener);
   }
 
-  end(reason: LoopError, lost: boolean): void {
+  end(reason: LoopError, hasLostRace: boolean): void {
     this.detach();
     if (this.reason !== undefined) return;
     this.reason = reason;
-    this.hasLostRace = lost;
+    this.hasLostRace = hasLostRace;
     const listeners = this.listeners ?? [];
     this.listeners = undefined;
     for (const listener of listeners) listener(reason);
   }
 
-  /** New work is refused once the lifetime has ended. */
+  /** Refuses new work once the lifetime has ended. */
   throwIfEnded(): void {
     // guard: ended-lifetime-refuses-work
     if (this.reason !== undefined) throw this.reason;
   }
 
-  /** The work's outcome, or the end of the lifetime, whichever is first. The work itself is not stopped. */
+  /** Settles like `work`, or rejects when the lifetime ends first. The work itself is not stopped. */
   raceWithEnd<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.onEnd(reject);
@@ -67,9 +68,10 @@ export interface LifetimeSignal {
   release(): void;
 }
 
-export function createLifetimeSignal(life: Lifetime): LifetimeSignal {
+/** Creates a signal that is aborted with the reason of the lifetime's end. */
+export function createLifetimeSignal(lifetime: Lifetime): LifetimeSignal {
   const controller = new AbortController();
   const abort = (reason: LoopError): void => controller.abort(reason);
-  life.onEnd(abort);
-  return { signal: controller.signal, release: () => life.offEnd(abort) };
+  lifetime.onEnd(abort);
+  return { signal: controller.signal, release: () => lifetime.offEnd(abort) };
 }

@@ -1,30 +1,14 @@
 /**
- * One attempt at a run. It counts strands: bodies that can still move by themselves. When the last one parks in a
- * wait, a doubt or a timer, nothing in this process can move the run any more, and the attempt ends as a pause.
- * An ended attempt never moves again: its bodies stay where they are, as if the process had died there.
+ * One attempt at a run. It counts the branches that can still continue by themselves. When the last one parks at a signal,
+ * an effect in doubt or a timer, nothing in this process can continue the run, and the attempt ends as paused.
+ * After its end no body of the attempt continues: each stays suspended, as if the process had died there.
  */
 
 import { type Fault, LoopError } from '../base/errors.js';
-import type { ErrorRecord } from '../protocol/entry.js';
-import type { Json } from '../protocol/json.js';
+import type { PendingStep, RunOutcome, TimerMode } from '../protocol/session.js';
 import { Lifetime } from './lifetime.js';
 
-/** What a paused run waits for. */
-export type PendingStep =
-  | { readonly kind: 'signal'; readonly key: string; readonly name: string }
-  | { readonly kind: 'doubt'; readonly key: string; readonly name: string; readonly input?: Json }
-  | { readonly kind: 'timer'; readonly key: string; readonly until: number };
-
-/** How a run ended, or why it did not. All of it is durable by the time it is returned. */
-export type RunOutcome<O = unknown> =
-  | { readonly status: 'ok'; readonly output: O }
-  | { readonly status: 'error'; readonly error: ErrorRecord }
-  | { readonly status: 'paused'; readonly pending: readonly PendingStep[] };
-
-/** Whether a run stays for its timers or hands back a pause that names them. */
-export type TimerMode = 'hold' | 'pause';
-
-/** Whoever waits for the outcome, and how an outcome is made of an error. */
+/** Settles the promise of the outcome, and converts an error to an outcome. */
 interface OutcomeReceiver {
   resolve(outcome: RunOutcome): void;
   reject(error: unknown): void;
@@ -36,11 +20,12 @@ interface ParkedWait {
   readonly unsubscribe: () => void;
 }
 
-/** A promise that never settles: how a body stops without seeing why. */
+/** Returns a promise that never settles. It suspends a body without an error that the body could catch. */
 export function neverSettle(): Promise<never> {
   return new Promise(() => {});
 }
 
+/** The state of one attempt: its lifetime, its runnable branches, its parked waits and its outcome. */
 export class RunAttempt {
   readonly lifetime: Lifetime = new Lifetime();
   isOver = false;
@@ -51,17 +36,14 @@ export class RunAttempt {
   private readonly timerMode: TimerMode;
   private receiver: OutcomeReceiver | undefined;
 
-  constructor(timers: TimerMode) {
-    this.timerMode = timers;
+  constructor(timerMode: TimerMode) {
+    this.timerMode = timerMode;
   }
 
-  /**
-   * The root call's outcome, or what ended the attempt before it came to one. `failed` makes an outcome of a LoopError,
-   * whether the call or the attempt itself ended with it.
-   */
-  outcome(call: Promise<unknown>, failed: (error: LoopError) => RunOutcome): Promise<RunOutcome> {
+  /** Settles with the outcome of the root call, or with what ended the attempt first. `toOutcome` converts a LoopError. */
+  outcome(call: Promise<unknown>, toOutcome: (error: LoopError) => RunOutcome): Promise<RunOutcome> {
     return new Promise((resolve, reject) => {
-      this.receiver = { resolve, reject, toOutcome: failed };
+      this.receiver = { resolve, reject, toOutcome };
       if (this.fault !== undefined) reject(this.fault);
       call.then(
         (output) => resolve({ status: 'ok', output }),
@@ -70,24 +52,24 @@ export class RunAttempt {
     });
   }
 
-  /** Told once: what comes after the first end is of an attempt that is over. */
+  /** Settles the outcome once: errors after the first one belong to an attempt that has ended. */
   private settleWithError(error: unknown): void {
     const { receiver } = this;
     this.receiver = undefined;
     try {
       if (error instanceof LoopError) receiver?.resolve(receiver.toOutcome(error));
       else receiver?.reject(error);
-    } catch (broken) {
-      receiver?.reject(broken);
+    } catch (conversionError) {
+      receiver?.reject(conversionError);
     }
   }
 
-  /** One strand becomes `count` strands. */
+  /** Replaces one runnable branch by `count` branches. */
   fork(count: number): void {
     this.runnableCount += count - 1;
   }
 
-  /** A strand is gone, and another one goes on in its place elsewhere. */
+  /** Removes a runnable branch: it has parked, or it has ended while others of its group continue. */
   removeRunnable(): void {
     this.runnableCount -= 1;
     if (this.runnableCount > 0 || this.isPauseCheckQueued) return;
@@ -95,7 +77,7 @@ export class RunAttempt {
     setImmediate(() => this.checkForPause());
   }
 
-  /** Throws what ended the attempt before it began. */
+  /** Throws the fault that ended the attempt before its body started. */
   throwIfFailed(): void {
     if (this.fault !== undefined) throw this.fault;
   }
@@ -112,43 +94,43 @@ export class RunAttempt {
     this.parkedWaits = undefined;
   }
 
-  /** Waits for something outside the run. `arm` says how to be woken and returns how to stop listening. */
-  park<T>(pending: PendingStep, life: Lifetime, arm: (wake: (value: T) => void) => () => void): Promise<T> {
+  /** Waits for something outside of the run. `subscribe` arranges for `wake` to be called, and returns its undo. */
+  park<T>(pending: PendingStep, lifetime: Lifetime, subscribe: (wake: (value: T) => void) => () => void): Promise<T> {
     if (this.isOver) return neverSettle();
-    if (life.reason !== undefined) return Promise.reject(life.reason);
+    if (lifetime.reason !== undefined) return Promise.reject(lifetime.reason);
     return new Promise((resolve, reject) => {
-      const leave = (): void => {
+      const unpark = (): void => {
         this.parkedWaits?.delete(parked);
         this.runnableCount += 1;
-        life.offEnd(cancel);
+        lifetime.offEnd(cancel);
         parked.unsubscribe();
       };
       const cancel = (reason: LoopError): void => {
-        leave();
+        unpark();
         reject(reason);
       };
       const wake = (value: T): void => {
         if (!this.parkedWaits?.has(parked)) return;
-        leave();
+        unpark();
         resolve(value);
       };
-      const parked: ParkedWait = { pending, unsubscribe: arm(wake) };
+      const parked: ParkedWait = { pending, unsubscribe: subscribe(wake) };
       this.parkedWaits ??= new Set();
       this.parkedWaits.add(parked);
-      life.onEnd(cancel);
+      lifetime.onEnd(cancel);
       this.removeRunnable();
     });
   }
 
-  /** A strand that will not take its end for an answer stays where it is. */
+  /** Suspends a branch for good, without a pending step: its body ignores that its lifetime has ended. */
   parkForever(): Promise<never> {
     this.removeRunnable();
     return neverSettle();
   }
 
   /**
-   * Nothing moves by itself any more; only timers that are held can still wake the run. It is looked at after a turn of
-   * the loop: by then a body that forgot to await a step has ended, which is an error and not a pause.
+   * Ends the attempt if no branch is runnable; in `hold` mode a pending timer keeps it alive. It runs one turn of the event
+   * loop later: a body that did not await a step has ended by this point, which is an error and not a pause.
    */
   private checkForPause(): void {
     this.isPauseCheckQueued = false;

@@ -1,7 +1,7 @@
 /**
- * The scope: all that a body may use of the world. Each step gets the next key under the scope's own, so a body that
- * runs again asks for the same keys in the same order and finds what it already did. A scope is a straight line: one
- * step at a time; what runs side by side gets a scope of its own, through `all` or `race`.
+ * Scopes: everything that a body may use of the outside world. Each step gets the next key below the key of the scope, so a
+ * replayed body requests the same keys in the same order and finds its recorded steps. A scope runs one step at a time;
+ * concurrent steps get scopes of their own through `all` or `race`.
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
@@ -14,23 +14,23 @@ import { runCall } from './call.js';
 import { type Branches, joinAll, raceFirst } from './group.js';
 import { runEffect } from './layer.js';
 import type { Lifetime } from './lifetime.js';
+import type { Run, Step } from './run.js';
 import { neverSettle } from './run-attempt.js';
-import type { RunContext, StepContext } from './run-context.js';
 import { waitForSignal, waitForTimer } from './wait.js';
 
 const MAX_REFUSED_STEPS = 100;
 
-/** Types that the kernel writes itself. */
+/** Types that only the kernel writes. */
 const RESERVED_TYPES = /^(session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
 
-/** Refuses a type that only the kernel may write. */
+/** Throws if only the kernel may write this type. */
 export function assertNotReserved(type: string, key: string): void {
   if (!RESERVED_TYPES.test(type)) return;
-  const message = `Cannot record ${type} at ${key}: the kernel writes this type itself.`;
+  const message = `Cannot record ${type} at ${key}: types of this prefix are reserved for the kernel.`;
   throw new LoopError('VALUE_INVALID', message, { key, type });
 }
 
-/** Adds what was made, or how making it failed: either is recorded. */
+/** Adds the value that `make` returns, or the error that it throws: both are recorded. */
 function fillEntry(entry: NewEntry, make: () => Json): NewEntry {
   try {
     entry.value = make();
@@ -40,26 +40,26 @@ function fillEntry(entry: NewEntry, make: () => Json): NewEntry {
   return entry;
 }
 
-/** The scope as the kernel sees it: what a body may use, and the state of its steps. */
-export class KernelScope implements Scope, StepContext {
-  /** This scope's path: the key of its call, its branch or its effect. */
+/** A scope with the kernel's own state. The scope of a call also serves as the step of that call. */
+export class KernelScope implements Scope, Step {
+  readonly run: Run;
+  /** The key of the call, the branch or the effect that the scope belongs to. */
   readonly key: string;
   readonly lifetime: Lifetime;
   readonly recorded: RecordedStep | undefined;
   readonly depth: number;
-  private readonly run: RunContext;
-  /** Whether the call that this scope was made for is recorded as begun. */
+  /** True if the start of the call that this scope belongs to is recorded. */
   isCallStarted = false;
   private nextIndex = 0;
   private isBusy = false;
-  /** New steps asked for after the end: a retry loop that takes a cancel for a failure would go on for ever. */
+  /** Counts new steps after the end of the lifetime. A body that retries a cancelled step forever is suspended. */
   private refusedStepCount = 0;
 
-  constructor(run: RunContext, key: string, life: Lifetime, seen: RecordedStep | undefined, depth: number) {
+  constructor(run: Run, key: string, lifetime: Lifetime, recorded: RecordedStep | undefined, depth: number) {
     this.run = run;
     this.key = key;
-    this.lifetime = life;
-    this.recorded = seen;
+    this.lifetime = lifetime;
+    this.recorded = recorded;
     this.depth = depth;
   }
 
@@ -67,45 +67,46 @@ export class KernelScope implements Scope, StepContext {
     if (this.isBusy) return this.rejectConcurrentStep();
     if (this.run.isOver) return neverSettle();
     if (this.refusedStepCount > MAX_REFUSED_STEPS) return this.run.attempt.parkForever();
-    const seen = this.beginStep();
-    const scope = new KernelScope(this.run, `${this.key}/${this.nextIndex - 1}`, this.lifetime, seen, this.depth + 1);
-    return runCall(this.run, scope, loop, input, this) as Promise<O>;
+    const recorded = this.beginStep();
+    const key = `${this.key}/${this.nextIndex - 1}`;
+    const scope = new KernelScope(this.run, key, this.lifetime, recorded, this.depth + 1);
+    return runCall(scope, loop, input, this) as Promise<O>;
   }
 
   effect<O>(effect: Effect<O>): Promise<O> {
-    return this.runStep((site) => runEffect(this.run, site, effect)) as Promise<O>;
+    return this.runStep((step) => runEffect(step, effect)) as Promise<O>;
   }
 
   all<const B extends readonly Branch<unknown>[]>(branches: B): Promise<BranchResults<B>> {
-    return this.runStep((site) => joinAll(this.run, site, this.prepareBranches(branches, site))) as Promise<
-      BranchResults<B>
-    >;
+    const results = this.runStep((step) => joinAll(step, prepareBranches(step, branches)));
+    return results as Promise<BranchResults<B>>;
   }
 
   race<const B extends readonly Branch<unknown>[]>(branches: B): Promise<Awaited<ReturnType<B[number]>>> {
-    type Winner = Awaited<ReturnType<B[number]>>;
-    return this.runStep((site) => raceFirst(this.run, site, this.prepareBranches(branches, site))) as Promise<Winner>;
+    const result = this.runStep((step) => raceFirst(step, prepareBranches(step, branches)));
+    return result as Promise<Awaited<ReturnType<B[number]>>>;
   }
 
   sleep(ms: number): Promise<void> {
-    return this.runStep((site) => waitForTimer(this.run, site, ms));
+    return this.runStep((step) => waitForTimer(step, ms));
   }
 
   wait(name: string): Promise<Json | undefined> {
-    return this.runStep((site) => waitForSignal(this.run, site, name));
+    return this.runStep((step) => waitForSignal(step, name));
   }
 
   record<V extends Json>(type: string, make: () => V): Promise<V> {
-    return this.runStep(async ({ key, lifetime, recorded }) => {
+    return this.runStep(async ({ run, key, lifetime, recorded }) => {
       assertNotReserved(type, key);
-      const refused = recorded?.closeEntry?.type === 'step.refused' && recorded.closeEntry.name === type;
-      if (recorded !== undefined && recorded.closeEntry?.type !== type && !refused)
-        return this.run.failWithMismatch(key, recorded.firstEntry, { type });
-      if (recorded?.closeEntry !== undefined) return (await this.run.recordedOutcome(recorded.closeEntry)) as V;
+      const end = recorded?.closeEntry;
+      const isRefused = end?.type === 'step.refused' && end.name === type;
+      if (recorded !== undefined && end?.type !== type && !isRefused)
+        return run.failWithMismatch(key, recorded.firstEntry, { type });
+      if (end !== undefined) return (await run.recordedOutcome(end)) as V;
       lifetime.throwIfEnded();
-      const { value, error } = this.run.propose(lifetime, fillEntry({ seq: 0, at: 0, type, key }, make));
+      const { value, error } = run.propose(lifetime, fillEntry({ seq: 0, at: 0, type, key }, make));
       if (error !== undefined) throw LoopError.fromErrorRecord(error);
-      if (this.run.writer.isBacklogged) await this.run.waitForBacklog(lifetime);
+      if (run.writer.isBacklogged) await run.waitForBacklog(lifetime);
       return cloneJson(value) as V;
     });
   }
@@ -130,41 +131,37 @@ export class KernelScope implements Scope, StepContext {
     return this.record('number.drawn', () => this.run.deps.ids.random());
   }
 
-  /** One step: the next key, nothing else beside it, and nothing at all once the attempt is over. */
-  runStep<T>(work: (site: StepContext) => Promise<T>): Promise<T> {
+  /** Runs one step under the next key. Refuses a second concurrent step; suspends once the attempt is over. */
+  runStep<T>(work: (step: Step) => Promise<T>): Promise<T> {
     // guard: one-step-at-a-time
     return this.isBusy ? this.rejectConcurrentStep() : this.enterAndRun(work);
   }
 
-  private async enterAndRun<T>(work: (site: StepContext) => Promise<T>): Promise<T> {
-    if (this.run.isOver) return neverSettle();
+  private async enterAndRun<T>(work: (step: Step) => Promise<T>): Promise<T> {
+    const { run, lifetime, depth } = this;
+    if (run.isOver) return neverSettle();
     // guard: uncooperative-body-abandoned
-    if (this.refusedStepCount > MAX_REFUSED_STEPS) return this.run.attempt.parkForever();
+    if (this.refusedStepCount > MAX_REFUSED_STEPS) return run.attempt.parkForever();
     try {
-      const seen = this.beginStep();
-      return await work({
-        key: `${this.key}/${this.nextIndex - 1}`,
-        lifetime: this.lifetime,
-        recorded: seen,
-        depth: this.depth,
-      });
+      const recorded = this.beginStep();
+      return await work({ run, key: `${this.key}/${this.nextIndex - 1}`, lifetime, recorded, depth });
     } finally {
       this.endStep();
       // guard: body-stalled-after-fault
-      if (this.run.isOver) await neverSettle();
+      if (run.isOver) await neverSettle();
     }
   }
 
-  /** The step that ran has ended: the next one may start. */
+  /** Marks the current step as ended: the next one may start. */
   endStep(): void {
     this.isBusy = false;
   }
 
-  /** Refuses to end while a step still runs, or while the journal holds steps that were not asked for. */
+  /** Closes the scope. Refuses while a step runs; a recorded step that was not requested is a mismatch, which never settles. */
   close(): Promise<never> | undefined {
     // guard: body-ends-after-its-steps
     if (this.isBusy) throw this.abortAsBusy('the body ended');
-    // Whoever kept this scope meets the same refusal as a second step at once.
+    // A later use of this scope fails like a concurrent step.
     // guard: closed-scope-refuses-steps
     this.isBusy = true;
     const untaken = this.recorded?.untakenChild;
@@ -173,35 +170,35 @@ export class KernelScope implements Scope, StepContext {
     return this.run.failWithMismatch(this.key, untaken.firstEntry, undefined);
   }
 
-  /** Takes the next place; what is recorded there, if anything. */
+  /** Takes the next index and returns what is recorded there. */
   private beginStep(): RecordedStep | undefined {
     const index = this.nextIndex++;
-    const seen = this.recorded?.takeChild(index);
+    const recorded = this.recorded?.takeChild(index);
     this.isBusy = true;
-    if (this.lifetime.reason !== undefined && seen === undefined) this.refusedStepCount += 1;
-    return seen;
+    if (this.lifetime.reason !== undefined && recorded === undefined) this.refusedStepCount += 1;
+    return recorded;
   }
 
-  private prepareBranches<O>(list: readonly Branch<O>[], { key, recorded, depth }: StepContext): Branches<O> {
-    const scope = (index: number, life: Lifetime): KernelScope =>
-      new KernelScope(this.run, `${key}/${index}`, life, recorded?.takeChild(index), depth + 1);
-    return { bodies: list, openScope: scope };
-  }
-
-  /** A second step at once. The whole run ends with it: whether anyone waits for this step as well must not matter. */
+  /** Refuses a concurrent step and ends the whole run, whether the body awaits this step or not. */
   private rejectConcurrentStep(): Promise<never> {
     const refusal = Promise.reject(this.abortAsBusy('another step was started'));
     refusal.catch(() => {});
     return refusal;
   }
 
-  private abortAsBusy(what: string): LoopError {
+  private abortAsBusy(event: string): LoopError {
     const message =
-      `In ${this.key}, ${what} while step ${this.nextIndex - 1} was still running, or after the body had ended. ` +
-      'Await each step; for steps side by side use scope.all or scope.race.';
+      `In ${this.key}, ${event} while step ${this.nextIndex - 1} was still running, or after the body had ended. ` +
+      'Await each step; to run steps concurrently, use scope.all or scope.race.';
     const error = new LoopError('SCOPE_BUSY', message, { key: this.key });
-    // The step that nobody waits for must not go on either: the whole run ends with this.
+    // The step that is not awaited must not continue either.
     this.run.attempt.lifetime.end(error, false);
     return error;
   }
+}
+
+function prepareBranches<O>({ run, key, recorded, depth }: Step, bodies: readonly Branch<O>[]): Branches<O> {
+  const openScope = (index: number, lifetime: Lifetime): KernelScope =>
+    new KernelScope(run, `${key}/${index}`, lifetime, recorded?.takeChild(index), depth + 1);
+  return { bodies, openScope };
 }

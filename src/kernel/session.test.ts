@@ -9,9 +9,8 @@ import type { View } from '../journal/view.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import type { Layer, RunOutcome } from '../protocol/session.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import type { Layer } from './layer.js';
-import type { RunOutcome } from './run-attempt.js';
 import { Session, type SessionOptions } from './session.js';
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,7 @@
 /**
- * The session: one journal stream and its only writer. Runs, signals, decisions and cancellations all become entries
- * here. Opening claims the session, so an older writer is refused from then on; running a root again replays it from
- * the journal, whether the process died, the run paused or the body was changed.
+ * Sessions: one journal and its only writer. Runs, signals, resolutions and cancellations become entries here. Opening a
+ * session claims it, which makes every older writer stale. Running a root again replays it from the journal, whether the
+ * process died, the run paused or the body changed.
  */
 
 import { Fault, LoopError } from '../base/errors.js';
@@ -9,7 +9,6 @@ import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import type { Clock, Ids } from '../journal/clock.js';
 import { JournalReader } from '../journal/journal-reader.js';
 import { JournalWriter } from '../journal/journal-writer.js';
-import type { NewEntry } from '../journal/new-entry.js';
 import { type RecordedStep, ReplayTree } from '../journal/replay-tree.js';
 import { type RootCall, SessionState } from '../journal/session-state.js';
 import { SnapshotCache } from '../journal/snapshot-cache.js';
@@ -20,36 +19,33 @@ import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { Effect, Loop } from '../protocol/body.js';
 import type { Entry, Resolution } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import type { Layer, ResolutionDetails, RunOptions, RunOutcome, Signal } from '../protocol/session.js';
 import { runCall } from './call.js';
-import type { Layer } from './layer.js';
-import { RunAttempt, type RunOutcome, type TimerMode } from './run-attempt.js';
-import { RunContext, type RunDeps } from './run-context.js';
+import { Run, type RunDeps } from './run.js';
+import { RunAttempt } from './run-attempt.js';
 import { assertNotReserved, KernelScope } from './scope.js';
 
+/** What a session needs, and what it adds to every run. */
 export interface SessionOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly ids: Ids;
-  /** What stands around every effect, or a function that picks it for each: an effect with none pays for none. */
+  /** The layers around every effect, outermost first, or a function that chooses them for each effect. @default [] */
   readonly layers?: readonly Layer[] | ((effect: Effect, key: string) => readonly Layer[]);
+  /** Views to keep up to date; `state` returns their states. @default [] */
   readonly views?: readonly View<never>[];
+  /** Rules that may refuse an entry before it is written. @default [] */
   readonly invariants?: readonly Invariant<never>[];
+  /** Conversions of entries that an older program wrote. @default {} */
   readonly upcasts?: Upcasts;
-  /** How deep calls may nest; 2,000 unless told. */
+  /** The maximum nesting depth of calls. @default 2000 */
   readonly maxDepth?: number;
-  /** Hears of each new entry when it is written, before it is durable. */
+  /** Called with each new entry when it is written, before it is durable. */
   readonly onEntry?: (entry: Entry) => void;
-  /** Nothing is performed: a run stops where its record ends. For looking at what was recorded, never for going on. */
+  /** If true, nothing is performed and a run stops where its record ends. It serves to inspect a record. @default false */
   readonly replayOnly?: boolean;
-  /** What the rings above hand to their bodies, as `scope.context`. */
+  /** Passed to every body as `scope.context`. */
   readonly context?: unknown;
-}
-
-export interface Signal {
-  /** The delivery's own id: the same id is taken once. */
-  readonly id: string;
-  readonly name: string;
-  readonly value?: unknown;
 }
 
 const RESOLUTIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
@@ -68,6 +64,14 @@ const SESSION_OPTION_NAMES = optionKeys<SessionOptions>({
 });
 const ROOT_KEY_PATTERN = /^[A-Za-z0-9_.:-]{1,128}$/;
 
+/**
+ * One open session. Only one run is active at a time.
+ *
+ * @example
+ * const session = await Session.open('ada', { store: memoryStore(), clock: systemClock, ids: systemIds });
+ * const outcome = await session.run('t1', { name: 'greet', body: async (name: string) => `Hello ${name}` }, 'Ada');
+ * await session.close();
+ */
 export class Session {
   readonly name: string;
   private readonly reader: JournalReader;
@@ -78,110 +82,85 @@ export class Session {
   private readonly runDeps: RunDeps;
   private readonly snapshotCache: SnapshotCache;
   private activeRun: { readonly root: string; readonly attempt: RunAttempt } | undefined;
-  /** The last root that opening found, for the run that usually follows. */
+  /** The record of the last root, as opening the session read it. The first run usually continues this root. */
   private preloadedTree: ReplayTree | undefined;
   private closing: Promise<void> | undefined;
 
-  private constructor(name: string, options: SessionOptions, claim: Claim, folds: ViewStates) {
-    const {
-      store,
-      clock,
-      ids,
-      layers = [],
-      upcasts = {},
-      maxDepth = 2000,
-      onEntry,
-      replayOnly = false,
-      context,
-    } = options;
+  private constructor(name: string, options: SessionOptions, claim: Claim, viewStates: ViewStates) {
+    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, onEntry, replayOnly = false } = options;
+    const { sessionState, inFlight } = this;
+    const reader = new JournalReader(name, store, upcasts);
+    const onFault = (fault: Fault): void => this.activeRun?.attempt.fail(fault);
+    const writer = new JournalWriter({ session: name, store, clock, viewStates, upcasts, claim, onFault, onEntry });
     this.name = name;
-    this.reader = new JournalReader(name, store, upcasts);
-    this.viewStates = folds;
-    const layersOf = typeof layers === 'function' ? layers : (): readonly Layer[] => layers;
-    const tell = (fault: Fault): void => this.activeRun?.attempt.fail(fault);
-    const { sessionState } = this;
-    const writer = new JournalWriter({
-      session: name,
-      store,
-      clock,
-      viewStates: folds,
-      upcasts,
-      claim,
-      onFault: tell,
-      onEntry,
-    });
+    this.reader = reader;
+    this.viewStates = viewStates;
     this.writer = writer;
-    this.snapshotCache = new SnapshotCache({ session: name, store, upcasts, viewStates: folds, sessionState, writer });
-    // Written out: spreading objects here costs more than all the rest of opening a session.
+    this.snapshotCache = new SnapshotCache({ session: name, store, upcasts, viewStates, sessionState, writer });
+    // Every member is listed: object spread would cost more than the rest of opening a session.
     this.runDeps = {
       session: name,
       writer,
       sessionState,
       waiters: undefined,
-      inFlight: this.inFlight,
+      inFlight,
       lateResults: undefined,
-      blobs: store.blobs,
+      reader,
       clock,
       ids,
-      layersOf,
+      layersOf: typeof layers === 'function' ? layers : (): readonly Layer[] => layers,
       maxDepth,
       replayOnly,
-      context,
+      context: options.context,
     };
   }
 
-  /** Claims a session and folds what it holds. A session that was never opened starts here. */
+  /** Claims a session and folds its entries. A session that does not exist yet is created. */
   static async open(name: string, options: SessionOptions): Promise<Session> {
     assertKnownKeys(options, SESSION_OPTION_NAMES, 'A session has no option');
     const views = (options.views ?? []) as unknown as readonly View<unknown>[];
-    const folds = new ViewStates(views, (options.invariants ?? []) as unknown as readonly Invariant<unknown>[]);
+    const invariants = (options.invariants ?? []) as unknown as readonly Invariant<unknown>[];
+    const viewStates = new ViewStates(views, invariants);
     const claim = await options.store.journal.claim(name);
-    const session = new Session(name, options, claim, folds);
+    const session = new Session(name, options, claim, viewStates);
     if (claim.nextSeq > 0) await session.load(claim.nextSeq);
     else {
-      const born = options.ids.id();
-      session.sessionState.apply(
-        session.writer.push({ seq: 0, at: 0, type: 'session.opened', key: 'session', incarnationId: born }),
-      );
+      const incarnationId = options.ids.id();
+      const opened = session.writer.push({ seq: 0, at: 0, type: 'session.opened', key: 'session', incarnationId });
+      session.sessionState.apply(opened);
     }
     return session;
   }
 
-  /** The present state of a view that was given at opening. */
+  /** Returns the current state of a view that the session was opened with. */
   state<S>(view: View<S>): S {
     return this.viewStates.stateOf(view);
   }
 
-  /** Effects whose intent is recorded, whose result is not, and which nobody here performs: what a decision is needed for. */
+  /** The `once` effects that need a resolution: their intent is recorded, their result is not, and none is in flight. */
   get effectsInDoubt(): readonly { readonly key: string; readonly name: string }[] {
     return this.sessionState.effectsInDoubt(this.inFlight);
   }
 
-  /** Runs a loop as a root of this session, or goes on with it, or returns how it ended. */
-  async run<I, O>(
-    root: string,
-    loop: Loop<I, O>,
-    input: I,
-    options: { timers?: TimerMode } = {},
-  ): Promise<RunOutcome<O>> {
+  /** Runs a loop as a root of this session. A root that was started before continues; one that has ended is not repeated. */
+  async run<I, O>(root: string, loop: Loop<I, O>, input: I, options: RunOptions = {}): Promise<RunOutcome<O>> {
     this.assertUsable();
     if (!ROOT_KEY_PATTERN.test(root))
       throw new TypeError(`A root key is 1 to 128 letters, digits or _ . : - ; not ${JSON.stringify(root)}.`);
     if (this.activeRun !== undefined) throw this.createFault('SESSION_BUSY', `it already runs ${this.activeRun.root}`);
     const attempt = new RunAttempt(options.timers ?? 'hold');
-    this.activeRun = { root, attempt: attempt };
+    this.activeRun = { root, attempt };
     this.runDeps.lateResults = this.inFlight.size > 0 ? new Map() : undefined;
     try {
-      const known = this.sessionState.roots.get(root);
-      const seen = known === undefined ? undefined : await this.loadRecordedRoot(root, known);
+      const rootCall = this.sessionState.roots.get(root);
+      const recorded = rootCall === undefined ? undefined : await this.loadRecordedRoot(root, rootCall);
       attempt.throwIfFailed();
+      const cancelReason = rootCall?.cancelReason;
       // guard: recorded-cancel-applied
-      if (known?.cancelReason !== undefined) attempt.lifetime.end(cancellationError(root, known.cancelReason), false);
-      const run = new RunContext(this.runDeps, attempt);
-      const scope = new KernelScope(run, root, attempt.lifetime, seen, 0);
-      const outcome = await attempt.outcome(runCall(run, scope, loop, input), (error) =>
-        this.recordFailure(root, error),
-      );
+      if (cancelReason !== undefined) attempt.lifetime.end(cancellationError(root, cancelReason), false);
+      const scope = new KernelScope(new Run(this.runDeps, attempt), root, attempt.lifetime, recorded, 0);
+      const toOutcome = (error: LoopError): RunOutcome => this.recordFailure(root, error);
+      const outcome = await attempt.outcome(runCall(scope, loop, input), toOutcome);
       // guard: result-durable-before-reported
       await this.writer.waitForDurability();
       if (this.snapshotCache.isDue) await this.snapshotCache.save();
@@ -193,14 +172,14 @@ export class Session {
     }
   }
 
-  /** Lets an outside fact in. Resolves once it is durable; false if this delivery was already taken. */
+  /** Delivers a signal. Resolves once it is durable; returns false if this delivery was received before. */
   async signal({ id, name, value }: Signal): Promise<boolean> {
     this.assertUsable();
     if (typeof id !== 'string' || id === '' || typeof name !== 'string')
-      throw new TypeError('A signal has an id and a name; both are text, and the id is not empty.');
-    const known = this.sessionState.deliveredSignals.get(id);
+      throw new TypeError('A signal needs an id and a name; both are strings, and the id is not empty.');
+    const deliveredSeq = this.sessionState.deliveredSignals.get(id);
     // guard: signal-delivered-once
-    if (known !== undefined) return this.checkRedelivery(known, { id, name, value });
+    if (deliveredSeq !== undefined) return this.checkRedelivery(deliveredSeq, { id, name, value });
     const entry = this.writer.propose({ seq: 0, at: 0, type: 'signal.received', key: id, name, value: value as Json });
     this.sessionState.apply(entry);
     const [waiter] = this.runDeps.waiters?.get(`signal ${name}`) ?? [];
@@ -209,40 +188,25 @@ export class Session {
     return true;
   }
 
-  /** Says what becomes of a `once` effect in doubt: perform it again, take this as its result, or fail it. */
-  async resolveEffect(
-    key: string,
-    decision: Resolution,
-    by: string,
-    more: { value?: unknown; reason?: string } = {},
-  ): Promise<void> {
+  /** Resolves a `once` effect in doubt: `retry` performs it again, `supply` records a result for it, `fail` fails it. */
+  async resolveEffect(key: string, resolution: Resolution, by: string, details: ResolutionDetails = {}): Promise<void> {
     this.assertUsable();
-    if (!RESOLUTIONS.has(decision))
-      throw new TypeError(`A decision is retry, supply or fail; not ${String(decision)}.`);
+    if (!RESOLUTIONS.has(resolution))
+      throw new TypeError(`A resolution is retry, supply or fail; not ${String(resolution)}.`);
     // guard: decision-needs-a-doubt
-    if (!this.effectsInDoubt.some((doubt) => doubt.key === key)) {
+    if (!this.effectsInDoubt.some((effect) => effect.key === key))
       throw new LoopError('ANSWER_REFUSED', `Nothing is in doubt under ${key} in session "${this.name}".`, { key });
-    }
-    const redo = `${key}~${(this.sessionState.intents.get(key)?.retryCount ?? 0) + 1}`;
-    const value = more.value as Json;
-    const { reason } = more;
-    const entry: NewEntry = {
-      seq: 0,
-      at: 0,
-      type: 'effect.resolved',
-      key: redo,
-      resolution: decision,
-      by,
-      reason,
-      value,
-    };
-    const decided = this.writer.propose(entry);
-    this.sessionState.apply(decided);
-    for (const waiter of this.runDeps.waiters?.get(`decision ${redo}`) ?? []) waiter(decided);
+    const retryKey = `${key}~${(this.sessionState.intents.get(key)?.retryCount ?? 0) + 1}`;
+    const value = details.value as Json;
+    const { reason } = details;
+    const entry = { seq: 0, at: 0, type: 'effect.resolved', key: retryKey, resolution, by, reason, value };
+    const resolved = this.writer.propose(entry);
+    this.sessionState.apply(resolved);
+    for (const waiter of this.runDeps.waiters?.get(`resolution ${retryKey}`) ?? []) waiter(resolved);
     await this.writer.waitForDurability();
   }
 
-  /** Writes a fact that no body made. Its key is told apart from every step's, so no replay takes it for one. */
+  /** Records a fact that belongs to no body. The prefix of its key keeps it apart from the keys of steps in a replay. */
   async recordFact(type: string, id: string, value: Json): Promise<void> {
     this.assertUsable();
     assertNotReserved(type, id);
@@ -250,31 +214,30 @@ export class Session {
     await this.writer.waitForDurability();
   }
 
-  /** Asks a root to stop: no new step starts once this is written. False if it was asked before or has ended. */
+  /** Requests the cancellation of a root: no further step starts. Returns false if it was requested before or the root ended. */
   async cancel(root: string, reason: string): Promise<boolean> {
     this.assertUsable();
-    const known = this.sessionState.roots.get(root);
-    if (known === undefined || known.lastSeq !== undefined || known.cancelReason !== undefined) return false;
-    const why = String(reason);
-    this.sessionState.apply(this.writer.propose({ seq: 0, at: 0, type: 'cancel.requested', key: root, reason: why }));
-    if (this.activeRun?.root === root) this.activeRun.attempt.lifetime.end(cancellationError(root, why), false);
+    const rootCall = this.sessionState.roots.get(root);
+    if (rootCall === undefined || rootCall.lastSeq !== undefined || rootCall.cancelReason !== undefined) return false;
+    const text = String(reason);
+    this.sessionState.apply(this.writer.propose({ seq: 0, at: 0, type: 'cancel.requested', key: root, reason: text }));
+    if (this.activeRun?.root === root) this.activeRun.attempt.lifetime.end(cancellationError(root, text), false);
     await this.writer.waitForDurability();
     return true;
   }
 
-  /** Ends the attempt, waits until effects in flight are recorded and all is durable; nothing is written afterwards. */
+  /** Ends the active run, records the results of effects in flight, and waits until everything is durable. */
   close(): Promise<void> {
     this.closing ??= this.shutDown();
     return this.closing;
   }
 
-  /** How a run failed. The end of one whose body would not end, and was left where it was, is written here. */
+  /** Converts an error to an outcome. Records the end of a root whose body was suspended and cannot record it itself. */
   private recordFailure(root: string, failure: LoopError): RunOutcome {
     const error = failure.toErrorRecord();
-    const known = this.sessionState.roots.get(root);
-    if (known !== undefined && known.lastSeq === undefined) {
+    const rootCall = this.sessionState.roots.get(root);
+    if (rootCall !== undefined && rootCall.lastSeq === undefined)
       this.sessionState.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
-    }
     return { status: 'error', error };
   }
 
@@ -286,33 +249,29 @@ export class Session {
   }
 
   /**
-   * What is recorded of a root; of one that ended, its two ends are enough. What is written while it is read is heard
-   * of otherwise: results that land, decisions, signals and cancels are all kept in memory until they are needed.
+   * Returns the record of a root. Entries that are written while it is read need not be in it: late results, resolutions,
+   * signals and cancellations are also in the state of the session.
    */
-  private async loadRecordedRoot(root: string, { firstSeq, lastSeq }: RootCall): Promise<RecordedStep | undefined> {
-    const opened = this.preloadedTree;
+  private async loadRecordedRoot(root: string, rootCall: RootCall): Promise<RecordedStep | undefined> {
+    const preloaded = this.preloadedTree;
     this.preloadedTree = undefined;
-    if (opened?.rootKey === root && opened.nextSeq === this.writer.nextSeq) return opened.recordedRoot;
+    if (preloaded?.rootKey === root && preloaded.nextSeq === this.writer.nextSeq) return preloaded.recordedRoot;
     await this.writer.waitForDurability();
-    const past = new ReplayTree(root);
-    if (lastSeq !== undefined) for (const seq of [firstSeq, lastSeq]) past.add(await this.reader.entryAt(seq));
-    else for await (const entries of this.reader.readFrom(firstSeq)) for (const entry of entries) past.add(entry);
-    if (past.recordedRoot === undefined) throw this.reader.missingEntryFault(firstSeq);
-    return past.recordedRoot;
+    return this.reader.readRoot(root, rootCall);
   }
 
-  private async load(next: number): Promise<void> {
-    let past: ReplayTree | undefined;
-    for await (const entries of this.reader.readFrom(await this.snapshotCache.restore(next, this.reader))) {
+  private async load(nextSeq: number): Promise<void> {
+    let tree: ReplayTree | undefined;
+    for await (const entries of this.reader.readFrom(await this.snapshotCache.restore(nextSeq, this.reader))) {
       for (const entry of entries) {
         this.sessionState.apply(entry);
-        if (entry.type === 'call.started' && this.sessionState.roots.has(entry.key)) past = new ReplayTree(entry.key);
-        past?.add(entry);
+        if (entry.type === 'call.started' && this.sessionState.roots.has(entry.key)) tree = new ReplayTree(entry.key);
+        tree?.add(entry);
         const folding = this.applyToViews(entry);
         if (folding !== undefined) await folding;
       }
     }
-    this.preloadedTree = past;
+    this.preloadedTree = tree;
   }
 
   private applyToViews(entry: Entry): Promise<void> | undefined {
@@ -321,12 +280,12 @@ export class Session {
     return this.reader.fetchValue(entry).then((value) => this.viewStates.apply({ ...entry, value }));
   }
 
-  /** The same delivery again is no news; another content under its id is a conflict. */
+  /** Accepts a repeated delivery with the same content. Throws SIGNAL_CONFLICT if the content differs. */
   private async checkRedelivery(seq: number, { id, name, value }: Signal): Promise<false> {
     await this.writer.waitForDurability();
     const entry = await this.reader.entryAt(seq);
-    const known = await this.reader.fetchValue(entry);
-    if (entry.name === name && jsonEquals(known, copyAsJson(value, 'the signal'))) return false;
+    const recorded = await this.reader.fetchValue(entry);
+    if (entry.name === name && jsonEquals(recorded, copyAsJson(value, 'the signal'))) return false;
     throw new LoopError('SIGNAL_CONFLICT', `Signal "${id}" was received before, with other content.`, { id });
   }
 
@@ -335,8 +294,8 @@ export class Session {
     if (this.closing !== undefined) throw this.createFault('SESSION_CLOSED', 'it was closed');
   }
 
-  private createFault(code: 'SESSION_BUSY' | 'SESSION_CLOSED', what: string): Fault {
-    return new Fault(code, `Session "${this.name}": ${what}.`, { session: this.name });
+  private createFault(code: 'SESSION_BUSY' | 'SESSION_CLOSED', problem: string): Fault {
+    return new Fault(code, `Session "${this.name}": ${problem}.`, { session: this.name });
   }
 }
 

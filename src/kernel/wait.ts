@@ -1,19 +1,20 @@
-/** Steps that wait for something outside the run: a time, or a signal. What is waited for is recorded before the waiting. */
+/** Steps that wait for something outside of the run: a point in time, or a signal. The wait is recorded before it begins. */
 
 import { LoopError, toStoreFault } from '../base/errors.js';
 import { Period } from '../journal/period.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type { RunContext, StepContext } from './run-context.js';
+import type { Step } from './run.js';
 
-export async function waitForTimer(run: RunContext, site: StepContext, ms: number): Promise<void> {
-  const { key, lifetime, recorded } = site;
+/** Waits for at least `ms` milliseconds. The recorded end applies after a restart too. */
+export async function waitForTimer(step: Step, ms: number): Promise<void> {
+  const { run, key, lifetime, recorded } = step;
   const { clock, session } = run.deps;
   if (!(ms >= 0 && Number.isFinite(ms)))
     throw new LoopError('VALUE_INVALID', `Cannot sleep for ${ms} ms at ${key}.`, { key });
   // guard: timer-end-recorded
   const until = recorded?.openEntry?.until ?? clock.now() + ms;
-  if (await run.openStep(site, { seq: 0, at: 0, type: 'timer.set', key, until, value: ms })) return;
+  if (await run.openStep(step, { seq: 0, at: 0, type: 'timer.set', key, until, value: ms })) return;
   const period = new Period(clock, { id: `${session} ${key}`, until, durationMs: ms }, recorded === undefined);
   await run.waitForDurability(lifetime);
   // guard: timer-waits-until-due
@@ -28,31 +29,33 @@ export async function waitForTimer(run: RunContext, site: StepContext, ms: numbe
   run.push(lifetime, { seq: 0, at: 0, type: 'timer.fired', key });
 }
 
-export async function waitForSignal(run: RunContext, site: StepContext, name: string): Promise<Json | undefined> {
-  const { key, lifetime, recorded } = site;
-  const ended = await run.openStep(site, { seq: 0, at: 0, type: 'wait.opened', key, name });
-  if (ended && recorded?.closeEntry !== undefined)
+/** Waits for the oldest signal of a name that no wait has received, and returns its value. */
+export async function waitForSignal(step: Step, name: string): Promise<Json | undefined> {
+  const { run, key, lifetime, recorded } = step;
+  const { sessionState } = run.deps;
+  const isEnded = await run.openStep(step, { seq: 0, at: 0, type: 'wait.opened', key, name });
+  if (isEnded && recorded?.closeEntry !== undefined)
     return (await run.recordedOutcome(recorded.closeEntry)) as Json | undefined;
   lifetime.throwIfEnded();
-  let taken = false;
-  const take = (signal: Entry, value: Json | undefined): void => {
+  let isReceived = false;
+  const receive = (signal: Entry, value: Json | undefined): void => {
     run.applyToState(run.push(lifetime, { seq: 0, at: 0, type: 'wait.settled', key, signalId: signal.key, value }));
-    taken = true;
+    isReceived = true;
   };
-  const { sessionState } = run.deps;
+  // A signal is received synchronously with its arrival, so that no other wait can receive it too. One whose value must be
+  // fetched first is received below, if it is still in the inbox.
+  const onArrival = (signal: Entry): void => {
+    if (signal.blob === undefined || signal.value !== undefined) receive(signal, signal.value);
+  };
   for (;;) {
-    // Taken in the same breath as it comes, so that no other wait can take it too; unless its value must be fetched first.
-    const arrival = (one: Entry): void => {
-      if (one.blob === undefined || one.value !== undefined) take(one, one.value);
-    };
     const signal =
       sessionState.oldestSignal(name) ??
-      (await run.waitForEntry({ kind: 'signal', key, name }, lifetime, `signal ${name}`, arrival));
+      (await run.waitForEntry({ kind: 'signal', key, name }, lifetime, `signal ${name}`, onArrival));
     const value = (await run.recordedOutcome(signal)) as Json | undefined;
-    if (taken) return value;
+    if (isReceived) return value;
     if (sessionState.oldestSignal(name) !== signal) continue;
     lifetime.throwIfEnded();
-    take(signal, value);
+    receive(signal, value);
     return value;
   }
 }

@@ -9,7 +9,6 @@ import { LoopError } from '../base/errors.js';
 import { escapeForDisplay } from '../base/escape-text.js';
 import type { Clock } from '../journal/clock.js';
 import { cloneJson } from '../json/value.js';
-import type { Layer } from '../kernel/layer.js';
 import {
   APPROVAL_REQUESTED,
   type ApprovalAnswerPayload,
@@ -27,6 +26,7 @@ import { coversTarget } from '../policy/standing-grant.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
+import type { Layer } from '../protocol/session.js';
 
 /**
  * The host's side of the approval layer: which rule applies to an effect, who may approve it, and which grants exist.

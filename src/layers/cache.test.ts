@@ -3,12 +3,11 @@ import { codeOf, type Kit, kit, run, tick } from '../../spec/support/kernel-prob
 import { verifies } from '../../spec/verifies.js';
 import { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
 import { LoopError } from '../base/errors.js';
-import type { Layer } from '../kernel/layer.js';
-import type { RunOutcome } from '../kernel/run-attempt.js';
 import { Session } from '../kernel/session.js';
 import type { Scope } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { BackendRef, CacheSpec } from '../protocol/loop.js';
+import type { Layer, RunOutcome } from '../protocol/session.js';
 import { crashingStore } from '../testing/crashing-store.js';
 import { cacheLayer, type ResultCache } from './cache.js';
 import { memoryCache } from './memory-cache.js';

@@ -8,10 +8,10 @@ import type { Clock } from '../journal/clock.js';
 import { digestOfText } from '../journal/record.js';
 import { canonicalJson } from '../json/canonical.js';
 import { copyAsJson } from '../json/value.js';
-import type { Layer } from '../kernel/layer.js';
 import type { Effect } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { CacheSpec, PolicySpec } from '../protocol/loop.js';
+import type { Layer } from '../protocol/session.js';
 import { policyNumber } from './policy-number.js';
 
 /** A stored result of an effect. */

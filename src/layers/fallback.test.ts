@@ -2,10 +2,10 @@ import { expect } from 'vitest';
 import { codeOf, type Kit, kit, run, tick } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
-import type { RunOutcome } from '../kernel/run-attempt.js';
 import type { Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef } from '../protocol/loop.js';
+import type { RunOutcome } from '../protocol/session.js';
 import { crashingStore } from '../testing/crashing-store.js';
 import { fallbackLayer } from './fallback.js';
 

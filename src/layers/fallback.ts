@@ -4,9 +4,9 @@
 
 import { LoopError } from '../base/errors.js';
 import { isObject, type JsonFields } from '../base/own-property.js';
-import type { Layer } from '../kernel/layer.js';
 import type { Effect } from '../protocol/body.js';
 import type { BackendRef } from '../protocol/loop.js';
+import type { Layer } from '../protocol/session.js';
 
 /** Errors that another backend may avoid. Refusals, cancellations and invalid answers do not cause a fallback. */
 const FALLBACK_CODES: ReadonlySet<string> = new Set(['BACKEND_FAILED', 'TIMEOUT']);

@@ -9,11 +9,11 @@ import { LoopError, toLoopError } from '../base/errors.js';
 import { isObject, ownProperty } from '../base/own-property.js';
 import type { Clock } from '../journal/clock.js';
 import { re2Pattern } from '../json/linear-pattern.js';
-import type { Layer } from '../kernel/layer.js';
 import type { Effect } from '../protocol/body.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { FilterSpec, PolicySpec } from '../protocol/loop.js';
+import type { Layer } from '../protocol/session.js';
 import { rewriteStrings, type SkippedMembers } from './rewrite-strings.js';
 
 type FilterStage = 'before' | 'after';

@@ -6,9 +6,9 @@
  */
 
 import type { Clock } from '../journal/clock.js';
-import type { Layer } from '../kernel/layer.js';
 import type { Effect } from '../protocol/body.js';
 import type { PolicySpec } from '../protocol/loop.js';
+import type { Layer } from '../protocol/session.js';
 import { type ApprovalGate, approvalLayer } from './approval.js';
 import { cacheLayer, type ResultCache } from './cache.js';
 import { fallbackLayer } from './fallback.js';

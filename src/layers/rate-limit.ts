@@ -6,9 +6,9 @@
 
 import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
-import type { Layer } from '../kernel/layer.js';
 import type { Effect } from '../protocol/body.js';
 import type { RateLimitSpec } from '../protocol/loop.js';
+import type { Layer } from '../protocol/session.js';
 import { policyNumber } from './policy-number.js';
 
 const DEFAULT_MAX_WAITING = 10_000;

@@ -3,10 +3,10 @@ import { expect } from 'vitest';
 import { type Kit, kit, run, ticks } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
-import type { RunOutcome } from '../kernel/run-attempt.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { RetrySpec } from '../protocol/loop.js';
+import type { RunOutcome } from '../protocol/session.js';
 import { retryDelayMs, retryLayer } from './retry.js';
 
 /** Performs an effect that fails in the given ways, one after another, and then answers. */

@@ -5,9 +5,9 @@
 
 import { LoopError } from '../base/errors.js';
 import { ownProperty } from '../base/own-property.js';
-import type { Layer } from '../kernel/layer.js';
 import type { Scope } from '../protocol/body.js';
 import type { RetrySpec } from '../protocol/loop.js';
+import type { Layer } from '../protocol/session.js';
 import { policyNumber } from './policy-number.js';
 
 const DEFAULT_BACKOFF_MS = 200;

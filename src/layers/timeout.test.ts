@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
 import { deferred, duplicates, type Kit, kit, run, ticks, unhandled, within } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
-import type { RunOutcome } from '../kernel/run-attempt.js';
 import type { Session } from '../kernel/session.js';
 import type { Effect } from '../protocol/body.js';
+import type { RunOutcome } from '../protocol/session.js';
 import { timeoutLayer } from './timeout.js';
 
 const MS = 500;

@@ -5,9 +5,9 @@
 
 import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
-import type { Layer } from '../kernel/layer.js';
 import type { Effect, EffectContext } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
+import type { Layer } from '../protocol/session.js';
 import { policyNumber } from './policy-number.js';
 
 /** Fails each attempt with TIMEOUT after `timeoutMs`, even if the effect ignores its abort signal. */

@@ -1,0 +1,228 @@
+/**
+ * What all scopes of one attempt share: the writer, the state of the session, the clock, and access to recorded steps.
+ * A run compares each requested step with the journal, and ends the attempt with REPLAY_MISMATCH if they differ.
+ */
+
+import { Fault, LoopError, toStoreFault } from '../base/errors.js';
+import type { Clock, Ids } from '../journal/clock.js';
+import { describeEntry, type RequestedStep } from '../journal/describe-entry.js';
+import type { JournalReader } from '../journal/journal-reader.js';
+import type { JournalWriter } from '../journal/journal-writer.js';
+import type { NewEntry } from '../journal/new-entry.js';
+import type { RecordedStep } from '../journal/replay-tree.js';
+import type { SessionState } from '../journal/session-state.js';
+import { cloneJson, copyAsJson, jsonEquals } from '../json/value.js';
+import type { Effect } from '../protocol/body.js';
+import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import type { Layer, PendingStep } from '../protocol/session.js';
+import type { Lifetime } from './lifetime.js';
+import { neverSettle, type RunAttempt } from './run-attempt.js';
+
+type EntryListener = (entry: Entry) => void;
+
+/** The parts of a session that its runs use. */
+export interface RunDeps {
+  readonly session: string;
+  readonly writer: JournalWriter;
+  readonly sessionState: SessionState;
+  /** Listeners by topic: `signal <name>` or `resolution <key>`. Created on first use: most sessions wait for nothing. */
+  waiters: Map<string, Set<EntryListener>> | undefined;
+  /** The effects that this process performs, by key. They may belong to an earlier attempt. */
+  readonly inFlight: Map<string, Promise<unknown>>;
+  /** Results of effects that an earlier attempt started and that ended during this one, by key. */
+  lateResults: Map<string, Entry> | undefined;
+  readonly reader: JournalReader;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  layersOf(effect: Effect, key: string): readonly Layer[];
+  readonly maxDepth: number;
+  readonly replayOnly: boolean;
+  readonly context: unknown;
+}
+
+/** One step of a scope. */
+export interface Step {
+  readonly run: Run;
+  readonly key: string;
+  readonly lifetime: Lifetime;
+  /** What the journal holds of this step; undefined for a new one. */
+  readonly recorded: RecordedStep | undefined;
+  /** The nesting depth of the scope that the step belongs to; 0 for the scope of a root call. */
+  readonly depth: number;
+}
+
+/** True if the requested value equals the recorded one. A requested value that is not JSON equals none. */
+function equalsRecorded(recorded: Json | undefined, requested: unknown): boolean {
+  try {
+    return jsonEquals(recorded, copyAsJson(requested, 'the requested value'));
+  } catch {
+    return false;
+  }
+}
+
+/** The error of a call or group that is nested too deep; it shows the beginning of a long key. */
+export function depthError(key: string, limit: number): LoopError {
+  const shortKey = key.length > 60 ? `${key.slice(0, 60)}…` : key;
+  return new LoopError('DEPTH_EXCEEDED', `Calls are nested deeper than ${limit} at ${shortKey}.`, { limit });
+}
+
+/** Never reaches a body: every step of an attempt that is over stays suspended. */
+const ATTEMPT_OVER = new Error('The attempt is over.');
+
+/** One attempt at a root call, as its scopes and steps use it. */
+export class Run {
+  readonly deps: RunDeps;
+  readonly attempt: RunAttempt;
+  readonly writer: JournalWriter;
+
+  constructor(deps: RunDeps, attempt: RunAttempt) {
+    this.deps = deps;
+    this.attempt = attempt;
+    this.writer = deps.writer;
+  }
+
+  /** True if no body of this attempt may continue. */
+  get isOver(): boolean {
+    return this.attempt.isOver || this.writer.fault !== undefined;
+  }
+
+  /** Writes a fact. An attempt that is over writes nothing, and neither does a branch that lost a race. */
+  push(lifetime: Lifetime, entry: NewEntry, weight?: number): Entry {
+    // guard: ended-attempt-writes-nothing
+    if (this.isOver) throw ATTEMPT_OVER;
+    if (lifetime.hasLostRace) lifetime.throwIfEnded();
+    return this.writer.push(entry, false, weight);
+  }
+
+  /** Writes the opening entry of a step. A refusal by an invariant is recorded in its place, so that a replay repeats it. */
+  propose(lifetime: Lifetime, entry: NewEntry, weight?: number): Entry {
+    if (this.isOver) throw ATTEMPT_OVER;
+    lifetime.throwIfEnded();
+    try {
+      return this.writer.propose(entry, weight);
+    } catch (thrown) {
+      // guard: invariant-refusal-recorded
+      if (!(thrown instanceof LoopError) || thrown.code !== 'INVARIANT_VIOLATED') throw thrown;
+      const { type, key, name, value } = entry;
+      const refused = { seq: 0, at: 0, type: 'step.refused', key, name: type, value, error: thrown.toErrorRecord() };
+      this.push(lifetime, name === undefined ? refused : { ...refused, kind: name });
+      throw thrown;
+    }
+  }
+
+  /** Waits until everything written so far is durable. Suspends if the attempt ended meanwhile; throws if it was cancelled. */
+  async waitForDurability(lifetime: Lifetime): Promise<void> {
+    await this.writer.waitForFlush();
+    await this.continueOrStall(lifetime);
+  }
+
+  /** Backpressure: waits for a store that is far behind. */
+  async waitForBacklog(lifetime: Lifetime): Promise<void> {
+    await this.writer.waitForBacklog();
+    await this.continueOrStall(lifetime);
+  }
+
+  private continueOrStall(lifetime: Lifetime): Promise<never> | undefined {
+    if (this.isOver) return neverSettle();
+    lifetime.throwIfEnded();
+    return undefined;
+  }
+
+  applyToState(entry: Entry): void {
+    this.deps.sessionState.apply(entry);
+  }
+
+  trackInFlight(key: string, work: Promise<unknown>): void {
+    const { inFlight } = this.deps;
+    const remove = (): boolean => inFlight.delete(key);
+    inFlight.set(key, work);
+    work.then(remove, remove);
+  }
+
+  /** Returns a copy of the recorded value, or throws the recorded error. */
+  async recordedOutcome(entry: Entry): Promise<unknown> {
+    if (entry.error !== undefined) throw LoopError.fromErrorRecord(entry.error);
+    return cloneJson(await this.fetchRecorded(entry));
+  }
+
+  private async fetchRecorded(entry: Entry): Promise<Json | undefined> {
+    try {
+      return await this.deps.reader.fetchValue(entry);
+    } catch (error) {
+      this.attempt.fail(toStoreFault(error));
+      return neverSettle();
+    }
+  }
+
+  /**
+   * The one rule: the opening entry of a step is written once, and a replay must request the same step. Returns true if
+   * the end of the step is recorded too.
+   */
+  async openStep({ key, lifetime, recorded }: Step, opening: NewEntry): Promise<boolean> {
+    if (recorded !== undefined) {
+      await this.assertMatchesJournal(key, recorded, opening);
+      return recorded.closeEntry !== undefined;
+    }
+    this.propose(lifetime, opening);
+    if (this.writer.isBacklogged) await this.waitForBacklog(lifetime);
+    return false;
+  }
+
+  /** Ends the attempt unless the journal holds the requested step. Throws the error of a step that an invariant refused. */
+  async assertMatchesJournal(key: string, step: RecordedStep, request: RequestedStep): Promise<void> {
+    const recorded = step.openEntry ?? step.closeEntry;
+    if (recorded === undefined) return this.failWithMismatch(key, step.firstEntry, request);
+    const { type, name, kind, version, error } = recorded;
+    const isRefused = type === 'step.refused' && name === request.type && kind === request.name;
+    if (isRefused && error !== undefined && equalsRecorded(await this.fetchRecorded(recorded), request.value))
+      throw LoopError.fromErrorRecord(error);
+    const isSame =
+      type === request.type && name === request.name && kind === request.kind && version === request.version;
+    // guard: replayed-step-matches-record
+    if (!isSame) return this.failWithMismatch(key, recorded, request);
+    const value = await this.fetchRecorded(recorded);
+    // guard: replayed-input-matches-record
+    if (!equalsRecorded(value, request.value)) return this.failWithMismatch(key, { ...recorded, value }, request);
+  }
+
+  /** Ends the attempt with a REPLAY_MISMATCH that shows what is recorded and what the code requested. */
+  failWithMismatch(key: string, entry: Entry | undefined, request: RequestedStep | undefined): Promise<never> {
+    const { session } = this.deps;
+    const recorded = describeEntry(entry);
+    const asked = describeEntry(request);
+    const at = entry === undefined || entry.key === key ? key : `${key} (recorded under it: ${entry.key})`;
+    const message =
+      `Session "${session}", step ${at}: the journal holds ${recorded}, but the code asked for ${asked}. ` +
+      'Run the code that wrote this journal, or start a new session for the changed one.';
+    this.attempt.fail(new Fault('REPLAY_MISMATCH', message, { session, key, recorded, asked }));
+    return neverSettle();
+  }
+
+  /** Delivers signals that a losing branch returned to the inbox to the waits that are open now. */
+  redeliverSignals(): void {
+    for (const [topic, [waiter]] of this.deps.waiters ?? []) {
+      if (!topic.startsWith('signal ')) continue;
+      const signal = this.deps.sessionState.oldestSignal(topic.slice('signal '.length));
+      if (signal !== undefined) waiter?.(signal);
+    }
+  }
+
+  /** Parks until an entry of a topic arrives. `onArrival` runs synchronously with the arrival, before the body continues. */
+  waitForEntry(pending: PendingStep, lifetime: Lifetime, topic: string, onArrival?: EntryListener): Promise<Entry> {
+    return this.attempt.park<Entry>(pending, lifetime, (wake) => {
+      this.deps.waiters ??= new Map();
+      const { waiters } = this.deps;
+      const listeners = waiters.get(topic) ?? new Set();
+      const listener: EntryListener = (entry) => {
+        onArrival?.(entry);
+        wake(entry);
+      };
+      waiters.set(topic, listeners.add(listener));
+      return () => {
+        listeners.delete(listener);
+        if (listeners.size === 0) waiters.delete(topic);
+      };
+    });
+  }
+}

@@ -1,12 +1,11 @@
-/** Random programs, random delays, random cancels, signals, decisions and crashes; the journal and the auditor are judged. */
+// Random programs, random delays, random cancels, signals, decisions and crashes; the journal and the auditor are judged.
 
 import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { seededIds, seededRandom } from '../../src/adapters/system/seeded-ids.js';
 import { Fault, LoopError } from '../../src/base/errors.js';
+import type { Layer } from '../../src/index.js';
 import type { Batch, Store } from '../../src/journal/store.js';
-import type { Layer } from '../../src/kernel/layer.js';
-import type { PendingStep, RunOutcome } from '../../src/kernel/run-attempt.js';
 import { Session } from '../../src/kernel/session.js';
 import type { Scope } from '../../src/protocol/body.js';
 import type { Entry, Safety } from '../../src/protocol/entry.js';

@@ -3,7 +3,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, r
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { holdsPromised } from '../house/outputs.js';
+import { containsPromised } from '../house/outputs.js';
 import { verifies } from '../verifies.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -74,7 +74,7 @@ function steady(text: string): string {
 function faultsIn(blocks: readonly Commands[], outputs: readonly string[]): string[] {
   return blocks.flatMap(({ line, promised }, index) => {
     const printed = outputs[index] ?? '';
-    if (promised === undefined || holdsPromised(steady(promised), steady(printed))) return [];
+    if (promised === undefined || containsPromised(steady(promised), steady(printed))) return [];
     return [`the commands in line ${line} promise:\n${promised}and print:\n${printed}`];
   });
 }

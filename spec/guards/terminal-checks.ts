@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
-import { attacks, bare, HARMFUL } from '../cli/attacks.js';
+import { attacks, withoutStyles as bare, HARMFUL } from '../cli/attacks.js';
 import type { LibraryParts } from './library.js';
 
 export const terminalParts: LibraryParts = [

@@ -1,4 +1,4 @@
-/** Random programs, random delays, random cancels, signals, decisions and crashes; the journal and the auditor are judged. */
+// Random programs, random delays, random cancels, signals, decisions and crashes; the journal and the auditor are judged.
 
 import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';

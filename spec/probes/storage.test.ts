@@ -9,7 +9,7 @@ import {
   codeOf,
   deferred,
   duplicates,
-  kit,
+  kernelFixture,
   run,
   textStore,
   tick,
@@ -45,8 +45,8 @@ verifies(
         },
       },
     };
-    const k = kit(store);
-    const session = await k.open();
+    const fixture = kernelFixture(store);
+    const session = await fixture.open();
     const big = 'x'.repeat(9000);
     const code = await codeOf(
       run(session, async (s) => {
@@ -60,7 +60,7 @@ verifies(
 );
 
 verifies('kernel.view', 'W2 a view that throws once', async () => {
-  const k = kit();
+  const fixture = kernelFixture();
   let bomb = false;
   const view: View<number> = {
     name: 'v',
@@ -74,7 +74,7 @@ verifies('kernel.view', 'W2 a view that throws once', async () => {
       return n + 1;
     },
   };
-  const session = await k.open({ views: [view as never] });
+  const session = await fixture.open({ views: [view as never] });
   bomb = true;
   const o = await run(session, async (s) => {
     await s.record('b.b', () => 1).catch(() => {});
@@ -85,7 +85,7 @@ verifies('kernel.view', 'W2 a view that throws once', async () => {
 });
 
 verifies('kernel.view', 'W2b a view that throws on race.won: hang or unhandled rejection', async () => {
-  const k = kit();
+  const fixture = kernelFixture();
   unhandled.length = 0;
   const view: View<number> = {
     name: 'v',
@@ -96,7 +96,7 @@ verifies('kernel.view', 'W2b a view that throws on race.won: hang or unhandled r
       return n + 1;
     },
   };
-  const session = await k.open({ views: [view as never] });
+  const session = await fixture.open({ views: [view as never] });
   const o = await within(
     1500,
     run(session, async (s) => s.race([(a) => a.now()])).catch((e) => e.code ?? String(e)),
@@ -108,8 +108,8 @@ verifies('kernel.view', 'W2b a view that throws on race.won: hang or unhandled r
 });
 
 verifies('kernel.version', 'W3 upcasts of a value that lies in the blobs', async () => {
-  const k = kit();
-  await run(await k.open(), async (s) => {
+  const fixture = kernelFixture();
+  await run(await fixture.open(), async (s) => {
     await s.record('text.said', () => 'o'.repeat(9000));
     await s.record('text.said', () => 'o');
   });
@@ -120,7 +120,7 @@ verifies('kernel.version', 'W3 upcasts of a value that lies in the blobs', async
     initial: [],
     apply: (l, e) => (e.type === 'text.said' ? [...l, String(e.value)] : l),
   };
-  const session = await k.open({ upcasts, views: [seen as never] });
+  const session = await fixture.open({ upcasts, views: [seen as never] });
   expect(session.state(seen).map((t) => [t.length, t.slice(-2)])).toEqual([
     [9001, 'o!'],
     [2, 'o!'],
@@ -128,44 +128,44 @@ verifies('kernel.version', 'W3 upcasts of a value that lies in the blobs', async
 });
 
 verifies('kernel.version', 'W3b ...and what a body gets on replay', async () => {
-  const k = kit();
+  const fixture = kernelFixture();
   const body = async (s: Scope) => {
     const v = await s.record('text.said', () => 'o'.repeat(9000));
     await s.wait('go');
     return v.length;
   };
-  await run(await k.open(), body);
+  await run(await fixture.open(), body);
   const upcasts = { 'text.said': { current: 2, from: { 1: (e: Entry) => ({ ...e, value: `${e.value}!` }) } } };
-  const session = await k.open({ upcasts });
+  const session = await fixture.open({ upcasts });
   await session.signal({ id: '1', name: 'go' });
   expect(await run(session, body)).toEqual({ status: 'ok', output: 9001 });
 });
 
 verifies('kernel.version', 'W4 a signal kept in a snapshot is not brought up to date', async () => {
-  const k = kit();
-  const session = await k.open();
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   await session.signal({ id: 'kept', name: 'kept', value: 'old' });
   await run(session, async (s) => {
     for (let i = 0; i < 1100; i++) await s.record('a.b', () => 1);
   });
-  expect(await k.store.snapshots.load('s')).toBeDefined();
+  expect(await fixture.store.snapshots.load('s')).toBeDefined();
   const upcasts = { 'signal.received': { current: 2, from: { 1: (e: Entry) => ({ ...e, value: `new ${e.value}` }) } } };
-  const later = await k.open({ upcasts });
+  const later = await fixture.open({ upcasts });
   expect(await run(later, (s) => s.wait('kept'), 't2')).toEqual({ status: 'ok', output: 'new old' });
 });
 
 verifies('kernel.snapshot', 'W5 a snapshot that cannot be saved fails a run that is done', async () => {
-  const k = kit();
+  const fixture = kernelFixture();
   const store = {
-    ...k.store,
+    ...fixture.store,
     snapshots: {
-      load: k.store.snapshots.load,
+      load: fixture.store.snapshots.load,
       save: async () => {
         throw new Fault('STORE_FULL', 'no room for the cache');
       },
     },
   };
-  const session = await k.open({ store });
+  const session = await fixture.open({ store });
   const o = await run(session, async (s) => {
     for (let i = 0; i < 1100; i++) await s.record('a.b', () => 1);
     return 'done';
@@ -174,13 +174,13 @@ verifies('kernel.snapshot', 'W5 a snapshot that cannot be saved fails a run that
 });
 
 verifies('kernel.snapshot', 'W6 a damaged snapshot falls back to the log', async () => {
-  const k = kit();
-  const session = await k.open();
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   await run(session, async (s) => {
     for (let i = 0; i < 1100; i++) await s.record('a.b', () => 1);
     return 'done';
   });
-  const saved = await k.store.snapshots.load('s');
+  const saved = await fixture.store.snapshots.load('s');
   const results: string[] = [];
   for (const state of [
     null,
@@ -190,8 +190,8 @@ verifies('kernel.snapshot', 'W6 a damaged snapshot falls back to the log', async
     { session: {}, views: null },
     { session: { incarnationId: 1, roots: 5, inbox: [], delivered: [] }, views: {} },
   ]) {
-    await k.store.snapshots.save('s', { ...(saved as object), state } as never);
-    const r = await k
+    await fixture.store.snapshots.save('s', { ...(saved as object), state } as never);
+    const r = await fixture
       .open()
       .then((s) => run(s, () => 'again'))
       .then(
@@ -207,19 +207,19 @@ verifies(
   'kernel.snapshot',
   'W7 a view whose state is no JSON comes back from a snapshot as something else',
   async () => {
-    const k = kit();
+    const fixture = kernelFixture();
     const view: View<Map<string, number>> = {
       name: 'm',
       version: 1,
       initial: new Map(),
       apply: (m, e) => new Map(m).set(e.type, 1),
     };
-    const session = await k.open({ views: [view as never] });
+    const session = await fixture.open({ views: [view as never] });
     await run(session, async (s) => {
       for (let i = 0; i < 1100; i++) await s.record('a.b', () => 1);
       return 'done';
     });
-    const r = await k
+    const r = await fixture
       .open({ views: [view as never] })
       .then((s) => (s.state(view) instanceof Map ? 'map' : `not a map: ${JSON.stringify(s.state(view))}`), String);
     expect(r).toBe('map');
@@ -227,24 +227,24 @@ verifies(
 );
 
 verifies('kernel.pressure', 'W8 the buffer is bounded by entries, not bytes', async () => {
-  const k = kit();
+  const fixture = kernelFixture();
   let largest = 0;
   const store: Store = {
-    ...k.store,
-    blobs: { ...k.store.blobs, put: async () => {} },
+    ...fixture.store,
+    blobs: { ...fixture.store.blobs, put: async () => {} },
     journal: {
-      ...k.store.journal,
-      claim: (s) => k.store.journal.claim(s),
-      read: (s, f) => k.store.journal.read(s, f),
+      ...fixture.store.journal,
+      claim: (s) => fixture.store.journal.claim(s),
+      read: (s, f) => fixture.store.journal.read(s, f),
       append: async (b) => {
         let n = 0;
         for (const e of b.entries) n += JSON.stringify(e.value ?? null).length;
         largest = Math.max(largest, n);
-        return k.store.journal.append(b);
+        return fixture.store.journal.append(b);
       },
     },
   };
-  const session = await k.open({ store });
+  const session = await fixture.open({ store });
   await run(session, async (s) => {
     for (let i = 0; i < 250; i++) await s.record('a.b', () => 'x'.repeat(400_000) + i);
   });
@@ -252,7 +252,7 @@ verifies('kernel.pressure', 'W8 the buffer is bounded by entries, not bytes', as
 });
 
 verifies('kernel.invariant', 'W9 an invariant: refusals are not recorded, a replay may decide otherwise', async () => {
-  const k = kit();
+  const fixture = kernelFixture();
   const coins: View<number> = {
     name: 'coins',
     version: 1,
@@ -278,7 +278,7 @@ verifies('kernel.invariant', 'W9 an invariant: refusals are not recorded, a repl
     await s.wait('go');
     return second;
   };
-  const open = () => k.open({ invariants: [cap as never] });
+  const open = () => fixture.open({ invariants: [cap as never] });
   await run(await open(), body);
   const session = await open();
   await session.signal({ id: '1', name: 'go' });
@@ -287,7 +287,7 @@ verifies('kernel.invariant', 'W9 an invariant: refusals are not recorded, a repl
 });
 
 verifies('kernel.invariant', 'W9b an effect refused by an invariant live is performed by the replay', async () => {
-  const k = kit();
+  const fixture = kernelFixture();
   const budget: View<number> = {
     name: 'b',
     version: 1,
@@ -300,14 +300,14 @@ verifies('kernel.invariant', 'W9b an effect refused by an invariant live is perf
       d.type === 'effect.requested' && d.name === 'expensive' && n < 50 ? { rule: 'cap', message: 'no' } : undefined,
   };
   const body = async (s: Scope) => {
-    const r = await s.effect(k.effect('expensive', 'once')).catch((e) => e.code);
+    const r = await s.effect(fixture.effect('expensive', 'once')).catch((e) => e.code);
     await s.record('plan.chosen', () => r as string);
     await s.wait('more');
     await s.record('budget.added', () => 1);
     await s.wait('go');
     return r;
   };
-  const open = () => k.open({ invariants: [cap as never] });
+  const open = () => fixture.open({ invariants: [cap as never] });
   let session = await open();
   await run(session, body);
   await session.signal({ id: '1', name: 'more' });
@@ -315,7 +315,10 @@ verifies('kernel.invariant', 'W9b an effect refused by an invariant live is perf
   session = await open();
   await session.signal({ id: '2', name: 'go' });
   const o = await run(session, body);
-  expect({ o, performed: k.performed }).toEqual({ o: { status: 'ok', output: 'INVARIANT_VIOLATED' }, performed: [] });
+  expect({ o, performed: fixture.performed }).toEqual({
+    o: { status: 'ok', output: 'INVARIANT_VIOLATED' },
+    performed: [],
+  });
 });
 
 verifies(
@@ -334,7 +337,7 @@ verifies(
       'cancel.requested',
       'effect.resolved',
     ]) {
-      const k = kit();
+      const fixture = kernelFixture();
       let on = true;
       const v: View<number> = { name: 'v', version: 1, initial: 0, apply: (n) => n + 1 };
       const no = {
@@ -344,7 +347,7 @@ verifies(
       };
       const layers =
         type === 'effect.opened' ? [async (_e: unknown, _s: unknown, next: () => Promise<unknown>) => next()] : [];
-      const session = await k.open({ invariants: [no as never], layers: layers as never });
+      const session = await fixture.open({ invariants: [no as never], layers: layers as never });
       const body = async (s: Scope) => {
         const out: unknown[] = [];
         const t = (p: Promise<unknown>) =>
@@ -355,7 +358,7 @@ verifies(
             )
             .then((x) => out.push(x));
         await t(s.call({ name: 'c', body: () => 1 }, null));
-        await t(s.effect(k.effect('e', 'once')));
+        await t(s.effect(fixture.effect('e', 'once')));
         await t(s.sleep(0));
         await t(s.all([(a) => a.record('a.b', () => 1), (b) => b.now()]));
         await t(s.race([(a) => a.now(), (b) => b.wait('z')]));
@@ -368,39 +371,39 @@ verifies(
       on = false;
       const again = await codeOf(session.signal({ id: 'z', name: 'z' }));
       expect(again, type).toBe('nothing');
-      expect(duplicates(await k.entries())).toEqual([]);
-      expect((await k.entries()).map((e) => e.seq)).toEqual((await k.entries()).map((_, i) => i));
+      expect(duplicates(await fixture.entries())).toEqual([]);
+      expect((await fixture.entries()).map((e) => e.seq)).toEqual((await fixture.entries()).map((_, i) => i));
     }
   },
 );
 
 verifies('kernel.fence', 'W11 two sessions of one name in one process', async () => {
-  const k = kit();
-  const a = await k.open();
+  const fixture = kernelFixture();
+  const a = await fixture.open();
   const hang = deferred<string>();
   const running = codeOf(
     run(a, async (s) => {
-      await s.effect(k.effect('one', 'once', () => hang.promise));
-      await s.effect(k.effect('two', 'once'));
+      await s.effect(fixture.effect('one', 'once', () => hang.promise));
+      await s.effect(fixture.effect('two', 'once'));
     }),
   );
   await ticks(3);
-  const b = await k.open();
+  const b = await fixture.open();
   hang.resolve('x');
   expect(await running).toBe('STALE_WRITER');
-  expect(k.performed).toEqual(['one']);
+  expect(fixture.performed).toEqual(['one']);
   expect(
     (
       await run(b, async (s) => {
-        await s.effect(k.effect('one', 'once'));
+        await s.effect(fixture.effect('one', 'once'));
       })
     ).status,
   ).toBe('paused');
 });
 
 verifies('kernel.replay', 'W12 session usable after mismatch; run same root at once; run after close', async () => {
-  const k = kit();
-  const session = await k.open();
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   await run(session, (s) => s.wait('x'));
   expect(await codeOf(run(session, (s) => s.now()))).toBe('REPLAY_MISMATCH');
   const [a, b] = await Promise.all([
@@ -416,37 +419,37 @@ verifies('kernel.replay', 'W12 session usable after mismatch; run same root at o
 
 verifies('kernel.replay', 'W13 same seed twice: byte-identical journal', async () => {
   const journal = async () => {
-    const k = kit();
-    const session = await k.open({ ids: seededIds(7) });
+    const fixture = kernelFixture();
+    const session = await fixture.open({ ids: seededIds(7) });
     await run(session, async (s) => [
       await s.random(),
       await s.now(),
       await s.all([
-        (a) => a.effect(k.effect('x', 'once')),
+        (a) => a.effect(fixture.effect('x', 'once')),
         (b) => b.call({ name: 'c', body: (_: null, c) => c.random() }, null),
       ]),
     ]);
-    return JSON.stringify(await k.entries());
+    return JSON.stringify(await fixture.entries());
   };
   expect(await journal()).toBe(await journal());
 });
 
 verifies('kernel.fault', 'W14 an adapter that throws synchronously', async () => {
-  const k = kit();
+  const fixture = kernelFixture();
   let boom = false;
   const store: Store = {
-    ...k.store,
+    ...fixture.store,
     journal: {
-      ...k.store.journal,
-      claim: (s) => k.store.journal.claim(s),
-      read: (s, f) => k.store.journal.read(s, f),
+      ...fixture.store.journal,
+      claim: (s) => fixture.store.journal.claim(s),
+      read: (s, f) => fixture.store.journal.read(s, f),
       append: (b) => {
         if (boom) throw new Fault('STORE_FULL', 'sync');
-        return k.store.journal.append(b);
+        return fixture.store.journal.append(b);
       },
     },
   };
-  const session = await k.open({ store });
+  const session = await fixture.open({ store });
   await run(session, (s) => s.now());
   boom = true;
   const first = await codeOf(session.signal({ id: '1', name: 'x' }));
@@ -456,10 +459,10 @@ verifies('kernel.fault', 'W14 an adapter that throws synchronously', async () =>
 });
 
 verifies('kernel.cancel', 'W15 cancel at the moment a root ends, twice, unknown', async () => {
-  const k = kit();
-  const session = await k.open();
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   expect(await session.cancel('t9', 'x')).toBe(false);
   await run(session, (s) => s.wait('x'));
   expect(await Promise.all([session.cancel('t1', 'a'), session.cancel('t1', 'b')])).toEqual([true, false]);
-  expect(duplicates(await k.entries())).toEqual([]);
+  expect(duplicates(await fixture.entries())).toEqual([]);
 });

@@ -1,4 +1,5 @@
-/** No URL, redirect or setting of a tool that speaks HTTP leads to a Unix socket, such as that of a store's owner. */
+// No URL, redirect or setting of an HTTP tool reaches a Unix socket, such as that of the owner of a store.
+
 import { once } from 'node:events';
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { createServer, request, type Server } from 'node:http';
@@ -29,7 +30,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** The socket in the notations of programs that do reach one by a URL. */
+/** The socket in URL notations that some programs support. */
 const urls = [
   `http://unix:${path}`,
   `http://unix:${path}:/tool`,
@@ -57,7 +58,7 @@ verifies('toolbox.store', 'an http: or https: tool reaches no Unix socket by its
   expect(connections).toBe(0);
 });
 
-verifies('toolbox.store', 'an http: or https: tool takes no setting that names a socket', async () => {
+verifies('toolbox.store', 'an http: or https: tool accepts no setting that names a socket', async () => {
   const settings = [{ socketPath: path }, { agent: { socketPath: path } }, { path }, { port: path }, { host: path }];
   for (const config of settings) {
     for (const tools of [httpTools(), httpsTools()]) {
@@ -85,8 +86,8 @@ verifies(
     const fetch = { allowPrivate: true, timeoutMs: 1000, resolve: async () => ['127.0.0.1'] };
     const { fetch_url } = toolbox({ roots: [directory], fetch });
     for (const [index, url] of urls.entries()) {
-      for (const asked of [url, `http://127.0.0.1:${port}/${index}`]) {
-        expect((await failure(use(fetch_url, { url: asked }))).message, asked).not.toContain('reached');
+      for (const requested of [url, `http://127.0.0.1:${port}/${index}`]) {
+        expect((await failure(use(fetch_url, { url: requested }))).message, requested).not.toContain('reached');
       }
     }
     for (const addresses of [[path], [`unix:${path}`], [PUBLIC, path]]) {
@@ -98,14 +99,10 @@ verifies(
   },
 );
 
-verifies(
-  'toolbox.store',
-  'a request that names the socket does reach it, so the attempts above could have',
-  async () => {
-    const before = connections;
-    const sent = request({ socketPath: path, path: '/tool' }).end();
-    const [response] = await once(sent, 'response');
-    response.resume();
-    expect(connections).toBe(before + 1);
-  },
-);
+verifies('toolbox.store', 'the socket is reachable by a request that names its path', async () => {
+  const before = connections;
+  const sent = request({ socketPath: path, path: '/tool' }).end();
+  const [response] = await once(sent, 'response');
+  response.resume();
+  expect(connections).toBe(before + 1);
+});

@@ -172,7 +172,7 @@ verifies('toolbox.data.new', 'rondo run waits for a command, and its data direct
   const project = new Project();
   const command = await exposedCommand(box, root, { first: 'mkdir state; touch state/.rondo-data', last: 'ls -aR' });
   const running = project.start(['run', 'echo', '--data', join(root, 'state')]);
-  while (!running.said().stderr.includes('a sandboxed command of process')) await setTimeout(20);
+  while (!running.output().stderr.includes('a sandboxed command of process')) await setTimeout(20);
   const { output, note } = await command.finish();
   expect(output).not.toContain('journal');
   expect(note).toMatch(/state\/\.rondo-data, which was removed/);

@@ -11,7 +11,7 @@ import { Fault } from '../../src/base/errors.js';
 import type { Host } from '../../src/host/host.js';
 import type { ToolFunction } from '../../src/loops/tool-implementation.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
-import { ASK, Deeds, gate, onlyPending } from '../support/approval-fixture.js';
+import { ASK, RecordedActions as Deeds, gate, onlyPending } from '../support/approval-fixture.js';
 import { composite, hostOf, tool } from '../support/host-fixture.js';
 import { verifies } from '../verifies.js';
 
@@ -93,7 +93,7 @@ for (const at of ['owner', 'client'] as const) {
     expect(two).toMatchObject({ status: 'ok', output: { n: 2 }, turnId: one.turnId });
     expect(named).toBe(one.turnId);
     expect(theirs).toEqual(mine);
-    expect(deeds.done).toEqual([{ n: 2 }]);
+    expect(deeds.performed).toEqual([{ n: 2 }]);
   });
 
   verifies('store.turns', `at the ${at}: turns of one session run one after another, wherever they start`, async () => {
@@ -105,7 +105,7 @@ for (const at of ['owner', 'client'] as const) {
     expect(elsewhere.status).toBe('ok');
     release();
     await Promise.all([first, second]);
-    expect(deeds.done).toEqual([{ n: 3 }, { n: 1 }, { n: 2 }]);
+    expect(deeds.performed).toEqual([{ n: 3 }, { n: 1 }, { n: 2 }]);
   });
 
   verifies('store.turns', `at the ${at}: an approval that waits is answered and continued elsewhere`, async () => {
@@ -118,7 +118,7 @@ for (const at of ['owner', 'client'] as const) {
     await expect(runner.answer({ id, approved: true, by: 'ada' })).rejects.toMatchObject({ code: 'ANSWER_REFUSED' });
     expect(await other.resume(paused.turnId)).toMatchObject({ status: 'ok', output: { n: 4 } });
     expect(await runner.resume(paused.turnId)).toMatchObject({ status: 'ok', output: { n: 4 } });
-    expect(deeds.done).toEqual([{ n: 4 }]);
+    expect(deeds.performed).toEqual([{ n: 4 }]);
   });
 
   verifies('store.turns', `at the ${at}: an answer to a turn that runs elsewhere is taken there`, async () => {

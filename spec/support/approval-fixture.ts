@@ -1,4 +1,4 @@
-// What the tests of approvals share: hosts whose tools count what they did, chance that follows from a seed, and answers.
+// Shared set-up of the approval tests: a tool that records its calls, seeded randomness, and the outcomes of answers.
 
 import { seededRandom } from '../../src/adapters/system/seeded-ids.js';
 import { LoopError } from '../../src/base/errors.js';
@@ -9,32 +9,37 @@ import type { Entry } from '../../src/protocol/entry.js';
 import type { EventEnvelope } from '../../src/protocol/events.js';
 import type { Json } from '../../src/protocol/json.js';
 
+/** The seed of the random tests; set RONDO_SEED to repeat a run. */
 export const SEED = Number(process.env.RONDO_SEED ?? 1);
+/** The session that records refused answers to unknown approvals. */
 export const REFUSALS = 'rondo:refusals';
+/** The members of a definition that requires an approval. */
 export const ASK = { policy: { approval: 'ask' } } as const;
 
-/** What was done, in order, with which arguments. */
-export class Deeds {
-  readonly done: Json[] = [];
+/** The arguments of every call of a tool, in order. */
+export class RecordedActions {
+  readonly performed: Json[] = [];
 
-  /** A tool that does nothing but leave a trace, and gives its arguments back. */
+  /** A tool that records its arguments and returns them. */
   readonly act: ToolFunction = (input) => {
-    this.done.push(input);
+    this.performed.push(input);
     return input;
   };
 
   get count(): number {
-    return this.done.length;
+    return this.performed.length;
   }
 }
 
+/** Waits for one iteration of the event loop. */
 export const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+/** Waits for several iterations of the event loop. */
 export async function ticks(count = 10): Promise<void> {
   for (let i = 0; i < count; i++) await tick();
 }
 
-/** Something that is waited for until it is let go. */
+/** Returns a promise that stays pending until `open` is called. */
 export function gate(): { readonly passed: Promise<void>; open(): void } {
   let open = (): void => {};
   const passed = new Promise<void>((resolve) => {
@@ -43,25 +48,26 @@ export function gate(): { readonly passed: Promise<void>; open(): void } {
   return { passed, open: () => open() };
 }
 
-/** The one approval that waits. */
+/** Returns the only pending approval; throws if there is none or more than one. */
 export async function onlyPending(host: Host, session?: string): Promise<Approval> {
-  const all = await host.archive.approvals(session);
-  const [approval] = all;
-  if (approval === undefined || all.length > 1) throw new Error(`${all.length} approvals wait, not one.`);
+  const approvals = await host.archive.approvals(session);
+  const [approval] = approvals;
+  if (approval === undefined || approvals.length > 1)
+    throw new Error(`Expected one pending approval, got ${approvals.length}.`);
   return approval;
 }
 
-/** The ids of approvals that were shown on envelopes, in the order in which they were asked for. */
+/** Returns the approval ids on the envelopes, in the order of their requests. */
 export function shownIds(envelopes: readonly EventEnvelope[]): readonly string[] {
   const ids = envelopes.flatMap(({ type, content }) => (type === 'tool-call' ? [content.approvalId ?? ''] : []));
   return [...new Set(ids)].filter((id) => id !== '');
 }
 
-/** How an answer was taken: 'taken', the reason of a refusal, or what else was thrown. */
-export async function told(host: Host, answer: unknown): Promise<string> {
+/** Sends an answer. Returns 'accepted', the reason of its refusal, or a description of any other error. */
+export async function answerOutcome(host: Host, answer: unknown): Promise<string> {
   try {
     await host.answer(answer as ApprovalAnswer);
-    return 'taken';
+    return 'accepted';
   } catch (thrown) {
     if (thrown instanceof TypeError) return 'TypeError';
     if (!(thrown instanceof LoopError) || thrown.code !== 'ANSWER_REFUSED') return `untyped: ${String(thrown)}`;
@@ -69,50 +75,54 @@ export async function told(host: Host, answer: unknown): Promise<string> {
   }
 }
 
+/** Returns the entries of a type. */
 export function ofType(entries: readonly Entry[], type: string): readonly Entry[] {
   return entries.filter((entry) => entry.type === type);
 }
 
-/** What was journaled of answers that were not taken. */
+/** Returns the journaled refusals of a session. */
 export async function refusedIn(host: Host, session: string): Promise<readonly Entry[]> {
   return ofType(await host.archive.entries(session), 'rondo.approval.refused');
 }
 
-/** Chance with a few ways to draw from it. */
-export interface Dice {
-  random(): number;
+/** Seeded randomness. */
+export interface RandomSource {
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
+  next(): number;
+  /** Returns an integer from 0 (inclusive) to `limit` (exclusive). */
   below(limit: number): number;
   pick<T>(list: readonly T[]): T;
-  shuffled<T>(list: readonly T[]): T[];
+  shuffle<T>(list: readonly T[]): T[];
 }
 
-export function diceOf(seed: number): Dice {
-  const random = seededRandom(seed);
-  const below = (limit: number): number => Math.floor(random() * limit);
+/** Creates a random source that returns the same values for the same seed. */
+export function randomFrom(seed: number): RandomSource {
+  const next = seededRandom(seed);
+  const below = (limit: number): number => Math.floor(next() * limit);
   const pick = <T>(list: readonly T[]): T => list[below(list.length)] as T;
-  const shuffled = <T>(list: readonly T[]): T[] => {
-    const left = [...list];
-    return list.map(() => left.splice(below(left.length), 1)[0] as T);
+  const shuffle = <T>(list: readonly T[]): T[] => {
+    const remaining = [...list];
+    return list.map(() => remaining.splice(below(remaining.length), 1)[0] as T);
   };
-  return { random, below, pick, shuffled };
+  return { next, below, pick, shuffle };
 }
 
-/** Every order of 0 to count - 1. */
+/** Returns every order of the integers from 0 to `count - 1`. */
 export function permutations(count: number): number[][] {
   if (count === 0) return [[]];
   return permutations(count - 1).flatMap((shorter) =>
-    Array.from({ length: count }, (_, place) => [...shorter.slice(0, place), count - 1, ...shorter.slice(place)]),
+    Array.from({ length: count }, (_, index) => [...shorter.slice(0, index), count - 1, ...shorter.slice(index)]),
   );
 }
 
-/** Ends within its time, or says that it hangs. */
-export async function within<T>(ms: number, work: Promise<T>): Promise<T | 'it hangs'> {
+/** Awaits work for a limited time. Returns 'timed out' if it takes longer. */
+export async function within<T>(ms: number, work: Promise<T>): Promise<T | 'timed out'> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'it hangs'>((resolve) => {
-    timer = setTimeout(() => resolve('it hangs'), ms);
+  const timeout = new Promise<'timed out'>((resolve) => {
+    timer = setTimeout(() => resolve('timed out'), ms);
   });
   try {
-    return await Promise.race([work, late]);
+    return await Promise.race([work, timeout]);
   } finally {
     clearTimeout(timer);
   }

@@ -1,4 +1,4 @@
-// A project in a temporary directory, and the built command line run in it as people run it: as a process.
+// A project in a temporary directory, in which the built command line runs as a process.
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,57 +8,62 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 
-/** What the package ships. */
+/** The executable that the package ships. */
 export const bin = fileURLToPath(new URL('../../lib/surfaces/cli/main.js', import.meta.url));
 
-export interface Ended {
+/** The outcome of a finished process. */
+export interface ProcessResult {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-export interface Running {
+/** A running process. */
+export interface RunningProcess {
   readonly child: ChildProcessWithoutNullStreams;
-  readonly ended: Promise<Ended>;
-  /** What it has said so far. */
-  said(): Pick<Ended, 'stdout' | 'stderr'>;
+  readonly ended: Promise<ProcessResult>;
+  /** Returns its output so far. */
+  output(): Pick<ProcessResult, 'stdout' | 'stderr'>;
 }
 
-export interface Setting {
+/** Additional environment variables, and the content of stdin. */
+export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string | Buffer;
 }
 
-const any = { type: 'object' };
+const anyObject = { type: 'object' };
 
-/** A tool loop of a built-in tool. */
+/** Returns a loop that runs a built-in tool. */
 export function tool(id: string, name: string, safety = 'idempotent'): object {
   const implementation = `builtin:${name}`;
-  return { id, name: id, version: '1.0.0', kind: 'tool', ...ends(), tool: { implementation, safety } };
+  return { id, name: id, version: '1.0.0', kind: 'tool', ...schemas(), tool: { implementation, safety } };
 }
 
-export function ends(inputSchema: object = any, outputSchema: object = any): object {
+/** Returns the schema members of a definition. */
+export function schemas(inputSchema: object = anyObject, outputSchema: object = anyObject): object {
   return { inputSchema, outputSchema };
 }
 
+/** A prompt loop that greets by name. */
 export const hello = {
   id: 'hello',
   name: 'Says hello',
   version: '1.0.0',
   kind: 'prompt',
-  ...ends({ type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }),
+  ...schemas({ type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }),
   prompt: { template: 'Greet {{name}}.' },
   backend: { id: 'mock' },
 };
 
-/** A composite that says hello, then waits. */
-export const pair = {
+/** A composite that runs `hello`, then `wait`. */
+const pair = {
   id: 'pair',
   name: 'Hello and a wait',
   version: '1.0.0',
   kind: 'composite',
-  ...ends(),
+  ...schemas(),
   composite: {
     steps: [
       { loopId: 'hello', inputMapping: { name: '$.input.name' } },
@@ -67,7 +72,7 @@ export const pair = {
   },
 };
 
-const HOLD = `#!/usr/bin/env node
+const HOLD_PROGRAM = `#!/usr/bin/env node
 import { chmodSync, existsSync, readFileSync } from 'node:fs';
 const { until } = JSON.parse(readFileSync(0, 'utf8'));
 const parent = process.ppid;
@@ -79,20 +84,27 @@ setInterval(() => {
 }, 20);
 `;
 
-/** A tool that works until a file of that name is in the directory of the definitions. */
-export const hold = (safety = 'idempotent'): object => ({
+/** A tool that runs until the file that its input names exists in the directory of the definitions. */
+const hold = (safety = 'idempotent'): object => ({
   ...tool('hold', 'echo'),
   tool: { implementation: 'exec:hold', safety },
 });
 
-const usual = { hello, pair, wait: tool('wait', 'wait'), echo: tool('echo', 'echo'), fail: tool('fail', 'fail') };
+const defaultLoops = {
+  hello,
+  pair,
+  wait: tool('wait', 'wait'),
+  echo: tool('echo', 'echo'),
+  fail: tool('fail', 'fail'),
+};
 
+/** A project with loops in a temporary directory, which is removed after the test. */
 export class Project {
   readonly directory: string;
-  /** Whether the operator trusts the project. */
+  /** True if the operator trusts the project. */
   trusted = false;
 
-  constructor(loops: Readonly<Record<string, object>> = usual) {
+  constructor(loops: Readonly<Record<string, object>> = defaultLoops) {
     this.directory = mkdtempSync(join(tmpdir(), 'rondo-cli-'));
     for (const [name, definition] of Object.entries(loops)) this.write(`loops/${name}.json`, definition);
     onTestFinished(() => rmSync(this.directory, { recursive: true, force: true }));
@@ -116,64 +128,65 @@ export class Project {
     return existsSync(this.path(name));
   }
 
-  /** Adds the tool that holds on, and lets it run. */
-  holding(safety?: string): this {
+  /** Adds the tool `hold` and trusts the project. */
+  withHoldTool(safety?: string): this {
     this.write('loops/hold.json', hold(safety));
-    chmodSync(this.write('loops/hold', HOLD), 0o755);
+    chmodSync(this.write('loops/hold', HOLD_PROGRAM), 0o755);
     this.trusted = true;
     return this;
   }
 
-  /** What every process of the project has in its environment. */
+  /** Returns the environment of every process of the project. */
   environment(): Readonly<Record<string, string>> {
     const { PATH = '', HOME = '' } = process.env;
     return { PATH, HOME, ...(this.trusted && { RONDO_TRUST: this.directory }) };
   }
 
-  /** Lets go what holds on until this. */
+  /** Ends the `hold` tools that wait for this name. */
   release(name: string): void {
     this.write(`loops/${name}`, '');
   }
 
-  start(args: readonly string[], { env = {}, input }: Setting = {}): Running {
-    const all = { ...this.environment(), ...env };
-    const child = spawn(process.execPath, [bin, ...args], { cwd: this.directory, env: all });
-    const said = { stdout: '', stderr: '' };
+  /** Starts a verb. */
+  start(args: readonly string[], { env = {}, input }: RunOptions = {}): RunningProcess {
+    const environment = { ...this.environment(), ...env };
+    const child = spawn(process.execPath, [bin, ...args], { cwd: this.directory, env: environment });
+    const output = { stdout: '', stderr: '' };
     for (const name of ['stdout', 'stderr'] as const) {
-      child[name].setEncoding('utf8').on('data', (piece: string) => {
-        said[name] += piece;
+      child[name].setEncoding('utf8').on('data', (chunk: string) => {
+        output[name] += chunk;
       });
     }
     child.stdin.on('error', () => undefined);
     child.stdin.end(input ?? '');
-    const ended = new Promise<Ended>((resolve) => {
-      child.once('close', (code, signal) => resolve({ code, signal, ...said }));
+    const ended = new Promise<ProcessResult>((resolve) => {
+      child.once('close', (code, signal) => resolve({ code, signal, ...output }));
     });
     onTestFinished(() => void child.kill('SIGKILL'));
-    return { child, ended, said: () => ({ ...said }) };
+    return { child, ended, output: () => ({ ...output }) };
   }
 
   /** Runs a verb to its end. */
-  run(args: readonly string[], setting: Setting = {}): Promise<Ended> {
-    return this.start(args, setting).ended;
+  run(args: readonly string[], options: RunOptions = {}): Promise<ProcessResult> {
+    return this.start(args, options).ended;
   }
 
-  /** Runs a verb and reads its one document. */
-  async json<T = Record<string, unknown>>(args: readonly string[], setting: Setting = {}): Promise<T> {
-    const { stdout, stderr } = await this.run([...args, '--json'], setting);
+  /** Runs a verb with `--json` and parses its output. */
+  async json<T = Record<string, unknown>>(args: readonly string[], options: RunOptions = {}): Promise<T> {
+    const { stdout, stderr } = await this.run([...args, '--json'], options);
     try {
       return JSON.parse(stdout) as T;
     } catch {
-      throw new Error(`Not one document: ${stdout.slice(0, 500)}\n${stderr}`);
+      throw new Error(`The output is not one JSON document: ${stdout.slice(0, 500)}\n${stderr}`);
     }
   }
 
-  /** Starts a run that holds on until `name` is released, and waits until its turn stands in the journal. */
-  async held(name: string, more: readonly string[] = []): Promise<Running & { readonly turn: string }> {
+  /** Starts a turn that runs until `name` is released, and waits until the turn is in the journal. */
+  async startHeld(name: string, more: readonly string[] = []): Promise<RunningProcess & { readonly turn: string }> {
     const args = ['run', 'hold', '--session', name, '--input', JSON.stringify({ until: name }), ...more];
     const running = this.start(args);
     const turn = await until(async () => {
-      // The process may be between opening the store and listening; then there is an error in its place.
+      // Between opening the store and listening the process cannot be reached; then the verb prints an error.
       const { runs = [] } = await this.json<{ runs?: { turnId: string; status: string }[] }>(['runs']);
       return runs.find(({ turnId, status }) => turnId.startsWith(`${name}.`) && status === 'running')?.turnId;
     });
@@ -181,12 +194,12 @@ export class Project {
   }
 }
 
-/** Waits until there is something to see. */
-export async function until<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  for (let left = 600; left > 0; left--) {
-    const seen = await look();
-    if (seen) return seen;
+/** Polls until `read` returns a truthy value, and returns it. Throws after 30 seconds. */
+export async function until<T>(read: () => T | undefined | Promise<T | undefined>): Promise<T> {
+  for (let attempts = 600; attempts > 0; attempts--) {
+    const value = await read();
+    if (value) return value;
     await setTimeout(50);
   }
-  throw new Error('It did not come.');
+  throw new Error('The expected value did not appear within 30 seconds.');
 }

@@ -1,4 +1,4 @@
-/** The stage of the probes: what an adversary tried against the kernel. Each asserts what must hold. */
+// Shared set-up of the kernel probes: a session on a store, stores that delay or release appends, and journal checks.
 
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { seededIds } from '../../src/adapters/system/seeded-ids.js';
@@ -11,19 +11,23 @@ import { ManualClock } from '../../src/testing/manual-clock.js';
 
 export { codeOf } from './code-of.js';
 
+/** Waits for one iteration of the event loop. */
 export const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+/** Waits for several iterations of the event loop. */
 export const ticks = async (n = 5): Promise<void> => {
   for (let i = 0; i < n; i++) await tick();
 };
 
+/** Waits for a number of microtasks. */
 export const micro = async (n: number): Promise<void> => {
   for (let i = 0; i < n; i++) await undefined;
 };
 
+/** The unhandled rejections of this process. */
 export const unhandled: unknown[] = [];
 process.on('unhandledRejection', (reason) => unhandled.push(reason));
 
-/** The memory store, but values go through JSON text as in any durable store. */
+/** The memory store with values that pass through JSON text, as in any durable store. */
 export function textStore(inner: Store = memoryStore()): Store {
   const copy = <T>(value: T): T => (value === undefined ? value : (JSON.parse(JSON.stringify(value)) as T));
   return {
@@ -52,18 +56,23 @@ export function textStore(inner: Store = memoryStore()): Store {
   };
 }
 
-export interface Kit {
+/** A store with the session `s`, a manual clock, and a record of the performed effects. */
+export interface KernelFixture {
   store: Store;
   clock: ManualClock;
+  /** The names of the performed effects, in order. */
   performed: string[];
+  /** The idempotency keys of the performed effects, in order. */
   keys: string[];
   open(options?: Partial<SessionOptions>): Promise<Session>;
   entries(): Promise<Entry[]>;
+  /** Returns the type and key of every entry. */
   types(): Promise<string[]>;
   effect(name: string, safety?: Safety, perform?: Effect['perform'], input?: unknown): Effect;
 }
 
-export function kit(store: Store = textStore()): Kit {
+/** Creates a fixture on a store. */
+export function kernelFixture(store: Store = textStore()): KernelFixture {
   const clock = new ManualClock(1000);
   let opened = 0;
   const performed: string[] = [];
@@ -95,6 +104,7 @@ export function kit(store: Store = textStore()): Kit {
   };
 }
 
+/** Runs a body as the root `t1`. */
 export function run(
   session: Session,
   body: (scope: Scope) => unknown,
@@ -106,10 +116,10 @@ export function run(
   });
 }
 
-/** Entries that close or open the same key twice. */
+/** Returns the entries that open or close a key for the second time. */
 export function duplicates(entries: readonly Entry[]): string[] {
-  const seen = new Set<string>();
-  const twice: string[] = [];
+  const ids = new Set<string>();
+  const repeated: string[] = [];
   for (const { type, key } of entries) {
     const group =
       type === 'effect.returned' || type === 'effect.failed'
@@ -118,25 +128,26 @@ export function duplicates(entries: readonly Entry[]): string[] {
           ? 'call.end'
           : type;
     const id = `${group} ${key}`;
-    if (seen.has(id)) twice.push(`${type} ${key}`);
-    seen.add(id);
+    if (ids.has(id)) repeated.push(`${type} ${key}`);
+    ids.add(id);
   }
-  return twice;
+  return repeated;
 }
 
-export async function within<T>(ms: number, work: Promise<T>, what = 'hang'): Promise<T> {
+/** Awaits work for a limited time; throws `HANG: …` if it takes longer. */
+export async function within<T>(ms: number, work: Promise<T>, description = 'hang'): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`HANG: ${what}`)), ms);
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`HANG: ${description}`)), ms);
   });
   try {
-    return await Promise.race([work, late]);
+    return await Promise.race([work, timeout]);
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** A store whose large values take some turns of the loop to read. */
+/** A store whose blobs take several iterations of the event loop to read. */
 export function slowBlobs(store: Store): Store {
   const get: Store['blobs']['get'] = async (session, digest) => {
     await ticks(3);
@@ -145,7 +156,7 @@ export function slowBlobs(store: Store): Store {
   return { ...store, blobs: { ...store.blobs, get } };
 }
 
-/** A store whose appends become durable only when released one by one (or all). */
+/** A store whose appends stay pending until `release` is called. */
 export function gatedStore(inner: Store = textStore()) {
   const waiting: (() => void)[] = [];
   const state = { open: false };
@@ -173,11 +184,12 @@ export function gatedStore(inner: Store = textStore()) {
     },
     release: () => {
       state.open = true;
-      for (const go of waiting.splice(0)) go();
+      for (const resume of waiting.splice(0)) resume();
     },
   };
 }
 
+/** Returns a promise with its resolvers. */
 export function deferred<T = unknown>() {
   let resolve: (value: T) => void = () => {};
   let reject: (error: unknown) => void = () => {};
@@ -188,7 +200,7 @@ export function deferred<T = unknown>() {
   return { promise, resolve, reject };
 }
 
-/** What bodies write after their attempt was over (how effects ended is allowed to come late). */
+/** Collects the entries that bodies write after the end of their attempt. Results of effects may arrive late. */
 export function lateWrites(session: Session): string[] {
   const late: string[] = [];
   const inner = session as unknown as {
@@ -197,9 +209,9 @@ export function lateWrites(session: Session): string[] {
   };
   const push = inner.writer.push.bind(inner.writer);
   inner.writer.push = (entry, proposed) => {
-    const beside =
+    const allowedLate =
       /^(signal\.received|effect\.resolved|cancel\.requested|effect\.returned|effect\.failed|session\.opened)$/;
-    if ((inner.activeRun === undefined || inner.activeRun.attempt.isOver) && !beside.test(entry.type))
+    if ((inner.activeRun === undefined || inner.activeRun.attempt.isOver) && !allowedLate.test(entry.type))
       late.push(`${entry.type} ${entry.key}`);
     return push(entry, proposed);
   };

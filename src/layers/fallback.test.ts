@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { codeOf, type Kit, kit, run, tick } from '../../spec/support/kernel-probe.js';
+import { codeOf, type KernelFixture as Kit, kernelFixture as kit, run, tick } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
 import type { Scope } from '../protocol/body.js';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { deferred, kit, run, ticks } from '../../spec/support/kernel-probe.js';
+import { deferred, kernelFixture as kit, run, ticks } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';

@@ -1,5 +1,13 @@
 import { expect } from 'vitest';
-import { codeOf, duplicates, type Kit, kit, run, tick, ticks } from '../../spec/support/kernel-probe.js';
+import {
+  codeOf,
+  duplicates,
+  type KernelFixture as Kit,
+  kernelFixture as kit,
+  run,
+  tick,
+  ticks,
+} from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
 import type { SessionOptions } from '../kernel/session.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { codeOf, kit, run, tick, ticks, within } from '../../spec/support/kernel-probe.js';
+import { codeOf, kernelFixture as kit, run, tick, ticks, within } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds } from '../adapters/system/seeded-ids.js';

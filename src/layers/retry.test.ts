@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { type Kit, kit, run, ticks } from '../../spec/support/kernel-probe.js';
+import { type KernelFixture as Kit, kernelFixture as kit, run, ticks } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
 import type { Safety } from '../protocol/entry.js';

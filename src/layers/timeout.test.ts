@@ -1,5 +1,14 @@
 import { expect } from 'vitest';
-import { deferred, duplicates, type Kit, kit, run, ticks, unhandled, within } from '../../spec/support/kernel-probe.js';
+import {
+  deferred,
+  duplicates,
+  type KernelFixture as Kit,
+  kernelFixture as kit,
+  run,
+  ticks,
+  unhandled,
+  within,
+} from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import type { Session } from '../kernel/session.js';
 import type { Effect } from '../protocol/body.js';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { attacks, bare, HARMFUL } from '../../../spec/cli/attacks.js';
+import { attacks, withoutStyles as bare, HARMFUL } from '../../../spec/cli/attacks.js';
 import { verifies } from '../../../spec/verifies.js';
 import { escapeForDisplay, excerptOf } from '../../base/escape-text.js';
 import type { Approval } from '../../protocol/approval.js';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { attacks, bare, HARMFUL } from '../../../../spec/cli/attacks.js';
+import { attacks, withoutStyles as bare, HARMFUL } from '../../../../spec/cli/attacks.js';
 import { verifies } from '../../../../spec/verifies.js';
 import type { EventContents, EventEnvelope, EventType } from '../../../protocol/events.js';
 import type { LiveDelta } from '../../../protocol/live.js';

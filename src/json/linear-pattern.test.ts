@@ -170,8 +170,8 @@ const text = fc
   .map((parts) => parts.join(''));
 
 /**
- * True if V8 finds a match that starts at a code point or at the end of the text, as ECMA-262 requires. Without the sticky
- * flag, V8 also tries the position inside a surrogate pair, where \B matches.
+ * True if V8 finds a match that starts at a code point or at the end of the text, as ECMA-262 requires. Without the
+ * sticky flag, V8 also tries the position inside a surrogate pair, where \B matches.
  */
 function matchesInV8(pattern: string, value: string): boolean {
   const matcher = new RegExp(pattern, 'uy');

@@ -1,7 +1,7 @@
 /**
- * JSON Schema draft 2020-12, for the inputs and outputs of loops. A schema is checked when it is registered, and compiled to
- * closures once per distinct content. `format` and the `content…` keywords are annotations only, which is the draft's default.
- * Validation never changes the value and does not apply defaults.
+ * JSON Schema draft 2020-12, for the inputs and outputs of loops. A schema is checked when it is registered, and
+ * compiled to closures once per distinct content. `format` and the `content…` keywords are annotations only, which is
+ * the draft's default. Validation never changes the value and does not apply defaults.
  */
 
 import { BoundedCache } from '../base/bounded-cache.js';
@@ -40,8 +40,8 @@ const MAX_NAMED_ISSUES = 5;
 const validatorCache = new BoundedCache<Validator>(16 * MAX_SCHEMA_CHARS);
 
 /**
- * Compiles a schema. Throws DEFINITION_INVALID with the reason and the location if it is malformed; `location` is the JSON
- * Pointer of the schema in its definition.
+ * Compiles a schema. Throws DEFINITION_INVALID with the reason and the location if it is malformed; `location` is the
+ * JSON Pointer of the schema in its definition.
  */
 export function compileSchema(schema: unknown, location: string, options: SchemaOptions = {}): Validator {
   try {
@@ -64,7 +64,10 @@ function schemaError({ pointer, message: reason }: MalformedSchemaError, locatio
   return new LoopError('DEFINITION_INVALID', message, { path, reason });
 }
 
-/** Returns a validation function for the kernel: it returns the value, or throws a LoopError with this code and the issues. */
+/**
+ * Returns a validation function for the kernel: it returns the value, or throws a LoopError with this code and the
+ * issues.
+ */
 export function createSchemaCheck(
   validator: Validator,
   code: 'INPUT_VALIDATION_FAILED' | 'OUTPUT_VALIDATION_FAILED',
@@ -83,7 +86,9 @@ export function createSchemaCheck(
   };
 }
 
-/** Returns a private copy of a schema and its text. Throws if it is not a schema, or is too large or nested too deeply. */
+/**
+ * Returns a private copy of a schema and its text. Throws if it is not a schema, or is too large or nested too deeply.
+ */
 function copySchema(schema: unknown, pointer: string): { readonly document: JsonSchema; readonly text: string } {
   let document: Json | undefined;
   try {
@@ -160,7 +165,10 @@ function issuesOf(value: unknown, { root, isRecursive }: CompilationResult): rea
 
 const DOES_NOT_FIT = 'does not fit';
 
-/** Runs a check and returns the general reason for its failure, or undefined. A value that is nested too deeply is not checked. */
+/**
+ * Runs a check and returns the general reason for its failure, or undefined. A value that is nested too deeply is not
+ * checked.
+ */
 function failureReason(value: unknown, isRecursive: boolean, check: (value: unknown) => boolean): string | undefined {
   if (isRecursive && isDeeperThan(value, MAX_VALUE_DEPTH)) return `is nested deeper than ${MAX_VALUE_DEPTH}`;
   resetSteps();

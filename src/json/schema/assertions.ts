@@ -1,4 +1,6 @@
-/** The keywords that assert something about the value itself: type, equality, numeric bounds, string length and pattern. */
+/**
+ * The keywords that assert something about the value itself: type, equality, numeric bounds, string length and pattern.
+ */
 
 import type { Json } from '../../protocol/json.js';
 import { countCharacters } from '../characters.js';

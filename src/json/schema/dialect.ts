@@ -1,6 +1,6 @@
 /**
- * The drafts that `$schema` may name. All schemas are evaluated as draft 2020-12. An older draft is accepted only if the
- * schema uses no keyword whose meaning has changed, so no schema is silently misinterpreted.
+ * The drafts that `$schema` may name. All schemas are evaluated as draft 2020-12. An older draft is accepted only if
+ * the schema uses no keyword whose meaning has changed, so no schema is silently misinterpreted.
  */
 import { DRAFT_2020_12 } from '../metaschema.js';
 import type { SchemaObject } from './documents.js';
@@ -24,7 +24,9 @@ const KEYWORDS_SINCE_2019 =
 const draft2019: Dialect = (schema) =>
   draft2020(schema) ?? newerKeywordReason(schema, [...KEYWORDS_SINCE_2020, 'unevaluatedItems'], '2019-09');
 
-/** Keywords that may accompany `$ref` in draft 7, which ignores all siblings of `$ref`: these do not affect validation. */
+/**
+ * Keywords that may accompany `$ref` in draft 7, which ignores all siblings of `$ref`: these do not affect validation.
+ */
 const DRAFT_7_REF_SIBLINGS = new Set(
   '$ref $schema $comment title description default examples definitions $defs'.split(' '),
 );

@@ -1,6 +1,6 @@
 /**
- * The documents of a schema: their subschemas with URIs and anchors, and the resolution of references. Nothing is fetched
- * from the network: a URI must be in the schema itself, in the documents passed with it, or be a metaschema.
+ * The documents of a schema: their subschemas with URIs and anchors, and the resolution of references. Nothing is
+ * fetched from the network: a URI must be in the schema itself, in the documents passed with it, or be a metaschema.
  */
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';

@@ -38,7 +38,10 @@ const allOf: KeywordCompiler = (context, value) => {
   };
 };
 
-/** Returns the issues of the branch that was probably intended: the only one of the right type, or with matching constants. */
+/**
+ * Returns the issues of the branch that was probably intended: the only one of the right type, or with matching
+ * constants.
+ */
 function likelyBranchReport(rules: readonly SchemaRule[], value: unknown, at: string): IssueReport | undefined {
   const reports = rules.map((rule) => {
     const report = new IssueReport();
@@ -106,8 +109,8 @@ const ifKeyword: KeywordCompiler = (context, value) => {
 };
 
 /**
- * `$ref` and `$dynamicRef`. The target may be unfinished when this rule is compiled. Only references can make validation
- * exponential, so each one counts towards the step limit.
+ * `$ref` and `$dynamicRef`. The target may be unfinished when this rule is compiled. Only references can make
+ * validation exponential, so each one counts towards the step limit.
  */
 function referenceKeyword(isDynamic: boolean): KeywordCompiler {
   return (context, value) => {

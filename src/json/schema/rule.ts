@@ -19,7 +19,10 @@ export interface SchemaIssue {
 /** An object of unknown shape. */
 export type UnknownObject = { readonly [key: string]: unknown };
 
-/** Returns true if a value is valid. `evaluated` collects what was evaluated; present only below an `unevaluated…` keyword. */
+/**
+ * Returns true if a value is valid. `evaluated` collects what was evaluated; present only below an `unevaluated…`
+ * keyword.
+ */
 export type SchemaCheck = (value: unknown, evaluated?: EvaluatedLocations) => boolean;
 
 /** Reports why a value is invalid. `at` is the JSON Pointer of the value. */
@@ -68,8 +71,9 @@ export function hasType(typeCode: TypeCode, value: unknown): boolean {
 }
 
 /**
- * A compiled schema. `check` is equivalent to `hasType(typeCode, value)` and `checkRest`; rules of enclosing schemas call
- * these two directly to save a call. Its members are mutable, because a reference may point to a schema before it is compiled.
+ * A compiled schema. `check` is equivalent to `hasType(typeCode, value)` and `checkRest`; rules of enclosing schemas
+ * call these two directly to save a call. Its members are mutable, because a reference may point to a schema before it
+ * is compiled.
  */
 export interface CompiledSchema extends SchemaRule {
   check: SchemaCheck;

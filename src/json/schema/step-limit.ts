@@ -1,6 +1,6 @@
 /**
- * The step limit of one validation. Schemas that refer to each other can make validation exponential in their depth, so the
- * number of references that are followed for one value is bounded.
+ * The step limit of one validation. Schemas that refer to each other can make validation exponential in their depth, so
+ * the number of references that are followed for one value is bounded.
  */
 
 const MAX_STEPS = 5_000_000;

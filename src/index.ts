@@ -1,6 +1,6 @@
 /**
- * `rondo`: defines loops and agents, and runs them on a host with a store. Wire types are in `rondo/protocol`, the SQLite
- * store in `rondo/sqlite`, tools in `rondo/tools`, and the AI SDK integration in `rondo/ai-sdk`.
+ * `rondo`: defines loops and agents, and runs them on a host with a store. Wire types are in `rondo/protocol`, the
+ * SQLite store in `rondo/sqlite`, tools in `rondo/tools`, and the AI SDK integration in `rondo/ai-sdk`.
  */
 export { memoryStore } from './adapters/memory/index.js';
 export {

@@ -1,4 +1,7 @@
-/** Abort callbacks per AbortSignal. A signal is reused across effects, so it gets one permanent listener and a set of callbacks. */
+/**
+ * Abort callbacks per AbortSignal. A signal is reused across effects, so it gets one permanent listener and a set of
+ * callbacks.
+ */
 const listenersBySignal = new WeakMap<AbortSignal, Set<() => void>>();
 
 /** Returns the callbacks of a signal that has not aborted. Add yours, and delete it when done. */

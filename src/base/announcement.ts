@@ -1,9 +1,9 @@
 /**
- * Announcements between the processes of one user on Linux: names of sockets in the abstract namespace. No file operation
- * removes such a name, and the kernel drops it when its process ends. Any user, and any process in another pid namespace
- * (such as a sandboxed command with network access), can bind any name. An announcement is therefore trusted only if a process
- * of this user that is visible in /proc holds the name. That suffices: store files have mode 0600, so only this user's
- * processes matter, and root in a sandbox lacks the capability to read the files of others.
+ * Announcements between the processes of one user on Linux: names of sockets in the abstract namespace. No file
+ * operation removes such a name, and the kernel drops it when its process ends. Any user, and any process in another
+ * pid namespace (such as a sandboxed command with network access), can bind any name. An announcement is therefore
+ * trusted only if a process of this user that is visible in /proc holds the name. That suffices: store files have mode
+ * 0600, so only this user's processes matter, and root in a sandbox lacks the capability to read the files of others.
  */
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
@@ -73,8 +73,8 @@ export function isHeldByUser(socket: string, expectedPid?: number): boolean {
 
 /** Returns the announcements of all processes, unverified. */
 export function listAnnouncements(): readonly AnnouncedDirectory[] {
-  // The kernel returns the table in chunks. If a socket closes between two chunks, another one can be skipped; it is then
-  // in the second read.
+  // The kernel returns the table in chunks. If a socket closes between two chunks, another one can be skipped; it is
+  // then in the second read.
   const sockets = new Map([...abstractSockets(), ...abstractSockets()].map((socket) => [socket.name, socket]));
   return [...sockets.values()].flatMap(({ name, inode }) => {
     const [, kind, announcementId = '', pid, device, directoryInode] = ANNOUNCED_NAME_PATTERN.exec(name) ?? [];
@@ -143,7 +143,9 @@ function processHasSocket(pid: string, socket: string): boolean {
   }
 }
 
-/** True for a process of this user whose descriptors are unreadable, for example because its program has capabilities. */
+/**
+ * True for a process of this user whose descriptors are unreadable, for example because its program has capabilities.
+ */
 function hasUnreadableDescriptors(pid: number): boolean {
   try {
     readdirSync(`/proc/${pid}/fd`);

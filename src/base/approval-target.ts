@@ -4,7 +4,9 @@ import { escapeForDisplay } from './escape-text.js';
 
 const MAX_PATH_CHARS = 1000;
 
-/** Describes, as the end of a sentence, how the current target differs from the approved one; undefined if it does not. */
+/**
+ * Describes, as the end of a sentence, how the current target differs from the approved one; undefined if it does not.
+ */
 export function targetDifference(
   approved: ApprovalTarget | undefined,
   current: ApprovalTarget | undefined,

@@ -1,9 +1,12 @@
 /**
- * Ids composed of several parts, some of them untrusted. Parts are joined with ":". The separator and the escape character
- * "%" are escaped inside a part, so different lists of parts never have the same id.
+ * Ids composed of several parts, some of them untrusted. Parts are joined with ":". The separator and the escape
+ * character "%" are escaped inside a part, so different lists of parts never have the same id.
  */
 
-/** The separator, the escape character, and lone surrogates, which UTF-8 (and therefore every digest) cannot distinguish. */
+/**
+ * The separator, the escape character, and lone surrogates, which UTF-8 (and therefore every digest) cannot
+ * distinguish.
+ */
 const ESCAPED_IN_PARTS = /[%:]|\p{Surrogate}/gu;
 
 /**

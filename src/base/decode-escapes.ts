@@ -1,6 +1,6 @@
 /**
- * Decodes all common escapes of a text in one pass: percent encoding, the escapes of JSON, JavaScript and shells, and HTML
- * character references. The result is meant to be searched, not read. Malformed escapes are left as they are.
+ * Decodes all common escapes of a text in one pass: percent encoding, the escapes of JSON, JavaScript and shells, and
+ * HTML character references. The result is meant to be searched, not read. Malformed escapes are left as they are.
  */
 
 import { lastIndexAtMost } from './binary-search.js';
@@ -95,7 +95,10 @@ export function unfinishedEscapeIndex(text: string): number {
   return match === null ? text.length : tail + match.index;
 }
 
-/** Returns the decoded characters of an escape with the length of each in the source. Adjacent percent escapes are one match. */
+/**
+ * Returns the decoded characters of an escape with the length of each in the source. Adjacent percent escapes are one
+ * match.
+ */
 function decodedUnits(escaped: string): readonly (readonly [string, number])[] {
   if (escaped.startsWith('%')) return decodePercentEscapes(escaped);
   return [[decodeEscape(escaped), escaped.length]];

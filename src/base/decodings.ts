@@ -1,11 +1,16 @@
-/** All decodings of a text that are searched for secrets: escapes and runs of Base64 or hexadecimal, mixed and repeated. */
+/**
+ * All decodings of a text that are searched for secrets: escapes and runs of Base64 or hexadecimal, mixed and repeated.
+ */
 
 import { decodeEdgeRun, decodeRuns } from './binary-text.js';
 import { type DecodedText, decodeEscapes, unfinishedEscapeIndex } from './decode-escapes.js';
 
 /** How many times escapes are decoded, as for JSON in JSON in a URL. */
 const MAX_ESCAPE_DECODINGS = 4;
-/** How many times Base64 or hexadecimal is decoded. One more level is covered, because secrets are searched in encoded form too. */
+/**
+ * How many times Base64 or hexadecimal is decoded. One more level is covered, because secrets are searched in encoded
+ * form too.
+ */
 const MAX_BINARY_DECODINGS = 2;
 /** The limit on both together. It bounds the work, because at most two texts are decoded from each text. */
 const MAX_DECODINGS = 5;
@@ -23,7 +28,10 @@ export interface Decoding {
   sourceOf(range: TextRange): TextRange;
 }
 
-/** A decoding, how often each kind of decoding was applied, and which of its runs are not in the text it was decoded from. */
+/**
+ * A decoding, how often each kind of decoding was applied, and which of its runs are not in the text it was decoded
+ * from.
+ */
 interface DecodingStep extends Decoding {
   readonly escapeDecodings: number;
   readonly binaryDecodings: number;

@@ -1,6 +1,6 @@
 /**
- * The two error families. A LoopError is an outcome: it is journaled, returned to the caller, and can be caught by bodies.
- * A Fault is an infrastructure failure: it is never journaled, it ends the attempt, and no body can catch it.
+ * The two error families. A LoopError is an outcome: it is journaled, returned to the caller, and can be caught by
+ * bodies. A Fault is an infrastructure failure: it is never journaled, it ends the attempt, and no body can catch it.
  * `errorCodes` defines the meaning of each code; docs/errors.md, HTTP statuses and exit codes derive from it.
  */
 import type { ErrorRecord } from '../protocol/entry.js';
@@ -106,7 +106,9 @@ export class LoopError extends Error {
     this.data = data;
   }
 
-  /** Returns what is journaled. It has no stack and no cause, so that a replay throws the same error as the live run. */
+  /**
+   * Returns what is journaled. It has no stack and no cause, so that a replay throws the same error as the live run.
+   */
   toErrorRecord(): ErrorRecord {
     const { code, message, data } = this;
     return data === undefined ? { code, message } : { code, message, data };

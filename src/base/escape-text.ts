@@ -1,7 +1,7 @@
 /**
  * Escapes and bounds untrusted text (from a model or a tool) for display. Characters that move the cursor, change the
- * reading direction or are invisible are written as escapes. Text over the limit is omitted from the middle, with an exact
- * count; the brackets around the count are escaped in the text, so no text can forge an omission mark.
+ * reading direction or are invisible are written as escapes. Text over the limit is omitted from the middle, with an
+ * exact count; the brackets around the count are escaped in the text, so no text can forge an omission mark.
  */
 import { HIDDEN_CHARACTER } from './hidden-characters.js';
 
@@ -37,8 +37,8 @@ export function omissionMark(hidden: number, total: number): string {
 const OMISSION_MARK_PATTERN = /⟪(\d{1,16}) of (\d{1,16}) characters hidden⟫/g;
 
 /**
- * Splits the result of `escapeForDisplay` at its omission mark. Returns undefined if it has none, or several: then the text
- * does not come from `escapeForDisplay`.
+ * Splits the result of `escapeForDisplay` at its omission mark. Returns undefined if it has none, or several: then the
+ * text does not come from `escapeForDisplay`.
  */
 export function splitAtOmission(text: string): Excerpt | undefined {
   const [match, secondMatch] = text.matchAll(OMISSION_MARK_PATTERN);
@@ -48,7 +48,10 @@ export function splitAtOmission(text: string): Excerpt | undefined {
   return { head: text.slice(0, match.index), tail, hiddenChars: Number(hidden), totalChars: Number(total) };
 }
 
-/** Returns the parts of a text to display: all of it, or two thirds of `maxChars` from its start and one third from its end. */
+/**
+ * Returns the parts of a text to display: all of it, or two thirds of `maxChars` from its start and one third from its
+ * end.
+ */
 export function excerptOf(text: string, maxChars: number): Excerpt {
   const escaped = text.length > maxChars ? undefined : escapeInvisible(text);
   if (escaped !== undefined && escaped.length <= maxChars)

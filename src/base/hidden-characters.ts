@@ -3,7 +3,10 @@
  * prints, journals or compares untrusted text uses it to escape, strip or reject them.
  */
 
-/** A regular expression class: controls, direction marks, zero-width characters, blanks other than the space, unassigned code points. */
+/**
+ * A regular expression class: controls, direction marks, zero-width characters, blanks other than the space, unassigned
+ * code points.
+ */
 // guard: ignorable-characters-escaped
 export const HIDDEN_CHARACTER: string =
   '[\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u00a0\\u115f\\u1160\\u2800\\u3164\\uffa0]';
@@ -15,7 +18,9 @@ const ORDINARY = /^[\n\t -~]*$/;
 const ESC = '\u001b';
 const BELL = '\u0007';
 
-/** Terminal escape sequences: colours and cursor moves, titles and links, device strings, and two-character sequences. */
+/**
+ * Terminal escape sequences: colours and cursor moves, titles and links, device strings, and two-character sequences.
+ */
 const ESCAPE_SEQUENCES = new RegExp(
   [
     `(?:${ESC}\\[|\u009b)[0-?]*[ -/]*[@-~]`,
@@ -30,8 +35,9 @@ const ESCAPE_SEQUENCES = new RegExp(
 const UNFINISHED_SEQUENCE = new RegExp(`(?:(?:${ESC}\\[|\u009b)[0-?]*[ -/]*|${ESC}\\][^${BELL}${ESC}]*|${ESC})$`);
 
 /**
- * Removes terminal escape sequences and hidden characters; keeps tabs and line feeds. If the text was cut at its end, an
- * incomplete escape sequence there is removed too: otherwise the redactor could not find a cut secret in front of it.
+ * Removes terminal escape sequences and hidden characters; keeps tabs and line feeds. If the text was cut at its end,
+ * an incomplete escape sequence there is removed too: otherwise the redactor could not find a cut secret in front of
+ * it.
  */
 export function stripHidden(text: string, isCutAtEnd = false): string {
   if (ORDINARY.test(text)) return text;
@@ -45,7 +51,10 @@ export function singleLine(text: string): string {
   return text.replace(BLANKS, ' ');
 }
 
-/** Returns the first `maxChars` UTF-16 units of a text, followed by `…` if the text is longer. Never splits a surrogate pair. */
+/**
+ * Returns the first `maxChars` UTF-16 units of a text, followed by `…` if the text is longer. Never splits a surrogate
+ * pair.
+ */
 export function truncate(text: string, maxChars: number): string {
   return text.length <= maxChars ? text : `${text.slice(0, maxChars).replace(/[\ud800-\udbff]$/, '')}…`;
 }

@@ -1,6 +1,6 @@
 /**
- * Classifies IP addresses as public or not. Of IPv6, only globally allocated ranges are public. Ranges that embed an IPv4
- * address (mapped, NAT64, 6to4, Teredo) are never public, so no address has to be unwrapped.
+ * Classifies IP addresses as public or not. Of IPv6, only globally allocated ranges are public. Ranges that embed an
+ * IPv4 address (mapped, NAT64, 6to4, Teredo) are never public, so no address has to be unwrapped.
  */
 import type { BlockList } from 'node:net';
 
@@ -23,7 +23,10 @@ function blockListOf(family: 'ipv4' | 'ipv6', ...subnets: readonly string[]): Bl
   return list;
 }
 
-/** This host, private, carrier-grade NAT, link-local, protocol assignments, documentation, relay, benchmark, multicast, reserved. */
+/**
+ * This host, private, carrier-grade NAT, link-local, protocol assignments, documentation, relay, benchmark, multicast,
+ * reserved.
+ */
 const NON_PUBLIC_IPV4 = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
   ...['192.0.2.0/24', '192.31.196.0/24', '192.52.193.0/24', '192.88.99.0/24', '192.168.0.0/16', '192.175.48.0/24'],

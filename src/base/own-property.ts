@@ -1,6 +1,6 @@
 /**
- * Reads objects of unknown shape by own property only. Inherited members are never data: a document may have a member named
- * `constructor` or `__proto__`, and `Object.prototype` may be polluted.
+ * Reads objects of unknown shape by own property only. Inherited members are never data: a document may have a member
+ * named `constructor` or `__proto__`, and `Object.prototype` may be polluted.
  */
 import type { Json } from '../protocol/json.js';
 
@@ -17,7 +17,10 @@ export function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns the own property of an object or array; undefined if there is none, or if its getter throws. A getter runs once. */
+/**
+ * Returns the own property of an object or array; undefined if there is none, or if its getter throws. A getter runs
+ * once.
+ */
 export function ownProperty(value: Json | undefined, name: string | number): Json | undefined;
 export function ownProperty(value: unknown, name: string | number): unknown;
 export function ownProperty(value: unknown, name: string | number): unknown {

@@ -1,7 +1,7 @@
 /**
- * Permits: the operator's authorization for definition files that are not trusted. They list which environment variables may
- * be sent to which hosts, and which non-public hosts may be reached. By default, the API keys of known providers may be sent
- * to the hosts of these providers, and nothing else is permitted.
+ * Permits: the operator's authorization for definition files that are not trusted. They list which environment
+ * variables may be sent to which hosts, and which non-public hosts may be reached. By default, the API keys of known
+ * providers may be sent to the hosts of these providers, and nothing else is permitted.
  */
 import { ipVersion, isPublicAddress } from './ip-address.js';
 
@@ -41,7 +41,8 @@ const KNOWN_PROVIDERS: readonly (readonly [key: string, host: string, baseUrlVar
 const NO_PERMITS: PermitLists = { send: new Map(), destinations: [] };
 
 /**
- * Returns the permits of the operator's lists and environment. Without lists, only the keys of known providers are permitted.
+ * Returns the permits of the operator's lists and environment. Without lists, only the keys of known providers are
+ * permitted.
  *
  * @example
  * import { permitsOf } from 'rondo';
@@ -74,7 +75,10 @@ function knownHosts(variable: string, env: Environment): readonly string[] {
   return [`https://${host}`, ...(URL.canParse(baseUrl) ? [new URL(baseUrl).origin] : [])];
 }
 
-/** True if a list entry matches the host and the port of this URL. Without a port, it matches the default port of the scheme. */
+/**
+ * True if a list entry matches the host and the port of this URL. Without a port, it matches the default port of the
+ * scheme.
+ */
 function matchesOrigin(entry: string, url: URL): boolean {
   const text = entry.includes('://') ? entry : `${url.protocol}//${entry}`;
   return URL.canParse(text) && new URL(text).origin === url.origin;

@@ -1,6 +1,6 @@
 /**
- * Resolves host names to public addresses only. It replaces the resolver inside a connection, so the checked address is the
- * one that is connected to. A name that resolves differently the next time (DNS rebinding) has no effect.
+ * Resolves host names to public addresses only. It replaces the resolver inside a connection, so the checked address is
+ * the one that is connected to. A name that resolves differently the next time (DNS rebinding) has no effect.
  */
 import type { LookupFunction } from 'node:net';
 import { ipVersion, isPublicAddress } from './ip-address.js';

@@ -1,7 +1,7 @@
 /**
- * Redacts secrets in text and values. A server or a program that echoes a secret often transforms it: it drops the scheme
- * of a header, escapes the text for JSON, HTML or a URL, or encodes it as Base64 or hexadecimal. The redactor finds all of
- * these forms, mixed and nested, and also secrets that are cut off at the start or the end of a text.
+ * Redacts secrets in text and values. A server or a program that echoes a secret often transforms it: it drops the
+ * scheme of a header, escapes the text for JSON, HTML or a URL, or encodes it as Base64 or hexadecimal. The redactor
+ * finds all of these forms, mixed and nested, and also secrets that are cut off at the start or the end of a text.
  */
 
 import { removeWhitespace } from './binary-text.js';
@@ -14,9 +14,14 @@ export const WITHHELD = '[withheld]';
 
 /** The minimum length of a cut-off secret that is redacted. */
 const MIN_CUT_CHARS = 4;
-/** A stream does not hold back this few characters even if a secret starts with them, because many words end like that. */
+/**
+ * A stream does not hold back this few characters even if a secret starts with them, because many words end like that.
+ */
 const MAX_UNHELD_CHARS = 2;
-/** How many emitted characters of a stream are searched again with the next piece: a run of Base64 is recognized by its length. */
+/**
+ * How many emitted characters of a stream are searched again with the next piece: a run of Base64 is recognized by its
+ * length.
+ */
 const LOOKBACK_CHARS = 16;
 /** A number that shares this many leading digits with a secret counts as the secret, rounded. */
 const MIN_SECRET_DIGITS = 12;
@@ -30,7 +35,9 @@ export type CutEdge = 'start' | 'end';
 export interface Redactor {
   /** Returns the text without secrets. If the text was cut, a partial secret at the cut edge is redacted too. */
   redactText(text: string, cut?: CutEdge): string;
-  /** Returns a copy of a value without secrets in strings, numbers and member names; the value itself if it has none. */
+  /**
+   * Returns a copy of a value without secrets in strings, numbers and member names; the value itself if it has none.
+   */
   redactValue<T>(value: T): T;
   /** Opens a stream that redacts text in pieces. A possible start of a secret is held back until the next piece. */
   openStream(): RedactingStream;
@@ -51,7 +58,10 @@ export const NO_REDACTION: Redactor = {
   openStream: () => ({ push: (piece) => piece, end: () => '' }),
 };
 
-/** Returns a redactor of these secrets, their parts and the values they encode. Secrets of fewer than six characters are ignored. */
+/**
+ * Returns a redactor of these secrets, their parts and the values they encode. Secrets of fewer than six characters are
+ * ignored.
+ */
 export function redactorOf(secrets: readonly string[]): Redactor {
   const parts = [...new Set(secrets.flatMap(secretParts))];
   return parts.length === 0 ? NO_REDACTION : new FormRedactor(parts);
@@ -248,7 +258,9 @@ function plainForms(part: string): readonly string[] {
   return texts.flatMap((text) => [text, ...misreadForms(text), ...misreadForms(text).flatMap(misreadForms)]);
 }
 
-/** Returns a text with its bytes decoded with the wrong character set; also without control characters, as in messages. */
+/**
+ * Returns a text with its bytes decoded with the wrong character set; also without control characters, as in messages.
+ */
 function misreadForms(text: string): readonly string[] {
   if (!/[^\0-\x7f]/.test(text)) return [];
   const utf8 = Buffer.from(text).toString('latin1');
@@ -262,8 +274,8 @@ function encodedFormsOf(part: string): readonly string[] {
 }
 
 /**
- * Returns a text in Base64: alone, and inside a longer text. Inside, only the characters that do not depend on the adjacent
- * bytes are known, for each of the three alignments.
+ * Returns a text in Base64: alone, and inside a longer text. Inside, only the characters that do not depend on the
+ * adjacent bytes are known, for each of the three alignments.
  */
 function base64Forms(text: string): readonly string[] {
   const bytes = Buffer.from(text);

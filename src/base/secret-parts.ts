@@ -4,7 +4,9 @@
 export const MIN_SECRET_CHARS = 6;
 /** The minimum length of a part that is redacted on its own. */
 const MIN_PART_CHARS = 8;
-/** The minimum length of a part that has only letters: a passphrase consists of ordinary words, which are not redacted. */
+/**
+ * The minimum length of a part that has only letters: a passphrase consists of ordinary words, which are not redacted.
+ */
 const MIN_WORD_CHARS = 16;
 
 /** Returns all texts to redact for a secret. */

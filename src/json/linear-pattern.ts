@@ -1,7 +1,7 @@
 /**
- * Regular expressions from definitions and documents, matched in linear time (RE2). Patterns use ECMA-262 syntax with the u
- * flag, as JSON Schema requires. They are translated to RE2 syntax; constructs without a linear-time match (lookaround,
- * backreferences) are refused.
+ * Regular expressions from definitions and documents, matched in linear time (RE2). Patterns use ECMA-262 syntax with
+ * the u flag, as JSON Schema requires. They are translated to RE2 syntax; constructs without a linear-time match
+ * (lookaround, backreferences) are refused.
  */
 import { createRequire } from 'node:module';
 import type { RE2JS } from 're2js';
@@ -26,7 +26,9 @@ let loadedRe2: typeof RE2JS | undefined;
 
 const patternCache = new BoundedCache<LinearPattern>(1_000_000);
 
-/** Compiles a pattern. Throws DEFINITION_INVALID if it is unsupported. The only flag is `i`; `(?i:…)` is supported too. */
+/**
+ * Compiles a pattern. Throws DEFINITION_INVALID if it is unsupported. The only flag is `i`; `(?i:…)` is supported too.
+ */
 export function linearPattern(source: string, flags: '' | 'i' = ''): LinearPattern {
   return patternCache.getOrCreate(
     `${flags}/${source}`,
@@ -35,8 +37,8 @@ export function linearPattern(source: string, flags: '' | 'i' = ''): LinearPatte
 }
 
 /**
- * Patterns that the native engine matches in linear time: anchored, no groups, alternatives or counts, at most one repetition
- * and two optional parts.
+ * Patterns that the native engine matches in linear time: anchored, no groups, alternatives or counts, at most one
+ * repetition and two optional parts.
  */
 const SAFE_NATIVE_PATTERN = /^\^[^(){}|*+]*[*+]?[^(){}|*+]*$/;
 const MANY_OPTIONAL = /\?.*\?.*\?/s;

@@ -1,6 +1,7 @@
 /**
- * JSONPath (RFC 9535), with which a composite maps values to the inputs of its steps. A path is compiled when its definition
- * is registered, once per distinct text. Evaluation reads own members only, and is bounded in results and in time.
+ * JSONPath (RFC 9535), with which a composite maps values to the inputs of its steps. A path is compiled when its
+ * definition is registered, once per distinct text. Evaluation reads own members only, and is bounded in results and in
+ * time.
  */
 
 import { BoundedCache } from '../base/bounded-cache.js';
@@ -22,11 +23,14 @@ import { PathSearch } from './path/search.js';
 /** A compiled path. */
 export interface JsonPath {
   readonly text: string;
-  /** The segments of a path that has only names and indexes, and therefore selects at most one value; otherwise undefined. */
+  /**
+   * The segments of a path that has only names and indexes, and therefore selects at most one value; otherwise
+   * undefined.
+   */
   readonly singularSegments: readonly (string | number)[] | undefined;
   /**
-   * The first segments: a name, an index, or undefined for one that selects several members. Undefined for a path that may
-   * read any part of the document.
+   * The first segments: a name, an index, or undefined for one that selects several members. Undefined for a path that
+   * may read any part of the document.
    */
   readonly leadingSegments: readonly (string | number | undefined)[] | undefined;
   /** Returns all selected values, in order. */
@@ -44,7 +48,10 @@ const PLAIN_SEGMENT = /\.([A-Za-z_][A-Za-z0-9_]*)|\[(-?[0-9]+)\]|\['([^']*)'\]|\
 let jsonPathEnvironment: InstanceType<ReturnType<typeof jsonP3>['JSONPathEnvironment']> | undefined;
 const pathCache = new BoundedCache<JsonPath>(1_000_000);
 
-/** Compiles a path. Throws DEFINITION_INVALID if it is malformed; `location` is its place in the definition, for the message. */
+/**
+ * Compiles a path. Throws DEFINITION_INVALID if it is malformed; `location` is its place in the definition, for the
+ * message.
+ */
 export function compileJsonPath(text: string, location: string): JsonPath {
   try {
     return pathCache.getOrCreate(text, () => parsePath(text));

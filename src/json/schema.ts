@@ -1,7 +1,7 @@
 /**
- * JSON Schema, draft 2020-12: what goes into a loop and comes out of it. A schema is examined when it is registered, and
- * compiled into closures once for each distinct content. `format` and the `content…` keywords are annotations and assert
- * nothing, as the draft says by default. A check never changes the value and fills in no defaults.
+ * JSON Schema draft 2020-12, for the inputs and outputs of loops. A schema is checked when it is registered, and
+ * compiled to closures once per distinct content. `format` and the `content…` keywords are annotations only, which is
+ * the draft's default. Validation never changes the value and does not apply defaults.
  */
 
 import { BoundedCache } from '../base/bounded-cache.js';
@@ -17,16 +17,18 @@ import { copyAsJson } from './value.js';
 
 export type { SchemaIssue } from './schema/rule.js';
 
-/** A schema ready to check values. */
+/** A compiled schema. */
 export interface Validator {
+  /** A private copy of the schema. */
   readonly schema: JsonSchema;
+  /** Returns true if the value is valid. */
   isValid(value: Json | undefined): boolean;
-  /** Why the value does not fit: the first 20 reasons, none if it fits. */
+  /** Returns the first 20 reasons why the value is invalid; none if it is valid. */
   issues(value: Json | undefined): readonly SchemaIssue[];
 }
 
-export interface SchemaOptions {
-  /** Documents that the schema may refer to, by address. */
+interface SchemaOptions {
+  /** Documents that the schema may refer to, by URI. */
   readonly documents?: { readonly [uri: string]: JsonSchema };
 }
 
@@ -37,8 +39,11 @@ const MAX_NAMED_ISSUES = 5;
 
 const validatorCache = new BoundedCache<Validator>(16 * MAX_SCHEMA_CHARS);
 
-/** The validator of a schema that stands at `where`; DEFINITION_INVALID says what is wrong with it and where. */
-export function compileSchema(schema: unknown, where: string, options: SchemaOptions = {}): Validator {
+/**
+ * Compiles a schema. Throws DEFINITION_INVALID with the reason and the location if it is malformed; `location` is the
+ * JSON Pointer of the schema in its definition.
+ */
+export function compileSchema(schema: unknown, location: string, options: SchemaOptions = {}): Validator {
   try {
     const { documents, ...unknown } = options;
     const [name] = Object.keys(unknown);
@@ -48,18 +53,21 @@ export function compileSchema(schema: unknown, where: string, options: SchemaOpt
     return validatorCache.getOrCreate(text, () => createValidator(document, {}));
   } catch (error) {
     if (!(error instanceof MalformedSchemaError)) throw error;
-    throw schemaError(error, where);
+    throw schemaError(error, location);
   }
 }
 
-/** The place in another document is an address of its own. */
-function schemaError({ pointer, message: reason }: MalformedSchemaError, where: string): LoopError {
-  const path = /^(?:\/|$)/.test(pointer) ? `${where}${pointer}` : pointer;
+/** A pointer into another document starts with the URI of that document, and is not relative to `location`. */
+function schemaError({ pointer, message: reason }: MalformedSchemaError, location: string): LoopError {
+  const path = /^(?:\/|$)/.test(pointer) ? `${location}${pointer}` : pointer;
   const message = `The schema${path === '' ? '' : ` at ${path}`} cannot be used: ${reason}.`;
   return new LoopError('DEFINITION_INVALID', message, { path, reason });
 }
 
-/** A check for the kernel: the value itself, or the code with what does not fit. */
+/**
+ * Returns a validation function for the kernel: it returns the value, or throws a LoopError with this code and the
+ * issues.
+ */
 export function createSchemaCheck(
   validator: Validator,
   code: 'INPUT_VALIDATION_FAILED' | 'OUTPUT_VALIDATION_FAILED',
@@ -68,17 +76,19 @@ export function createSchemaCheck(
   const side = code === 'INPUT_VALIDATION_FAILED' ? 'input' : 'output';
   return (value) => {
     if (validator.isValid(value as Json)) return value;
-    const flaws = validator.issues(value as Json);
-    const named = flaws
+    const issues = validator.issues(value as Json);
+    const named = issues
       .slice(0, MAX_NAMED_ISSUES)
       .map(({ path, message }) => `${path === '' ? 'it' : path} ${message}`);
-    const more = flaws.length > MAX_NAMED_ISSUES ? `; and ${flaws.length - MAX_NAMED_ISSUES} more` : '';
+    const more = issues.length > MAX_NAMED_ISSUES ? `; and ${issues.length - MAX_NAMED_ISSUES} more` : '';
     const message = `The ${side} of "${loopId}" does not fit its schema: ${named.join('; ')}${more}.`;
-    throw new LoopError(code, message, { errors: flaws.map((flaw) => ({ ...flaw })) });
+    throw new LoopError(code, message, { errors: issues.map((issue) => ({ ...issue })) });
   };
 }
 
-/** A private copy of a schema, if it is one of bounded size, and its text: nobody can change it afterwards. */
+/**
+ * Returns a private copy of a schema and its text. Throws if it is not a schema, or is too large or nested too deeply.
+ */
 function copySchema(schema: unknown, pointer: string): { readonly document: JsonSchema; readonly text: string } {
   let document: Json | undefined;
   try {
@@ -110,13 +120,13 @@ function isDeeperThan(value: unknown, levels: number): boolean {
   return false;
 }
 
-function createValidator(schema: JsonSchema, known: { readonly [uri: string]: JsonSchema }): Validator {
+function createValidator(schema: JsonSchema, external: { readonly [uri: string]: JsonSchema }): Validator {
   const find = (uri: string) =>
-    Object.hasOwn(known, uri) ? copySchema(known[uri], `${uri}#`).document : metaschemaOf(uri);
-  const library = new SchemaDocuments(find, assertFitsMetaschema);
-  if (isSchemaObject(schema)) library.add(schema);
-  if (library.canCompileLazily) return lazyValidator(schema, () => compileRules(library, schema));
-  const compiled = compileRules(library, schema);
+    Object.hasOwn(external, uri) ? copySchema(external[uri], `${uri}#`).document : metaschemaOf(uri);
+  const documents = new SchemaDocuments(find, assertFitsMetaschema);
+  if (isSchemaObject(schema)) documents.add(schema);
+  if (documents.canCompileLazily) return lazyValidator(schema, () => compileRules(documents, schema));
+  const compiled = compileRules(documents, schema);
   return lazyValidator(schema, () => compiled);
 }
 
@@ -124,20 +134,20 @@ function metaschemaOf(uri: string): JsonSchema | undefined {
   return copyAsJson(metaschemas.get(uri), 'a metaschema') as JsonSchema | undefined;
 }
 
-/** A validator that is made when it is first used; most definitions of a large set never are. */
-function lazyValidator(schema: JsonSchema, make: () => CompilationResult): Validator {
-  let made: CompilationResult | (() => CompilationResult) = make;
-  const ready = (): CompilationResult => {
-    if (typeof made === 'function') made = made();
-    return made;
+/** Returns a validator that compiles on first use, because most definitions of a large set are never used. */
+function lazyValidator(schema: JsonSchema, compile: () => CompilationResult): Validator {
+  let state: CompilationResult | (() => CompilationResult) = compile;
+  const compiled = (): CompilationResult => {
+    if (typeof state === 'function') state = state();
+    return state;
   };
   let check = (value: unknown): boolean => {
-    const { root, hasReferences, isRecursive } = ready();
+    const { root, hasReferences, isRecursive } = compiled();
     check =
       hasReferences || isRecursive ? (part) => failureReason(part, isRecursive, root.check) === undefined : root.check;
     return check(value);
   };
-  return { schema, isValid: (value) => check(value), issues: (value) => issuesOf(value, ready()) };
+  return { schema, isValid: (value) => check(value), issues: (value) => issuesOf(value, compiled()) };
 }
 
 function issuesOf(value: unknown, { root, isRecursive }: CompilationResult): readonly SchemaIssue[] {
@@ -155,9 +165,12 @@ function issuesOf(value: unknown, { root, isRecursive }: CompilationResult): rea
 
 const DOES_NOT_FIT = 'does not fit';
 
-/** Why a check does not end in yes, told in general; undefined if it does. What is too deep is not even tried. */
-function failureReason(value: unknown, recursive: boolean, check: (value: unknown) => boolean): string | undefined {
-  if (recursive && isDeeperThan(value, MAX_VALUE_DEPTH)) return `is nested deeper than ${MAX_VALUE_DEPTH}`;
+/**
+ * Runs a check and returns the general reason for its failure, or undefined. A value that is nested too deeply is not
+ * checked.
+ */
+function failureReason(value: unknown, isRecursive: boolean, check: (value: unknown) => boolean): string | undefined {
+  if (isRecursive && isDeeperThan(value, MAX_VALUE_DEPTH)) return `is nested deeper than ${MAX_VALUE_DEPTH}`;
   resetSteps();
   try {
     return check(value) ? undefined : DOES_NOT_FIT;
@@ -170,20 +183,20 @@ function failureReason(value: unknown, recursive: boolean, check: (value: unknow
 
 let metaschemaValidator: Validator | undefined;
 
-/** Throws the first thing in a schema that the metaschema does not allow. */
+/** Throws the first issue of a schema under the metaschema. */
 function assertFitsMetaschema(schema: SchemaObject, pointer: string): void {
   metaschemaValidator ??= createMetaschemaValidator();
   if (metaschemaValidator.isValid(schema)) return;
-  const [flaw] = metaschemaValidator.issues(schema);
+  const [issue] = metaschemaValidator.issues(schema);
   throw new MalformedSchemaError(
-    `${pointer}${flaw?.path ?? ''}`,
-    `it ${flaw?.message ?? 'does not fit the metaschema'}`,
+    `${pointer}${issue?.path ?? ''}`,
+    `it ${issue?.message ?? 'does not fit the metaschema'}`,
   );
 }
 
 function createMetaschemaValidator(): Validator {
   const schema = metaschemaOf(DRAFT_2020_12) as SchemaObject;
-  const library = new SchemaDocuments(metaschemaOf, () => {});
-  library.add(schema, DRAFT_2020_12);
-  return lazyValidator(schema, () => compileRules(library, schema));
+  const documents = new SchemaDocuments(metaschemaOf, () => {});
+  documents.add(schema, DRAFT_2020_12);
+  return lazyValidator(schema, () => compileRules(documents, schema));
 }

@@ -1,6 +1,7 @@
 /**
- * Prompt templates. `{{name}}` and `{{a.b}}` are replaced by values of the input. Values are not expanded again, so text in
- * an input cannot refer to another variable (template injection). A missing variable is an error, not an empty string.
+ * Prompt templates. `{{name}}` and `{{a.b}}` are replaced by values of the input. Values are not expanded again, so
+ * text in an input cannot refer to another variable (template injection). A missing variable is an error, not an empty
+ * string.
  */
 import { LoopError } from '../base/errors.js';
 import type { Json } from '../protocol/json.js';

@@ -1,6 +1,6 @@
 /**
- * Journaled values. `copyAsJson` checks and copies a value in one pass, so what is journaled is plain JSON of bounded depth
- * and size, and no outside reference can change it afterwards.
+ * Journaled values. `copyAsJson` checks and copies a value in one pass, so what is journaled is plain JSON of bounded
+ * depth and size, and no outside reference can change it afterwards.
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
@@ -75,7 +75,10 @@ function copyValue(value: unknown, depth: number): Json {
   }
 }
 
-/** Returns the path to the innermost part that is invalid by itself. Empty for a value that is only too large or too deep. */
+/**
+ * Returns the path to the innermost part that is invalid by itself. Empty for a value that is only too large or too
+ * deep.
+ */
 function pathToInvalidPart(value: unknown, depth = 0): string {
   if (typeof value !== 'object' || value === null || depth > 20) return '';
   for (const key of Object.keys(value)) {
@@ -92,8 +95,8 @@ function pathToInvalidPart(value: unknown, depth = 0): string {
 }
 
 /**
- * Returns a private copy of a JSON value, or undefined for undefined. Throws VALUE_INVALID with the path to the part that is
- * not JSON. `subject` and `key` name the value in the message.
+ * Returns a private copy of a JSON value, or undefined for undefined. Throws VALUE_INVALID with the path to the part
+ * that is not JSON. `subject` and `key` name the value in the message.
  */
 export function copyAsJson(value: unknown, subject: string, key?: string): Json | undefined {
   copiedBytes = 0;

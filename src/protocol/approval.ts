@@ -4,7 +4,10 @@
  */
 import type { Json } from './json.js';
 
-/** The file or directory that a call acts on, resolved when the approval is requested. The approval is valid for this target only. */
+/**
+ * The file or directory that a call acts on, resolved when the approval is requested. The approval is valid for this
+ * target only.
+ */
 export interface ApprovalTarget {
   /** The role of `path`: the entry file of a program to run, a file to write, or the working directory of a command. */
   readonly kind: 'program' | 'file' | 'directory';
@@ -17,8 +20,8 @@ export interface ApprovalTarget {
   /** True for a file that did not exist. The call may create it and may not replace a file created since. */
   readonly isNew?: boolean;
   /**
-   * True if the requested path is not the canonical one: it leads through a symbolic link, or contains a `..`, a `.` or an
-   * empty segment. A standing grant for other paths does not cover it. Journaled under this name.
+   * True if the requested path is not the canonical one: it leads through a symbolic link, or contains a `..`, a `.` or
+   * an empty segment. A standing grant for other paths does not cover it. Journaled under this name.
    */
   readonly isLinked?: boolean;
 }
@@ -57,7 +60,10 @@ export interface Approval {
   readonly path: readonly string[];
 }
 
-/** The answer to an approval. Optional members that are present must match the pending approval; otherwise the answer is refused. */
+/**
+ * The answer to an approval. Optional members that are present must match the pending approval; otherwise the answer is
+ * refused.
+ */
 export interface ApprovalAnswer {
   /** The id of the approval. */
   readonly id: string;
@@ -102,7 +108,10 @@ export interface StandingGrant {
   readonly definitionDigest: string;
   /** A JSON Schema document for the arguments. */
   readonly schema: Json;
-  /** The arguments that the schema constrains, each as a JSON array of member names. Absent in grants of earlier versions. */
+  /**
+   * The arguments that the schema constrains, each as a JSON array of member names. Absent in grants of earlier
+   * versions.
+   */
   readonly limits?: readonly string[] | undefined;
   /** The target of the call that the grant was given with. */
   readonly target?: ApprovalTarget | undefined;

@@ -11,13 +11,18 @@ export type Validate<T> = (value: unknown) => T;
 export interface Loop<I = unknown, O = unknown> {
   readonly name: string;
   readonly version?: string | undefined;
-  /** The digest of the definition and of everything it calls. Recorded with the call, so that the definition can be found again. */
+  /**
+   * The digest of the definition and of everything it calls. Recorded with the call, so that the definition can be
+   * found again.
+   */
   readonly definitionDigest?: string | undefined;
   /** The kind of body; absent for a tool. Recorded with the call, so that a view can attribute its effects. */
   readonly bodyKind?: 'prompt' | 'agent' | 'code' | undefined;
   readonly input?: Validate<I> | undefined;
   readonly output?: Validate<O> | undefined;
-  /** True if both validations return their argument unchanged and are fast for a few kilobytes. They are then not timed. */
+  /**
+   * True if both validations return their argument unchanged and are fast for a few kilobytes. They are then not timed.
+   */
   readonly hasFastValidation?: boolean | undefined;
   /** Runs the loop. Must be deterministic outside of its scope, because a resumed turn runs it again. */
   body(input: I, scope: Scope): Promise<O> | O;
@@ -25,7 +30,9 @@ export interface Loop<I = unknown, O = unknown> {
 
 /** The context of one attempt at an effect. */
 export interface EffectContext {
-  /** The same for every attempt at a non-pure effect, in any process. Pass it to systems that accept an idempotency key. */
+  /**
+   * The same for every attempt at a non-pure effect, in any process. Pass it to systems that accept an idempotency key.
+   */
   readonly idempotencyKey: string;
   /** Aborted when the run is cancelled or this branch lost a race. */
   readonly signal: AbortSignal;
@@ -78,7 +85,9 @@ export type BranchResults<B extends readonly Branch<unknown>[]> = {
   -readonly [I in keyof B]: Awaited<ReturnType<B[I]>>;
 };
 
-/** The interface of a body to the outside world. Each step is recorded once; a replayed body gets the recorded result. */
+/**
+ * The interface of a body to the outside world. Each step is recorded once; a replayed body gets the recorded result.
+ */
 export interface Scope {
   /** The path of this scope: the key of its call, branch or effect. */
   readonly key: string;
@@ -90,7 +99,10 @@ export interface Scope {
   call<I, O>(loop: Loop<I, O>, input: I): Promise<O>;
   /** Performs an effect through the session's layers and returns its result. */
   effect<O>(effect: Effect<O>): Promise<O>;
-  /** Runs branches concurrently and waits for all of them. If some failed, throws the error of the first one by position. */
+  /**
+   * Runs branches concurrently and waits for all of them. If some failed, throws the error of the first one by
+   * position.
+   */
   all<const B extends readonly Branch<unknown>[]>(branches: B): Promise<BranchResults<B>>;
   /** Runs branches concurrently until one ends, and cancels the others. The winner is recorded. */
   race<const B extends readonly Branch<unknown>[]>(branches: B): Promise<Awaited<ReturnType<B[number]>>>;

@@ -149,7 +149,9 @@ export interface EventContents {
 
 /** The envelope of one event type. */
 export interface EventEnvelopeOf<T extends EventType, TTimestamp = string> {
-  /** The position in the session, as in `12.0`: the entry's number and a counter. Envelopes are ordered by both numbers. */
+  /**
+   * The position in the session, as in `12.0`: the entry's number and a counter. Envelopes are ordered by both numbers.
+   */
   readonly id: string;
   readonly sessionId: string;
   /** The key of the agent's call that the event belongs to; the id of the turn for an event of no agent below it. */

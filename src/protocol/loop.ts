@@ -89,7 +89,9 @@ export interface StopSpec {
   readonly inputTokens?: number;
   /** The maximum number of tokens that the model writes, over all rounds. */
   readonly outputTokens?: number;
-  /** How long after its first round the agent may start new work, in milliseconds. Time spent waiting for people counts. */
+  /**
+   * How long after its first round the agent may start new work, in milliseconds. Time spent waiting for people counts.
+   */
   readonly deadlineMs?: number;
 }
 
@@ -111,8 +113,8 @@ export interface AgentSpec {
   /** The mode of supervision that is passed to the tools, such as `unsupervised`. */
   readonly mode?: string;
   /**
-   * The approval policy of each tool by loop id; `*` applies to all others. It applies to everything below this agent and can
-   * only make a policy stricter.
+   * The approval policy of each tool by loop id; `*` applies to all others. It applies to everything below this agent
+   * and can only make a policy stricter.
    * @default 'always_allow' for every tool
    */
   readonly approvals?: { readonly [tool: string]: ApprovalPolicy };

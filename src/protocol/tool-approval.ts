@@ -4,8 +4,8 @@ import { isThenable } from './thenable.js';
 import type { MaybePromise, ToolContext } from './tool-call.js';
 
 /**
- * Thrown by a tool under the policy `ask` if the call needs an approval. The tool did not run. Under Rondo's host, the turn
- * pauses instead.
+ * Thrown by a tool under the policy `ask` if the call needs an approval. The tool did not run. Under Rondo's host, the
+ * turn pauses instead.
  *
  * @example
  * import { ApprovalRequiredError } from 'rondo/tools';

@@ -8,7 +8,9 @@ import type { ModelReasoning, ModelText, PromptToolCall, ProviderJson } from './
 /** A value, now or later. */
 export type MaybePromise<T> = T | PromiseLike<T>;
 
-/** What `execute` may return: a value, a promise of one, or a stream of values in which each replaces the one before. */
+/**
+ * What `execute` may return: a value, a promise of one, or a stream of values in which each replaces the one before.
+ */
 export type ToolExecuteResult<OUTPUT> = AsyncIterable<OUTPUT> | PromiseLike<OUTPUT> | OUTPUT;
 
 /** The turn that a tool runs in. */
@@ -72,7 +74,9 @@ export type ToolMessage =
   | { role: 'assistant'; content: string | AssistantPart[] }
   | { role: 'tool'; content: (ToolResultPart | ApprovalResponsePart)[] };
 
-/** The options of a tool call, as the AI SDK passes them. Rondo adds `onToolOutputDelta` if the call has a subscriber. */
+/**
+ * The options of a tool call, as the AI SDK passes them. Rondo adds `onToolOutputDelta` if the call has a subscriber.
+ */
 export interface ToolCallOptions {
   toolCallId: string;
   messages: ToolMessage[];

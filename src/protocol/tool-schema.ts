@@ -1,6 +1,6 @@
 /**
- * Input schemas of tools. A Standard Schema is used as it is. A schema from the AI SDK's `jsonSchema()` gets the Standard
- * Schema interface in addition, so that both the AI SDK and this runtime can validate with it.
+ * Input schemas of tools. A Standard Schema is used as it is. A schema from the AI SDK's `jsonSchema()` gets the
+ * Standard Schema interface in addition, so that both the AI SDK and this runtime can validate with it.
  */
 import { isObjectOrFunction, isThenable } from './thenable.js';
 
@@ -40,8 +40,8 @@ export function mayBeSchema(value: unknown): boolean {
 }
 
 /**
- * Returns the schema with the Standard Schema interface. An AI SDK schema becomes the prototype of the result, so that the
- * AI SDK still recognizes it.
+ * Returns the schema with the Standard Schema interface. An AI SDK schema becomes the prototype of the result, so that
+ * the AI SDK still recognizes it.
  */
 export function toStandardSchema<T>(input: ToolSchemaInput<T>, subject: string): ToolSchema<T> {
   if (isStandardSchema(input)) return input;

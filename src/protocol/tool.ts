@@ -1,7 +1,7 @@
 /**
  * `loopsTool()` returns one object that is both an AI SDK tool and a tool of this runtime, which adds approvals and
- * streamed output. The approval policy is fixed when the object is created: `withApproval` returns a copy, and no copy's
- * policy can be changed afterwards. Imports nothing outside of the protocol.
+ * streamed output. The approval policy is fixed when the object is created: `withApproval` returns a copy, and no
+ * copy's policy can be changed afterwards. Imports nothing outside of the protocol.
  */
 import type { ApprovalTarget } from './approval.js';
 import type { Safety } from './entry.js';
@@ -78,7 +78,9 @@ export interface LoopsTool<INPUT, OUTPUT> extends TurnTool<INPUT, OUTPUT> {
   readonly name: string;
   readonly readOnly: boolean;
   readonly policy: ApprovalPolicy;
-  /** True if `withApproval` set the policy. Otherwise this runtime applies `ask` to a tool that has `requestApproval`. */
+  /**
+   * True if `withApproval` set the policy. Otherwise this runtime applies `ask` to a tool that has `requestApproval`.
+   */
   readonly hasExplicitPolicy: boolean;
   /** The mode that `withApproval` set. */
   readonly mode?: string;
@@ -87,7 +89,9 @@ export interface LoopsTool<INPUT, OUTPUT> extends TurnTool<INPUT, OUTPUT> {
   readonly source: string;
   requestApproval?(input: INPUT, ctx: ToolContext): MaybePromise<string | null | undefined>;
   approvalTarget?(input: INPUT): MaybePromise<ApprovalTarget | undefined>;
-  /** Returns a copy with this policy. `modeName` is the mode that `requestApproval` gets, whatever the mode of the turn. */
+  /**
+   * Returns a copy with this policy. `modeName` is the mode that `requestApproval` gets, whatever the mode of the turn.
+   */
   withApproval(policy: ApprovalPolicy, modeName?: string): LoopsTool<INPUT, OUTPUT>;
   /** Returns the tool for one turn, with its streamed output connected to the subscribers of that turn. */
   makeTool(ctx: ToolContext): TurnTool<INPUT, OUTPUT>;
@@ -128,8 +132,8 @@ const DEFINITION_MEMBERS: {
 };
 
 /**
- * Creates a tool. Throws a TypeError if the definition is invalid. Until `withApproval` sets a policy, the AI SDK runs the
- * tool without approval, and this runtime asks for approval if the tool has `requestApproval`.
+ * Creates a tool. Throws a TypeError if the definition is invalid. Until `withApproval` sets a policy, the AI SDK runs
+ * the tool without approval, and this runtime asks for approval if the tool has `requestApproval`.
  *
  * @example
  * import { loopsTool } from 'rondo/tools';
@@ -226,7 +230,8 @@ function createTurnTool<INPUT, OUTPUT>(
 }
 
 function withOutputStream(options: ToolCallOptions, { onToolOutputDelta }: ToolContext): LoopsToolOptions {
-  // Options that have a subscriber are passed on uncopied: a copy would read `abortSignal`, which is created on first read.
+  // Options that have a subscriber are passed on uncopied: a copy would read `abortSignal`, which is created on first
+  // read.
   if (onToolOutputDelta === undefined && options.onToolOutputDelta !== undefined) return options as LoopsToolOptions;
   const { toolCallId } = options;
   return {
@@ -247,7 +252,10 @@ function streamAfter<OUTPUT>(permitted: Promise<void>, start: () => ToolExecuteR
   })();
 }
 
-/** Returns the last value: an async iterable from a function that is not a generator is recognized too late to stream it. */
+/**
+ * Returns the last value: an async iterable from a function that is not a generator is recognized too late to stream
+ * it.
+ */
 async function lastValueOf<OUTPUT>(result: AsyncIterable<OUTPUT> | OUTPUT): Promise<OUTPUT> {
   if (!isAsyncIterable(result)) return result;
   let last: OUTPUT | undefined;

@@ -1,6 +1,6 @@
 /**
- * The wire types of LSEM, the Loop Stack Execution Model, for results: the events of a trace with their payloads, and the
- * result of a call. `TurnResult` and `TurnStatus` extend them for turns.
+ * The wire types of LSEM, the Loop Stack Execution Model, for results: the events of a trace with their payloads, and
+ * the result of a call. `TurnResult` and `TurnStatus` extend them for turns.
  */
 import type { Json } from './json.js';
 

@@ -140,8 +140,8 @@ function lengthOf(value: Json | undefined, search: PathSearch): number | undefin
 }
 
 /**
- * Compiles `match` and `search`. An unsupported pattern in the path makes the path invalid; an unsupported pattern that comes
- * from the document matches nothing.
+ * Compiles `match` and `search`. An unsupported pattern in the path makes the path invalid; an unsupported pattern that
+ * comes from the document matches nothing.
  */
 function compileMatch({ name, args: [subject, source] }: FunctionCall, compile: CompileQuery): FilterTest {
   if (subject === undefined || source === undefined) throw new Error(`${name}() was parsed without its arguments.`);

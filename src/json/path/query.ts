@@ -1,6 +1,6 @@
 /**
- * Compiles queries to closures. json-p3 parses them; Rondo evaluates them itself, so that evaluation is bounded, patterns
- * match in linear time, and `$` in a nested filter is the root of the document.
+ * Compiles queries to closures. json-p3 parses them; Rondo evaluates them itself, so that evaluation is bounded,
+ * patterns match in linear time, and `$` in a nested filter is the root of the document.
  */
 import type { JSONPathQuery } from 'json-p3';
 import type { Json } from '../../protocol/json.js';
@@ -40,8 +40,9 @@ export function isSingular(segments: readonly PlainSegment[]): segments is reado
 const MAX_LEADING_SEGMENTS = 3;
 
 /**
- * Returns the first segments of a path, at most three and up to the first descendant segment, with undefined for a segment
- * that selects several members. Returns undefined for a path with a filter, because a filter may read the entire document.
+ * Returns the first segments of a path, at most three and up to the first descendant segment, with undefined for a
+ * segment that selects several members. Returns undefined for a path with a filter, because a filter may read the
+ * entire document.
  */
 export function leadingSegmentsOf({ segments }: JSONPathQuery): (string | number | undefined)[] | undefined {
   const { FilterSelector, IndexSelector, NameSelector } = jsonP3().jsonpath.selectors;

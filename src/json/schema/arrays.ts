@@ -1,4 +1,4 @@
-/** The keywords that look into arrays. */
+/** The keywords for arrays. */
 import type { Json } from '../../protocol/json.js';
 import {
   assertionRule,
@@ -16,24 +16,24 @@ type UnknownArray = readonly unknown[];
 
 function itemCountKeyword(
   keyword: string,
-  fits: (count: number, bound: number) => boolean,
-  words: string,
+  isWithin: (count: number, bound: number) => boolean,
+  qualifier: string,
 ): KeywordCompiler {
   return (_, bound) =>
     assertionRule(
       keyword,
-      (list) => !Array.isArray(list) || fits(list.length, bound as number),
-      `must have ${words} ${bound} items`,
+      (list) => !Array.isArray(list) || isWithin(list.length, bound as number),
+      `must have ${qualifier} ${bound} items`,
     );
 }
 
-const prefixItems: KeywordCompiler = (site, value) => {
-  const rules = (value as readonly Json[]).map((schema) => site.compileChild(schema));
-  const check: SchemaCheck = (list, seen) => {
+const prefixItems: KeywordCompiler = (context, value) => {
+  const rules = (value as readonly Json[]).map((schema) => context.compileChild(schema));
+  const check: SchemaCheck = (list, evaluated) => {
     if (!Array.isArray(list)) return true;
     const length = Math.min(rules.length, list.length);
     for (let i = 0; i < length; i++) if (!(rules[i] as SchemaRule).check(list[i])) return false;
-    if (seen !== undefined) seen.evaluatedPrefix = Math.max(seen.evaluatedPrefix, length);
+    if (evaluated !== undefined) evaluated.evaluatedPrefix = Math.max(evaluated.evaluatedPrefix, length);
     return true;
   };
   return eachPartRule(check, (list: UnknownArray) =>
@@ -41,18 +41,18 @@ const prefixItems: KeywordCompiler = (site, value) => {
   );
 };
 
-const items: KeywordCompiler = (site, value) => {
-  const { prefixItems: prefix = [] } = site.schema;
+const items: KeywordCompiler = (context, value) => {
+  const { prefixItems: prefix = [] } = context.schema;
   const from = (prefix as readonly Json[]).length;
-  const rule = site.compileChild(value);
+  const rule = context.compileChild(value);
   const { typeCode, checkRest } = rule;
-  const check: SchemaCheck = (list, seen) => {
+  const check: SchemaCheck = (list, evaluated) => {
     if (!Array.isArray(list)) return true;
     for (let i = from; i < list.length; i++) {
       const item = list[i];
       if (!hasType(typeCode, item) || (checkRest !== undefined && !checkRest(item))) return false;
     }
-    if (seen !== undefined) seen.evaluatedPrefix = Math.max(seen.evaluatedPrefix, list.length);
+    if (evaluated !== undefined) evaluated.evaluatedPrefix = Math.max(evaluated.evaluatedPrefix, list.length);
     return true;
   };
   return eachPartRule(check, (list: UnknownArray) =>
@@ -60,25 +60,25 @@ const items: KeywordCompiler = (site, value) => {
   );
 };
 
-const contains: KeywordCompiler = (site, value) => {
-  const { minContains = 1, maxContains = Number.POSITIVE_INFINITY } = site.schema;
-  const [least, most] = [minContains as number, maxContains as number];
-  const rule = site.compileChild(value);
-  const check: SchemaCheck = (list, seen) => {
+const contains: KeywordCompiler = (context, value) => {
+  const { minContains = 1, maxContains = Number.POSITIVE_INFINITY } = context.schema;
+  const [min, max] = [minContains as number, maxContains as number];
+  const rule = context.compileChild(value);
+  const check: SchemaCheck = (list, evaluated) => {
     if (!Array.isArray(list)) return true;
-    let found = 0;
+    let matches = 0;
     for (let i = 0; i < list.length; i++) {
       if (!rule.check(list[i])) continue;
-      found += 1;
-      if (seen !== undefined) seen.itemIndexes.add(i);
+      matches += 1;
+      if (evaluated !== undefined) evaluated.itemIndexes.add(i);
     }
-    return found >= least && found <= most;
+    return matches >= min && matches <= max;
   };
-  const bound = most === Number.POSITIVE_INFINITY ? '' : ` and at most ${most}`;
-  return assertionRule('contains', check, `must have at least ${least}${bound} items that fit "contains"`);
+  const bound = max === Number.POSITIVE_INFINITY ? '' : ` and at most ${max}`;
+  return assertionRule('contains', check, `must have at least ${min}${bound} items that fit "contains"`);
 };
 
-/** A text that is the same for equal values and for no others. */
+/** Returns a text that is the same for equal values and different for all others. */
 function equalityKey(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'undefined';
   if (Array.isArray(value)) return `[${value.map(equalityKey).join()}]`;
@@ -91,34 +91,36 @@ const uniqueItems: KeywordCompiler = (_, value) => {
   if (value !== true) return undefined;
   const check: SchemaCheck = (list) => {
     if (!Array.isArray(list)) return true;
-    const known = new Set<string>();
+    const keys = new Set<string>();
     for (const item of list) {
-      const text = equalityKey(item);
-      if (known.has(text)) return false;
-      known.add(text);
+      const key = equalityKey(item);
+      if (keys.has(key)) return false;
+      keys.add(key);
     }
     return true;
   };
   return assertionRule('uniqueItems', check, 'must not have the same item twice');
 };
 
-export const unevaluatedItems: KeywordCompiler = (site, value) => {
-  const rule = site.compileChild(value);
-  const check: SchemaCheck = (list, seen) => {
-    if (!Array.isArray(list) || seen === undefined) return true;
-    for (let i = seen.evaluatedPrefix; i < list.length; i++) {
-      if (!seen.itemIndexes.has(i) && !rule.check(list[i])) return false;
+/** `unevaluatedItems`. It applies to the items that no other keyword has evaluated. */
+export const unevaluatedItems: KeywordCompiler = (context, value) => {
+  const rule = context.compileChild(value);
+  const check: SchemaCheck = (list, evaluated) => {
+    if (!Array.isArray(list) || evaluated === undefined) return true;
+    for (let i = evaluated.evaluatedPrefix; i < list.length; i++) {
+      if (!evaluated.itemIndexes.has(i) && !rule.check(list[i])) return false;
     }
-    seen.evaluatedPrefix = list.length;
+    evaluated.evaluatedPrefix = list.length;
     return true;
   };
-  return eachPartRule(check, (list: UnknownArray, seen): RulePart[] =>
+  return eachPartRule(check, (list: UnknownArray, evaluated): RulePart[] =>
     list.flatMap((item, index): RulePart[] =>
-      index < (seen?.evaluatedPrefix ?? 0) || seen?.itemIndexes.has(index) ? [] : [[rule, item, index]],
+      index < (evaluated?.evaluatedPrefix ?? 0) || evaluated?.itemIndexes.has(index) ? [] : [[rule, item, index]],
     ),
   );
 };
 
+/** The compilers of the array keywords, except `unevaluatedItems`. */
 export const arrayKeywords: { readonly [keyword: string]: KeywordCompiler } = {
   minItems: itemCountKeyword('minItems', (count, bound) => count >= bound, 'at least'),
   maxItems: itemCountKeyword('maxItems', (count, bound) => count <= bound, 'at most'),

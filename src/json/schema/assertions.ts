@@ -1,4 +1,6 @@
-/** The keywords that look at a value alone: its type, what it equals, numbers and strings. */
+/**
+ * The keywords that assert something about the value itself: type, equality, numeric bounds, string length and pattern.
+ */
 
 import type { Json } from '../../protocol/json.js';
 import { countCharacters } from '../characters.js';
@@ -26,36 +28,36 @@ const constKeyword: KeywordCompiler = (_, value) =>
 
 const enumKeyword: KeywordCompiler = (_, value) => {
   const values = value as readonly Json[];
-  const plain = new Set<unknown>(values.filter((item) => typeof item !== 'object' || item === null));
-  const others = values.filter((item) => !plain.has(item)).map(equalityCheck);
+  const scalars = new Set<unknown>(values.filter((item) => typeof item !== 'object' || item === null));
+  const others = values.filter((item) => !scalars.has(item)).map(equalityCheck);
   const names = values.slice(0, 10).map(quoteJson).join(', ');
   const message = `must be one of ${names}${values.length > 10 ? ', …' : ''}`;
-  if (others.length === 0) return assertionRule('enum', (item) => plain.has(item), message);
-  return assertionRule('enum', (item) => plain.has(item) || others.some((check) => check(item)), message);
+  if (others.length === 0) return assertionRule('enum', (item) => scalars.has(item), message);
+  return assertionRule('enum', (item) => scalars.has(item) || others.some((check) => check(item)), message);
 };
 
-/** A keyword about numbers: the check for a bound, and how to say it. */
-function numericKeyword(keyword: string, words: string, check: (bound: number) => SchemaCheck): KeywordCompiler {
-  return (_, bound) => assertionRule(keyword, check(bound as number), `must be ${words} ${bound}`);
+/** Returns the compiler of a keyword for numbers. `relation` states the bound in messages. */
+function numericKeyword(keyword: string, relation: string, check: (bound: number) => SchemaCheck): KeywordCompiler {
+  return (_, bound) => assertionRule(keyword, check(bound as number), `must be ${relation} ${bound}`);
 }
 
-/** A text has at most as many characters as units and at least half as many: most lengths need no counting. */
+/** A text has at most as many characters as code units and at least half as many, so most texts need no counting. */
 const minLength: KeywordCompiler = (_, value) => {
-  const least = value as number;
+  const min = value as number;
   const check: SchemaCheck = (text) =>
-    typeof text !== 'string' || text.length >= 2 * least || (text.length >= least && countCharacters(text) >= least);
-  return assertionRule('minLength', check, `must have at least ${least} characters`);
+    typeof text !== 'string' || text.length >= 2 * min || (text.length >= min && countCharacters(text) >= min);
+  return assertionRule('minLength', check, `must have at least ${min} characters`);
 };
 
 const maxLength: KeywordCompiler = (_, value) => {
-  const most = value as number;
+  const max = value as number;
   const check: SchemaCheck = (text) =>
-    typeof text !== 'string' || text.length <= most || (text.length <= 2 * most && countCharacters(text) <= most);
-  return assertionRule('maxLength', check, `must have at most ${most} characters`);
+    typeof text !== 'string' || text.length <= max || (text.length <= 2 * max && countCharacters(text) <= max);
+  return assertionRule('maxLength', check, `must have at most ${max} characters`);
 };
 
-const pattern: KeywordCompiler = (site, value) => {
-  const linear = site.compilePattern(value as string);
+const pattern: KeywordCompiler = (context, value) => {
+  const linear = context.compilePattern(value as string);
   return assertionRule(
     'pattern',
     (text) => typeof text !== 'string' || linear.test(text),
@@ -63,6 +65,7 @@ const pattern: KeywordCompiler = (site, value) => {
   );
 };
 
+/** The compilers of these keywords. */
 export const assertionKeywords: { readonly [keyword: string]: KeywordCompiler } = {
   type,
   const: constKeyword,

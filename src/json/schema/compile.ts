@@ -1,6 +1,6 @@
 /**
- * From documents to closures. Which schema a `$dynamicRef` means depends on the resources that were entered on the way, so
- * a schema is compiled once for each way that makes a difference, and nothing is left to look up while checking.
+ * Compiles schema documents to closures. The target of a `$dynamicRef` depends on the resources entered before it (the
+ * dynamic scope), so a schema is compiled once per distinct dynamic scope. Validation then resolves no references.
  */
 import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
@@ -29,10 +29,10 @@ import {
   typeCodes,
 } from './rule.js';
 
-/** A schema may not unfold into more nodes than this. */
+/** The maximum number of compiled schemas. */
 const MAX_NODES = 200_000;
 
-/** In this order: what is cheap and fails often comes first. */
+/** The order of evaluation: keywords that are cheap and fail often come first. */
 const keywordCompilers: { readonly [keyword: string]: KeywordCompiler } = {
   ...assertionKeywords,
   ...objectKeywords,
@@ -51,242 +51,249 @@ const rejectAll: CompiledSchema = {
   explain: (_, at, report) => report.add(at, 'is not allowed'),
 };
 
-function constantSchema(answer: boolean): CompiledSchema {
-  const check = () => answer;
+function constantSchema(isValid: boolean): CompiledSchema {
+  const check = () => isValid;
   return { check, explain: () => {}, typeCode: 0, checkRest: check };
 }
 
-/** The dynamic anchors that are bound so far: the outermost resource that has a name keeps it. */
+/** The dynamic anchors in scope. The outermost resource that declares a name binds it. */
 interface DynamicScope {
   readonly key: string;
   readonly anchors: ReadonlyMap<string, SchemaObject>;
 }
 
+/** A compiled schema document. */
 export interface CompilationResult {
   readonly root: CompiledSchema;
-  /** Whether references are followed, and whether the schema can follow a value down to any depth. */
+  /** True if the schema has references. */
   readonly hasReferences: boolean;
+  /** True if validation may descend into a value to any depth. */
   readonly isRecursive: boolean;
 }
 
-export function compileRules(library: SchemaDocuments, schema: JsonSchema): CompilationResult {
-  return new SchemaCompiler(library).run(schema);
+/** Compiles a schema whose documents are in `documents`. Throws MalformedSchemaError if it is unusable. */
+export function compileRules(documents: SchemaDocuments, schema: JsonSchema): CompilationResult {
+  return new SchemaCompiler(documents).run(schema);
 }
 
 class SchemaCompiler {
-  readonly #documents: SchemaDocuments;
-  readonly #nodes = new Map<SchemaObject, Map<string, CompiledSchema>>();
-  readonly #resourceIds = new Map<SchemaResource, number>();
-  readonly #unfinished = new Map<CompiledSchema, () => void>();
-  /** The schemas that each one applies to the same value, and to parts of it. */
-  readonly #inPlaceEdges = new Map<CompiledSchema, CompiledSchema[]>();
-  readonly #childEdges = new Map<CompiledSchema, CompiledSchema[]>();
-  #hasReferences = false;
-  #isUnbounded = false;
+  private readonly documents: SchemaDocuments;
+  private readonly nodes = new Map<SchemaObject, Map<string, CompiledSchema>>();
+  private readonly resourceIds = new Map<SchemaResource, number>();
+  private readonly unfinished = new Map<CompiledSchema, () => void>();
+  /** The schemas that each schema applies to the same value. */
+  private readonly inPlaceEdges = new Map<CompiledSchema, CompiledSchema[]>();
+  /** The schemas that each schema applies to parts of the value. */
+  private readonly childEdges = new Map<CompiledSchema, CompiledSchema[]>();
+  private hasReferences = false;
+  private isUnbounded = false;
 
-  constructor(library: SchemaDocuments) {
-    this.#documents = library;
+  constructor(documents: SchemaDocuments) {
+    this.documents = documents;
   }
 
   run(schema: JsonSchema): CompilationResult {
-    const outside: DynamicScope = { key: '', anchors: new Map() };
-    const root = this.#compileSchema(schema, outside, false);
+    const emptyScope: DynamicScope = { key: '', anchors: new Map() };
+    const root = this.compileSchema(schema, emptyScope, false);
     const scope = isSchemaObject(schema)
-      ? this.#enterResource(outside, this.#documents.locationOf(schema).resource)
-      : outside;
-    for (const part of this.#documents.ownSchemas()) this.#compileSchema(part, scope, true);
-    for (const node of this.#unfinished.keys()) this.#finish(node);
-    const refers = this.#hasReferences;
-    const here = (node: CompiledSchema) => this.#inPlaceEdges.get(node) ?? [];
-    const all = (node: CompiledSchema) => [...here(node), ...(this.#childEdges.get(node) ?? [])];
-    const nodes = [...this.#inPlaceEdges.keys()];
-    if (refers && hasCycle(nodes, here)) {
-      throw new MalformedSchemaError('', 'its references lead back to themselves without going into the value');
+      ? this.enterResource(emptyScope, this.documents.locationOf(schema).resource)
+      : emptyScope;
+    for (const part of this.documents.ownSchemas()) this.compileSchema(part, scope, true);
+    for (const node of this.unfinished.keys()) this.finish(node);
+    const hasReferences = this.hasReferences;
+    const inPlace = (node: CompiledSchema) => this.inPlaceEdges.get(node) ?? [];
+    const all = (node: CompiledSchema) => [...inPlace(node), ...(this.childEdges.get(node) ?? [])];
+    const nodes = [...this.inPlaceEdges.keys()];
+    if (hasReferences && hasCycle(nodes, inPlace)) {
+      throw new MalformedSchemaError('', 'its references lead back to themselves without descending into the value');
     }
-    return { root, hasReferences: refers, isRecursive: this.#isUnbounded || (refers && hasCycle(nodes, all)) };
+    return { root, hasReferences, isRecursive: this.isUnbounded || (hasReferences && hasCycle(nodes, all)) };
   }
 
-  /** The node of a schema; `later` for one that a reference leads to, which need not be finished yet. */
-  #compileSchema(schema: Json, scope: DynamicScope, later: boolean): CompiledSchema {
+  /** Returns the node of a schema. If `isDeferred`, as for the target of a reference, the node may be unfinished. */
+  private compileSchema(schema: Json, scope: DynamicScope, isDeferred: boolean): CompiledSchema {
     if (!isSchemaObject(schema)) return schema === false ? rejectAll : acceptAll;
-    const inner = this.#enterResource(scope, this.#documents.locationOf(schema).resource);
-    const node = this.#nodeOf(schema, inner);
-    if (!later) this.#finish(node);
+    const inner = this.enterResource(scope, this.documents.locationOf(schema).resource);
+    const node = this.nodeOf(schema, inner);
+    if (!isDeferred) this.finish(node);
     return node;
   }
 
-  #nodeOf(schema: SchemaObject, scope: DynamicScope): CompiledSchema {
-    const made = this.#nodes.get(schema) ?? new Map<string, CompiledSchema>();
-    this.#nodes.set(schema, made);
-    const known = made.get(scope.key);
-    if (known !== undefined) return known;
+  private nodeOf(schema: SchemaObject, scope: DynamicScope): CompiledSchema {
+    const nodesByScope = this.nodes.get(schema) ?? new Map<string, CompiledSchema>();
+    this.nodes.set(schema, nodesByScope);
+    const existing = nodesByScope.get(scope.key);
+    if (existing !== undefined) return existing;
     const node: CompiledSchema = { ...constantSchema(false), check: throwUnfinished, explain: throwUnfinished };
-    made.set(scope.key, node);
-    this.#unfinished.set(node, () => this.#compileKeywords(node, schema, scope));
-    this.#inPlaceEdges.set(node, []);
-    if (this.#inPlaceEdges.size > MAX_NODES) throw new MalformedSchemaError('', 'it unfolds into too many schemas');
+    nodesByScope.set(scope.key, node);
+    this.unfinished.set(node, () => this.compileKeywords(node, schema, scope));
+    this.inPlaceEdges.set(node, []);
+    if (this.inPlaceEdges.size > MAX_NODES) throw new MalformedSchemaError('', 'it expands to too many schemas');
     return node;
   }
 
-  #finish(node: CompiledSchema): void {
-    const fill = this.#unfinished.get(node);
-    this.#unfinished.delete(node);
-    fill?.();
+  private finish(node: CompiledSchema): void {
+    const compile = this.unfinished.get(node);
+    this.unfinished.delete(node);
+    compile?.();
   }
 
-  #enterResource(scope: DynamicScope, resource: SchemaResource): DynamicScope {
+  private enterResource(scope: DynamicScope, resource: SchemaResource): DynamicScope {
     if (resource.dynamicAnchors.size === 0) return scope;
-    const fresh = [...resource.dynamicAnchors].filter(([name]) => !scope.anchors.has(name));
-    if (fresh.length === 0) return scope;
-    const id = this.#resourceIds.get(resource) ?? this.#resourceIds.size;
-    this.#resourceIds.set(resource, id);
-    const names = fresh.map(([name]) => `${name}=${id}`);
+    const newAnchors = [...resource.dynamicAnchors].filter(([name]) => !scope.anchors.has(name));
+    if (newAnchors.length === 0) return scope;
+    const id = this.resourceIds.get(resource) ?? this.resourceIds.size;
+    this.resourceIds.set(resource, id);
+    const names = newAnchors.map(([name]) => `${name}=${id}`);
     const key = [...scope.key.split(' '), ...names].sort().join(' ');
-    return { key, anchors: new Map([...scope.anchors, ...fresh]) };
+    return { key, anchors: new Map([...scope.anchors, ...newAnchors]) };
   }
 
-  #compileKeywords(node: CompiledSchema, schema: SchemaObject, scope: DynamicScope): void {
-    const site = new SchemaKeywordContext(this, node, schema, scope);
+  private compileKeywords(node: CompiledSchema, schema: SchemaObject, scope: DynamicScope): void {
+    const context = new SchemaKeywordContext(this, node, schema, scope);
     const keywords = Object.keys(schema).filter((keyword) => keywordRanks.has(keyword));
     keywords.sort((a, b) => (keywordRanks.get(a) ?? 0) - (keywordRanks.get(b) ?? 0));
-    const sees = keywords.some((keyword) => keyword.startsWith('unevaluated'));
-    const kind = (!sees && typeof schema.type === 'string' && typeCodes[schema.type]) || 0;
-    const rules = keywords.flatMap((keyword) => keywordCompilers[keyword]?.(site, schema[keyword] as Json) ?? []);
-    const checks = rules.slice(kind === 0 ? 0 : 1).map(({ check }) => check);
-    const rest = sees ? trackEvaluated(combineChecks(checks)) : combineChecks(checks);
-    node.typeCode = kind;
+    const tracksEvaluated = keywords.some((keyword) => keyword.startsWith('unevaluated'));
+    const typeCode = (!tracksEvaluated && typeof schema.type === 'string' && typeCodes[schema.type]) || 0;
+    const rules = keywords.flatMap((keyword) => keywordCompilers[keyword]?.(context, schema[keyword] as Json) ?? []);
+    const checks = rules.slice(typeCode === 0 ? 0 : 1).map(({ check }) => check);
+    const rest = tracksEvaluated ? trackEvaluated(combineChecks(checks)) : combineChecks(checks);
+    node.typeCode = typeCode;
     node.checkRest = rest === acceptAll.check ? undefined : rest;
-    node.check = kind === 0 ? rest : (value, seen) => hasType(kind, value) && rest(value, seen);
-    node.explain = explainRules(rules, sees);
-    if (schema.uniqueItems === true) this.#isUnbounded = true;
+    node.check = typeCode === 0 ? rest : (value, evaluated) => hasType(typeCode, value) && rest(value, evaluated);
+    node.explain = explainRules(rules, tracksEvaluated);
+    if (schema.uniqueItems === true) this.isUnbounded = true;
   }
 
-  /** A subschema or the target of a reference, noted as what this node leads to. */
+  /** Compiles a subschema or the target of a reference, and records it as an edge of the node. */
   compilePart(
     node: CompiledSchema,
-    inPlace: boolean,
+    isInPlace: boolean,
     schema: Json,
     scope: DynamicScope,
-    later: boolean,
+    isDeferred: boolean,
   ): CompiledSchema {
-    const part = this.#compileSchema(schema, scope, later);
-    const edges = inPlace ? this.#inPlaceEdges : this.#childEdges;
-    const known = edges.get(node);
-    if (known === undefined) edges.set(node, [part]);
-    else known.push(part);
+    const part = this.compileSchema(schema, scope, isDeferred);
+    const edges = isInPlace ? this.inPlaceEdges : this.childEdges;
+    const targets = edges.get(node);
+    if (targets === undefined) edges.set(node, [part]);
+    else targets.push(part);
     return part;
   }
 
-  resolveTarget(schema: SchemaObject, reference: string, dynamic: boolean, scope: DynamicScope): JsonSchema {
-    this.#hasReferences = true;
-    const place = this.#documents.locationOf(schema);
-    const found = this.#documents.resolveReference(
+  /** Returns the schema that a reference of `schema` resolves to in this dynamic scope. */
+  resolveTarget(schema: SchemaObject, reference: string, isDynamic: boolean, scope: DynamicScope): JsonSchema {
+    this.hasReferences = true;
+    const location = this.documents.locationOf(schema);
+    const target = this.documents.resolveReference(
       reference,
-      place,
-      appendPointer(place.pointer, dynamic ? '$dynamicRef' : '$ref'),
+      location,
+      appendPointer(location.pointer, isDynamic ? '$dynamicRef' : '$ref'),
     );
-    return (dynamic && dynamicTarget(found, reference, scope)) || found;
+    return (isDynamic && dynamicTarget(target, reference, scope)) || target;
   }
 
+  /** Compiles a pattern of `schema`. */
   compilePattern(schema: SchemaObject, source: string): LinearPattern {
     try {
       return linearPattern(source);
     } catch (error) {
       if (!(error instanceof LoopError)) throw error;
-      throw new MalformedSchemaError(this.#documents.locationOf(schema).pointer, error.message.replace(/\.$/, ''));
+      throw new MalformedSchemaError(this.documents.locationOf(schema).pointer, error.message.replace(/\.$/, ''));
     }
   }
 }
 
-/** A schema that is being compiled. */
+/** The context of the keywords of one schema. */
 class SchemaKeywordContext implements KeywordContext {
   readonly schema: SchemaObject;
-  readonly #compiler: SchemaCompiler;
-  readonly #node: CompiledSchema;
-  readonly #scope: DynamicScope;
+  private readonly compiler: SchemaCompiler;
+  private readonly node: CompiledSchema;
+  private readonly scope: DynamicScope;
 
   constructor(compiler: SchemaCompiler, node: CompiledSchema, schema: SchemaObject, scope: DynamicScope) {
     this.schema = schema;
-    this.#compiler = compiler;
-    this.#node = node;
-    this.#scope = scope;
+    this.compiler = compiler;
+    this.node = node;
+    this.scope = scope;
   }
 
   compileInPlace(schema: Json): CompiledSchema {
-    return this.#compiler.compilePart(this.#node, true, schema, this.#scope, false);
+    return this.compiler.compilePart(this.node, true, schema, this.scope, false);
   }
 
   compileChild(schema: Json): CompiledSchema {
-    return this.#compiler.compilePart(this.#node, false, schema, this.#scope, false);
+    return this.compiler.compilePart(this.node, false, schema, this.scope, false);
   }
 
-  compileReference(reference: string, dynamic: boolean): CompiledSchema {
-    const target = this.#compiler.resolveTarget(this.schema, reference, dynamic, this.#scope);
-    return this.#compiler.compilePart(this.#node, true, target, this.#scope, true);
+  compileReference(reference: string, isDynamic: boolean): CompiledSchema {
+    const target = this.compiler.resolveTarget(this.schema, reference, isDynamic, this.scope);
+    return this.compiler.compilePart(this.node, true, target, this.scope, true);
   }
 
   compilePattern(source: string): LinearPattern {
-    return this.#compiler.compilePattern(this.schema, source);
+    return this.compiler.compilePattern(this.schema, source);
   }
 }
 
-/** What a dynamic reference means on this way, if it leads to a dynamic anchor at all. */
-function dynamicTarget(found: JsonSchema, reference: string, scope: DynamicScope): SchemaObject | undefined {
+/** Returns the target of a dynamic reference in this scope; undefined if its static target is not a dynamic anchor. */
+function dynamicTarget(target: JsonSchema, reference: string, scope: DynamicScope): SchemaObject | undefined {
   const name = reference.slice(reference.indexOf('#') + 1);
-  return isSchemaObject(found) && found.$dynamicAnchor === name ? scope.anchors.get(name) : undefined;
+  return isSchemaObject(target) && target.$dynamicAnchor === name ? scope.anchors.get(name) : undefined;
 }
 
 function throwUnfinished(): never {
-  throw new Error('A schema was asked before it was compiled.');
+  throw new Error('A schema was used before it was compiled.');
 }
 
-/** All of them, without a loop where there are few. */
+/** Combines checks with a logical and, without a loop. */
 function combineChecks(checks: readonly SchemaCheck[]): SchemaCheck {
   const [a, b, c] = checks;
   if (a === undefined) return acceptAll.check;
   if (b === undefined) return a;
-  if (c === undefined) return (value, seen) => a(value, seen) && b(value, seen);
-  if (checks.length === 3) return (value, seen) => a(value, seen) && b(value, seen) && c(value, seen);
+  if (c === undefined) return (value, evaluated) => a(value, evaluated) && b(value, evaluated);
+  if (checks.length === 3)
+    return (value, evaluated) => a(value, evaluated) && b(value, evaluated) && c(value, evaluated);
   const rest = combineChecks(checks.slice(2));
-  return (value, seen) => a(value, seen) && b(value, seen) && rest(value, seen);
+  return (value, evaluated) => a(value, evaluated) && b(value, evaluated) && rest(value, evaluated);
 }
 
-/** Of a schema that asks what is left over: its keywords say what they look at, and tell the schema around it. */
+/** Collects what the keywords of a schema with `unevaluated…` evaluate, and passes it to the enclosing schema. */
 function trackEvaluated(check: SchemaCheck): SchemaCheck {
   return (value, outer) => {
-    const seen = new EvaluatedLocations();
-    if (!check(value, seen)) return false;
-    outer?.merge(seen);
+    const evaluated = new EvaluatedLocations();
+    if (!check(value, evaluated)) return false;
+    outer?.merge(evaluated);
     return true;
   };
 }
 
-function explainRules(rules: readonly SchemaRule[], sees: boolean): SchemaRule['explain'] {
+function explainRules(rules: readonly SchemaRule[], tracksEvaluated: boolean): SchemaRule['explain'] {
   return (value, at, report) => {
-    const seen = sees ? new EvaluatedLocations() : undefined;
+    const evaluated = tracksEvaluated ? new EvaluatedLocations() : undefined;
     for (const rule of rules) {
       if (report.isFull) return;
-      if (!rule.check(value, seen)) rule.explain(value, at, report, seen);
+      if (!rule.check(value, evaluated)) rule.explain(value, at, report, evaluated);
     }
   };
 }
 
-/** Whether a walk along the edges can come back to where it was. */
+/** True if the graph has a cycle (Kahn's algorithm). */
 function hasCycle(
   nodes: readonly CompiledSchema[],
   edges: (node: CompiledSchema) => readonly CompiledSchema[],
 ): boolean {
-  const left = new Map<CompiledSchema, number>();
-  for (const node of nodes) for (const to of edges(node)) left.set(to, (left.get(to) ?? 0) + 1);
-  const free = nodes.filter((node) => !left.has(node));
-  let done = 0;
-  for (let node = free.pop(); node !== undefined; node = free.pop()) {
-    done += 1;
-    for (const to of edges(node)) {
-      const count = (left.get(to) ?? 0) - 1;
-      left.set(to, count);
-      if (count === 0 && to !== acceptAll && to !== rejectAll) free.push(to);
+  const incoming = new Map<CompiledSchema, number>();
+  for (const node of nodes) for (const target of edges(node)) incoming.set(target, (incoming.get(target) ?? 0) + 1);
+  const ready = nodes.filter((node) => !incoming.has(node));
+  let sorted = 0;
+  for (let node = ready.pop(); node !== undefined; node = ready.pop()) {
+    sorted += 1;
+    for (const target of edges(node)) {
+      const count = (incoming.get(target) ?? 0) - 1;
+      incoming.set(target, count);
+      if (count === 0 && target !== acceptAll && target !== rejectAll) ready.push(target);
     }
   }
-  return done < nodes.length;
+  return sorted < nodes.length;
 }

@@ -1,6 +1,6 @@
 /**
- * The documents that a schema consists of: the subschemas in them, the addresses and anchors they have, and what a
- * reference leads to. Nothing is fetched: an address is in the schema itself, handed in with it, or a metaschema.
+ * The documents of a schema: their subschemas with URIs and anchors, and the resolution of references. Nothing is
+ * fetched from the network: a URI must be in the schema itself, in the documents passed with it, or be a metaschema.
  */
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
@@ -8,9 +8,10 @@ import type { JsonSchema } from '../../protocol/loop.js';
 import { type Dialect, defaultDialect, dialectOf } from './dialect.js';
 import { appendPointer } from './rule.js';
 
+/** A schema that is an object, not a boolean. */
 export type SchemaObject = { readonly [keyword: string]: Json };
 
-/** A schema with an address of its own, and the anchors in it. */
+/** A schema resource: a schema with its own URI, and the anchors in it. */
 export interface SchemaResource {
   readonly uri: string;
   readonly root: SchemaObject;
@@ -18,16 +19,17 @@ export interface SchemaResource {
   readonly dynamicAnchors: Map<string, SchemaObject>;
 }
 
-/** Where a subschema stands: in which resource, and where to point a person. */
-export interface SchemaLocation {
+/** The location of a subschema. */
+interface SchemaLocation {
   readonly resource: SchemaResource;
   readonly dialect: Dialect;
+  /** A JSON Pointer for error messages; in an external document, it starts with the document's URI. */
   readonly pointer: string;
-  /** Whether it is in another document than the one that is compiled. */
+  /** True if the subschema is in another document than the compiled one. */
   readonly isExternal: boolean;
 }
 
-/** Why a schema cannot be used, and where in it. */
+/** Thrown for a schema that cannot be used, with a pointer to the offending part. */
 export class MalformedSchemaError extends Error {
   readonly pointer: string;
 
@@ -37,7 +39,7 @@ export class MalformedSchemaError extends Error {
   }
 }
 
-/** Where the subschemas of a keyword are. */
+/** The keywords with subschemas, and whether their value is one schema, a list or a map of schemas. */
 const subschemaKeywords: { readonly [keyword: string]: 'one' | 'list' | 'map' } = {
   ...forKeywords('map', '$defs definitions properties patternProperties dependentSchemas dependencies'),
   ...forKeywords('list', 'allOf anyOf oneOf prefixItems'),
@@ -45,172 +47,176 @@ const subschemaKeywords: { readonly [keyword: string]: 'one' | 'list' | 'map' } 
   ...forKeywords('one', 'unevaluatedItems unevaluatedProperties contentSchema'),
 };
 
-function forKeywords<H>(holder: H, keywords: string): { [keyword: string]: H } {
-  return Object.fromEntries(keywords.split(' ').map((keyword) => [keyword, holder]));
+function forKeywords<V>(value: V, keywords: string): { [keyword: string]: V } {
+  return Object.fromEntries(keywords.split(' ').map((keyword) => [keyword, value]));
 }
 
-/** The keywords whose value can be well formed and still wrong. */
+/** The keywords that can fail to compile although their value is valid under the metaschema. */
 const UNCERTAIN_KEYWORDS = new Set(['$ref', '$dynamicRef', 'pattern', 'patternProperties']);
 
-/** The address of a schema that has none. */
+/** The URI of a schema that declares none. */
 const ANONYMOUS_URI = 'schema:/';
 
+/** True for a schema that is an object. */
 export function isSchemaObject(value: unknown): value is SchemaObject {
   return isObject(value);
 }
 
+/** The documents of one schema. */
 export class SchemaDocuments {
-  /** Whether nothing in it can turn out wrong later: there are no references and no patterns. */
+  /** True if compilation cannot fail, because there are no references and no patterns. */
   canCompileLazily = true;
-  readonly #locations = new Map<SchemaObject, SchemaLocation>();
-  readonly #resources = new Map<string, SchemaResource>();
-  readonly #findDocument: (uri: string) => JsonSchema | undefined;
-  readonly #assertWellFormed: (schema: SchemaObject, pointer: string) => void;
+  private readonly locations = new Map<SchemaObject, SchemaLocation>();
+  private readonly resources = new Map<string, SchemaResource>();
+  private readonly findDocument: (uri: string) => JsonSchema | undefined;
+  private readonly assertWellFormed: (schema: SchemaObject, pointer: string) => void;
 
-  /** `known` finds documents by address; `examine` throws what is malformed in a schema. */
+  /** `findDocument` returns external documents by URI; `assertWellFormed` throws for a malformed schema. */
   constructor(
-    known: (uri: string) => JsonSchema | undefined,
-    examine: (schema: SchemaObject, pointer: string) => void,
+    findDocument: (uri: string) => JsonSchema | undefined,
+    assertWellFormed: (schema: SchemaObject, pointer: string) => void,
   ) {
-    this.#findDocument = known;
-    this.#assertWellFormed = examine;
+    this.findDocument = findDocument;
+    this.assertWellFormed = assertWellFormed;
   }
 
-  /** Takes a document in; it must be a tree, and may have been read from an address. */
+  /** Adds a document, with its URI if it is external. It must be a tree: no object may occur twice. */
   add(document: SchemaObject, uri = ANONYMOUS_URI): void {
-    const foreign = uri !== ANONYMOUS_URI;
-    const pointer = foreign ? `${uri}#` : '';
+    const isExternal = uri !== ANONYMOUS_URI;
+    const pointer = isExternal ? `${uri}#` : '';
     const { $id } = document;
-    const own = typeof $id === 'string' ? this.#resolveUri($id, uri, appendPointer(pointer, '$id')) : uri;
-    const resource = this.#addResource(document, own);
-    this.#resources.set(uri, resource);
-    this.#addSchemas(document, { resource, dialect: defaultDialect, pointer, isExternal: foreign });
-    this.#assertWellFormed(document, pointer);
+    const declaredUri = typeof $id === 'string' ? this.resolveUri($id, uri, appendPointer(pointer, '$id')) : uri;
+    const resource = this.addResource(document, declaredUri);
+    this.resources.set(uri, resource);
+    this.addSchemas(document, { resource, dialect: defaultDialect, pointer, isExternal });
+    this.assertWellFormed(document, pointer);
   }
 
+  /** Returns the location of a schema of one of the documents. */
   locationOf(schema: SchemaObject): SchemaLocation {
-    const place = this.#locations.get(schema);
-    if (place === undefined) throw new Error('A schema was compiled that was never taken in.');
-    return place;
+    const location = this.locations.get(schema);
+    if (location === undefined) throw new Error('A schema was compiled that is in no document.');
+    return location;
   }
 
-  /** The schemas of the document itself. */
+  /** Returns the schemas of the compiled document, without those of external ones. */
   ownSchemas(): SchemaObject[] {
-    return [...this.#locations].filter(([, { isExternal }]) => !isExternal).map(([schema]) => schema);
+    return [...this.locations].filter(([, { isExternal }]) => !isExternal).map(([schema]) => schema);
   }
 
-  #addResource(root: SchemaObject, uri: string): SchemaResource {
+  private addResource(root: SchemaObject, uri: string): SchemaResource {
     const resource: SchemaResource = { uri, root, anchors: new Map(), dynamicAnchors: new Map() };
-    this.#resources.set(uri, resource);
+    this.resources.set(uri, resource);
     return resource;
   }
 
-  #addSchemas(schema: SchemaObject, around: SchemaLocation): void {
-    const place = this.#locate(schema, around);
-    this.#locations.set(schema, place);
-    const flaw = place.dialect(schema);
-    if (flaw !== undefined) throw new MalformedSchemaError(place.pointer, flaw);
-    this.#addAnchor(schema, '$anchor', place);
-    this.#addAnchor(schema, '$dynamicAnchor', place);
+  private addSchemas(schema: SchemaObject, enclosing: SchemaLocation): void {
+    const location = this.locate(schema, enclosing);
+    this.locations.set(schema, location);
+    const reason = location.dialect(schema);
+    if (reason !== undefined) throw new MalformedSchemaError(location.pointer, reason);
+    this.addAnchor(schema, '$anchor', location);
+    this.addAnchor(schema, '$dynamicAnchor', location);
     for (const [keyword, value] of Object.entries(schema)) {
       if (UNCERTAIN_KEYWORDS.has(keyword)) this.canCompileLazily = false;
-      const holder = Object.hasOwn(subschemaKeywords, keyword) ? subschemaKeywords[keyword] : undefined;
-      if (holder === undefined || typeof value !== 'object' || value === null) continue;
-      const at = appendPointer(place.pointer, keyword);
-      if (holder === 'one') this.#addSubschema(value, { ...place, pointer: at });
+      const shape = Object.hasOwn(subschemaKeywords, keyword) ? subschemaKeywords[keyword] : undefined;
+      if (shape === undefined || typeof value !== 'object' || value === null) continue;
+      const pointer = appendPointer(location.pointer, keyword);
+      if (shape === 'one') this.addSubschema(value, { ...location, pointer });
       else
         for (const [name, part] of Object.entries(value))
-          this.#addSubschema(part, { ...place, pointer: appendPointer(at, name) });
+          this.addSubschema(part, { ...location, pointer: appendPointer(pointer, name) });
     }
   }
 
-  #addSubschema(schema: unknown, around: SchemaLocation): void {
-    if (isSchemaObject(schema)) this.#addSchemas(schema, around);
+  private addSubschema(schema: unknown, enclosing: SchemaLocation): void {
+    if (isSchemaObject(schema)) this.addSchemas(schema, enclosing);
   }
 
-  /** The place of a schema, which may begin a resource or name another dialect. */
-  #locate(schema: SchemaObject, around: SchemaLocation): SchemaLocation {
+  /** Returns the location of a schema, which may start a resource or name another dialect. */
+  private locate(schema: SchemaObject, enclosing: SchemaLocation): SchemaLocation {
     const { $id, $schema } = schema;
-    let { resource, dialect } = around;
+    let { resource, dialect } = enclosing;
     if (typeof $schema === 'string') {
-      const named = dialectOf($schema);
-      if (named === undefined)
+      const declared = dialectOf($schema);
+      if (declared === undefined)
         throw new MalformedSchemaError(
-          around.pointer,
-          `"$schema" names ${$schema}, which is not known here; say 2020-12`,
+          enclosing.pointer,
+          `"$schema" names ${$schema}, which is not supported; use draft 2020-12`,
         );
-      dialect = named;
+      dialect = declared;
     }
     if (typeof $id === 'string' && resource.root !== schema) {
-      const uri = this.#resolveUri($id, resource.uri, around.pointer);
-      if (this.#resources.has(uri)) throw new MalformedSchemaError(around.pointer, `two schemas have the "$id" ${$id}`);
-      resource = this.#addResource(schema, uri);
+      const uri = this.resolveUri($id, resource.uri, enclosing.pointer);
+      if (this.resources.has(uri))
+        throw new MalformedSchemaError(enclosing.pointer, `two schemas have the "$id" ${$id}`);
+      resource = this.addResource(schema, uri);
     }
-    return { ...around, resource, dialect };
+    return { ...enclosing, resource, dialect };
   }
 
-  #addAnchor(schema: SchemaObject, keyword: '$anchor' | '$dynamicAnchor', place: SchemaLocation): void {
+  private addAnchor(schema: SchemaObject, keyword: '$anchor' | '$dynamicAnchor', location: SchemaLocation): void {
     const name = schema[keyword];
     if (typeof name !== 'string') return;
-    const { anchors, dynamicAnchors } = place.resource;
-    const taken = anchors.get(name);
-    if (taken !== undefined && taken !== schema) {
-      throw new MalformedSchemaError(appendPointer(place.pointer, keyword), `two schemas have the anchor ${name}`);
+    const { anchors, dynamicAnchors } = location.resource;
+    const existing = anchors.get(name);
+    if (existing !== undefined && existing !== schema) {
+      throw new MalformedSchemaError(appendPointer(location.pointer, keyword), `two schemas have the anchor ${name}`);
     }
     anchors.set(name, schema);
     if (keyword === '$dynamicAnchor') dynamicAnchors.set(name, schema);
   }
 
-  #resolveUri(reference: string, base: string, pointer: string): string {
-    if (!URL.canParse(reference, base)) throw new MalformedSchemaError(pointer, `${reference} is not an address`);
+  private resolveUri(reference: string, base: string, pointer: string): string {
+    if (!URL.canParse(reference, base)) throw new MalformedSchemaError(pointer, `${reference} is not a URI reference`);
     return new URL(reference, base).href.replace(/#$/, '');
   }
 
-  /** The schema that a reference at this place leads to. */
+  /** Returns the schema that a reference resolves to. `pointer` is the location of the reference, for the message. */
   resolveReference(reference: string, from: SchemaLocation, pointer: string): JsonSchema {
-    const [address = '', ...rest] = reference.split('#');
-    const resource =
-      address === '' ? from.resource : this.#findResource(this.#resolveUri(address, from.resource.uri, pointer));
-    const found = resource && this.#resolveFragment(resource, decodeFragment(rest.join('#')));
-    if (found !== undefined) return found;
-    const why = resource === undefined ? 'that address is not known here, and nothing is fetched' : 'nothing is there';
-    throw new MalformedSchemaError(pointer, `the reference ${reference} leads nowhere: ${why}`);
+    const [uri = '', ...rest] = reference.split('#');
+    const resource = uri === '' ? from.resource : this.findResource(this.resolveUri(uri, from.resource.uri, pointer));
+    const target = resource && this.resolveFragment(resource, decodeFragment(rest.join('#')));
+    if (target !== undefined) return target;
+    const reason =
+      resource === undefined ? 'the document is unknown, and nothing is fetched' : 'there is no such schema';
+    throw new MalformedSchemaError(pointer, `the reference ${reference} cannot be resolved: ${reason}`);
   }
 
-  #findResource(uri: string): SchemaResource | undefined {
-    const here = this.#resources.get(uri);
-    if (here !== undefined) return here;
-    const document = this.#findDocument(uri);
+  private findResource(uri: string): SchemaResource | undefined {
+    const existing = this.resources.get(uri);
+    if (existing !== undefined) return existing;
+    const document = this.findDocument(uri);
     if (!isSchemaObject(document)) return undefined;
     this.add(document, uri);
     return this.locationOf(document).resource;
   }
 
-  #resolveFragment(resource: SchemaResource, fragment: string | undefined): JsonSchema | undefined {
+  private resolveFragment(resource: SchemaResource, fragment: string | undefined): JsonSchema | undefined {
     if (fragment === '') return resource.root;
-    if (fragment?.startsWith('/')) return this.#followPointer(resource.root, fragment.slice(1).split('/'));
+    if (fragment?.startsWith('/')) return this.followPointer(resource.root, fragment.slice(1).split('/'));
     return fragment === undefined ? undefined : resource.anchors.get(fragment);
   }
 
-  /** Follows a pointer; what it finds outside of every keyword that we know is taken in as a schema now. */
-  #followPointer(root: SchemaObject, names: readonly string[]): JsonSchema | undefined {
-    let place = this.locationOf(root);
-    let found: Json = root;
-    let pointer = place.pointer;
+  /** Follows a JSON Pointer. A target outside of all known keywords is added as a schema. */
+  private followPointer(root: SchemaObject, names: readonly string[]): JsonSchema | undefined {
+    let location = this.locationOf(root);
+    let target: Json = root;
+    let pointer = location.pointer;
     for (const escaped of names) {
       const name = escaped.replaceAll('~1', '/').replaceAll('~0', '~');
-      if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name)) return undefined;
-      found = (found as SchemaObject)[name] as Json;
+      if (typeof target !== 'object' || target === null || !Object.hasOwn(target, name)) return undefined;
+      target = (target as SchemaObject)[name] as Json;
       pointer = appendPointer(pointer, name);
-      place = (isSchemaObject(found) && this.#locations.get(found)) || place;
+      location = (isSchemaObject(target) && this.locations.get(target)) || location;
     }
-    if (typeof found === 'boolean') return found;
-    if (!isSchemaObject(found)) return undefined;
-    if (!this.#locations.has(found)) {
-      this.#addSchemas(found, { ...place, pointer });
-      this.#assertWellFormed(found, pointer);
+    if (typeof target === 'boolean') return target;
+    if (!isSchemaObject(target)) return undefined;
+    if (!this.locations.has(target)) {
+      this.addSchemas(target, { ...location, pointer });
+      this.assertWellFormed(target, pointer);
     }
-    return found;
+    return target;
   }
 }
 

@@ -1,4 +1,4 @@
-/** The keywords that apply other schemas to the same value, and the references. */
+/** The keywords that apply other schemas to the same value, including references. */
 import type { Json } from '../../protocol/json.js';
 import {
   assertionRule,
@@ -12,24 +12,24 @@ import {
 } from './rule.js';
 import { spendStep } from './step-limit.js';
 
-function compileBranches(site: KeywordContext, value: Json): CompiledSchema[] {
-  return (value as readonly Json[]).map((schema) => site.compileInPlace(schema));
+function compileBranches(context: KeywordContext, value: Json): CompiledSchema[] {
+  return (value as readonly Json[]).map((schema) => context.compileInPlace(schema));
 }
 
-/** Whether a branch fits; what it has seen counts only then. */
-function fitsBranch(rule: SchemaRule, value: unknown, seen: EvaluatedLocations | undefined): boolean {
-  if (seen === undefined) return rule.check(value);
-  const own = new EvaluatedLocations();
-  if (!rule.check(value, own)) return false;
-  seen.merge(own);
+/** True if a value is valid under a branch. What the branch evaluated counts only then. */
+function fitsBranch(rule: SchemaRule, value: unknown, evaluated: EvaluatedLocations | undefined): boolean {
+  if (evaluated === undefined) return rule.check(value);
+  const branchEvaluated = new EvaluatedLocations();
+  if (!rule.check(value, branchEvaluated)) return false;
+  evaluated.merge(branchEvaluated);
   return true;
 }
 
-const allOf: KeywordCompiler = (site, value) => {
-  const rules = compileBranches(site, value);
+const allOf: KeywordCompiler = (context, value) => {
+  const rules = compileBranches(context, value);
   return {
-    check: (part, seen) => {
-      for (let i = 0; i < rules.length; i++) if (!(rules[i] as SchemaRule).check(part, seen)) return false;
+    check: (part, evaluated) => {
+      for (let i = 0; i < rules.length; i++) if (!(rules[i] as SchemaRule).check(part, evaluated)) return false;
       return true;
     },
     explain: (part, at, report) => {
@@ -38,79 +38,87 @@ const allOf: KeywordCompiler = (site, value) => {
   };
 };
 
-/** The flaws of the one branch that was meant: the only one of the right type, or the only one whose constants fit. */
+/**
+ * Returns the issues of the branch that was probably intended: the only one of the right type, or with matching
+ * constants.
+ */
 function likelyBranchReport(rules: readonly SchemaRule[], value: unknown, at: string): IssueReport | undefined {
   const reports = rules.map((rule) => {
     const report = new IssueReport();
     rule.explain(value, at, report);
     return report;
   });
-  const typed = reports.filter(({ issues }) => !issues.some(({ path, keyword }) => path === at && keyword === 'type'));
-  if (typed.length === 1) return typed[0];
-  const named = typed.filter(({ issues }) => !issues.some(({ keyword }) => keyword === 'const'));
-  return named.length === 1 ? named[0] : undefined;
+  const typeMatches = reports.filter(
+    ({ issues }) => !issues.some(({ path, keyword }) => path === at && keyword === 'type'),
+  );
+  if (typeMatches.length === 1) return typeMatches[0];
+  const constMatches = typeMatches.filter(({ issues }) => !issues.some(({ keyword }) => keyword === 'const'));
+  return constMatches.length === 1 ? constMatches[0] : undefined;
 }
 
 function explainNoneFits(keyword: string, rules: readonly SchemaRule[]): SchemaRule['explain'] {
   return (value, at, report) => {
-    const only = likelyBranchReport(rules, value, at);
-    if (only === undefined) report.add(at, `must fit one of the ${rules.length} schemas of ${keyword}`, keyword);
-    else for (const { path, message, keyword: word } of only.issues) report.add(path, message, word);
+    const likely = likelyBranchReport(rules, value, at);
+    if (likely === undefined) report.add(at, `must fit one of the ${rules.length} schemas of ${keyword}`, keyword);
+    else for (const issue of likely.issues) report.add(issue.path, issue.message, issue.keyword);
   };
 }
 
-const anyOf: KeywordCompiler = (site, value) => {
-  const rules = compileBranches(site, value);
-  const check: SchemaCheck = (part, seen) => {
-    if (seen === undefined) return rules.some((rule) => rule.check(part));
-    return rules.filter((rule) => fitsBranch(rule, part, seen)).length > 0;
+const anyOf: KeywordCompiler = (context, value) => {
+  const rules = compileBranches(context, value);
+  const check: SchemaCheck = (part, evaluated) => {
+    if (evaluated === undefined) return rules.some((rule) => rule.check(part));
+    return rules.filter((rule) => fitsBranch(rule, part, evaluated)).length > 0;
   };
   return { check, explain: explainNoneFits('anyOf', rules) };
 };
 
-const oneOf: KeywordCompiler = (site, value) => {
-  const rules = compileBranches(site, value);
+const oneOf: KeywordCompiler = (context, value) => {
+  const rules = compileBranches(context, value);
   const explainNone = explainNoneFits('oneOf', rules);
   return {
-    check: (part, seen) => {
-      let found = 0;
-      for (const rule of rules) if (fitsBranch(rule, part, seen) && ++found > 1) return false;
-      return found === 1;
+    check: (part, evaluated) => {
+      let matches = 0;
+      for (const rule of rules) if (fitsBranch(rule, part, evaluated) && ++matches > 1) return false;
+      return matches === 1;
     },
     explain: (part, at, report) => {
-      const found = rules.filter((rule) => rule.check(part)).length;
-      if (found === 0) explainNone(part, at, report);
-      else report.add(at, `must fit only one of the schemas of oneOf, and fits ${found}`, 'oneOf');
+      const matches = rules.filter((rule) => rule.check(part)).length;
+      if (matches === 0) explainNone(part, at, report);
+      else report.add(at, `must fit only one of the schemas of oneOf, and fits ${matches}`, 'oneOf');
     },
   };
 };
 
-const not: KeywordCompiler = (site, value) => {
-  const rule = site.compileInPlace(value);
+const not: KeywordCompiler = (context, value) => {
+  const rule = context.compileInPlace(value);
   return assertionRule('not', (part) => !rule.check(part), 'must not fit the schema of not');
 };
 
 const alwaysValid: SchemaRule = { check: () => true, explain: () => {} };
 
-const ifKeyword: KeywordCompiler = (site, value) => {
-  const rule = site.compileInPlace(value);
-  const { then: onTrue, else: onFalse } = site.schema;
-  const positive = onTrue === undefined ? alwaysValid : site.compileInPlace(onTrue);
-  const negative = onFalse === undefined ? alwaysValid : site.compileInPlace(onFalse);
+const ifKeyword: KeywordCompiler = (context, value) => {
+  const rule = context.compileInPlace(value);
+  const { then: thenSchema, else: elseSchema } = context.schema;
+  const thenRule = thenSchema === undefined ? alwaysValid : context.compileInPlace(thenSchema);
+  const elseRule = elseSchema === undefined ? alwaysValid : context.compileInPlace(elseSchema);
   return {
-    check: (part, seen) => (fitsBranch(rule, part, seen) ? positive : negative).check(part, seen),
-    explain: (part, at, report) => (rule.check(part) ? positive : negative).explain(part, at, report),
+    check: (part, evaluated) => (fitsBranch(rule, part, evaluated) ? thenRule : elseRule).check(part, evaluated),
+    explain: (part, at, report) => (rule.check(part) ? thenRule : elseRule).explain(part, at, report),
   };
 };
 
-/** A reference may lead to a schema that is not finished yet, and is what can make checking long: so it costs. */
-function referenceKeyword(dynamic: boolean): KeywordCompiler {
-  return (site, value) => {
-    const target = site.compileReference(value as string, dynamic);
+/**
+ * `$ref` and `$dynamicRef`. The target may be unfinished when this rule is compiled. Only references can make
+ * validation exponential, so each one counts towards the step limit.
+ */
+function referenceKeyword(isDynamic: boolean): KeywordCompiler {
+  return (context, value) => {
+    const target = context.compileReference(value as string, isDynamic);
     return {
-      check: (part, seen) => {
+      check: (part, evaluated) => {
         spendStep();
-        return target.check(part, seen);
+        return target.check(part, evaluated);
       },
       explain: (part, at, report) => {
         spendStep();
@@ -120,6 +128,7 @@ function referenceKeyword(dynamic: boolean): KeywordCompiler {
   };
 }
 
+/** The compilers of these keywords. `then` and `else` belong to `if`. */
 export const logicKeywords: { readonly [keyword: string]: KeywordCompiler } = {
   $ref: referenceKeyword(false),
   $dynamicRef: referenceKeyword(true),

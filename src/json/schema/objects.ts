@@ -1,4 +1,4 @@
-/** The keywords that look into objects. Only own members count, so that `toString` is required like any other name. */
+/** The keywords for objects. Only own members count, so `toString` is a name like any other. */
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import type { LinearPattern } from '../linear-pattern.js';
@@ -29,7 +29,7 @@ function hasProperty(value: UnknownObject, name: string): boolean {
   return value[name] !== undefined && hasOwn(value, name);
 }
 
-/** A member of an object with `properties` and `required`. */
+/** The rule of one member that `properties` or `required` names. */
 interface PropertyRule {
   readonly name: string;
   readonly rule: CompiledSchema | undefined;
@@ -38,9 +38,11 @@ interface PropertyRule {
   readonly isRequired: boolean;
 }
 
-function propertyRulesOf(site: KeywordContext): PropertyRule[] {
-  const { properties = {}, required: names } = site.schema;
-  const rules = new Map(Object.entries(properties as SchemaMap).map(([name, part]) => [name, site.compileChild(part)]));
+function propertyRulesOf(context: KeywordContext): PropertyRule[] {
+  const { properties = {}, required: names } = context.schema;
+  const rules = new Map(
+    Object.entries(properties as SchemaMap).map(([name, part]) => [name, context.compileChild(part)]),
+  );
   const required = new Set(names as readonly string[] | undefined);
   return [...new Set([...rules.keys(), ...required])].map((name) => {
     const rule = rules.get(name);
@@ -49,22 +51,22 @@ function propertyRulesOf(site: KeywordContext): PropertyRule[] {
   });
 }
 
-/** Whether nothing may be beside the named members, and whether that can be told by counting. */
+/** True if only the members of `properties` are allowed; counting the members then suffices to check that. */
 function isClosedObject({ schema }: KeywordContext): boolean {
   return (
     schema.additionalProperties === false && schema.properties !== undefined && schema.patternProperties === undefined
   );
 }
 
-/** `properties` and `required`, and the commonest `additionalProperties`, in one loop: most of all checking is done here. */
-const propertiesKeyword: KeywordCompiler = (site) => {
-  const list = propertyRulesOf(site);
-  const closed = isClosedObject(site);
-  const check: SchemaCheck = (fields, seen) => {
+/** `properties`, `required` and `additionalProperties: false` in one loop. It is the hot path of validation. */
+const propertiesKeyword: KeywordCompiler = (context) => {
+  const propertyRules = propertyRulesOf(context);
+  const isClosed = isClosedObject(context);
+  const check: SchemaCheck = (fields, evaluated) => {
     if (!isObject(fields)) return true;
-    let found = 0;
-    for (let i = 0; i < list.length; i++) {
-      const { name, typeCode, checkRest, isRequired, rule } = list[i] as PropertyRule;
+    let matched = 0;
+    for (let i = 0; i < propertyRules.length; i++) {
+      const { name, typeCode, checkRest, isRequired, rule } = propertyRules[i] as PropertyRule;
       const member = fields[name];
       if (member === undefined || !hasOwn(fields, name)) {
         if (isRequired) return false;
@@ -72,82 +74,84 @@ const propertiesKeyword: KeywordCompiler = (site) => {
       }
       if (!hasType(typeCode, member) || (checkRest !== undefined && !checkRest(member))) return false;
       if (rule === undefined) continue;
-      found += 1;
-      if (seen !== undefined) seen.propertyNames.add(name);
+      matched += 1;
+      if (evaluated !== undefined) evaluated.propertyNames.add(name);
     }
-    return !closed || countProperties(fields) === found;
+    return !isClosed || countProperties(fields) === matched;
   };
-  return { check, explain: explainProperties(list, closed) };
+  return { check, explain: explainProperties(propertyRules, isClosed) };
 };
 
-function explainProperties(list: readonly PropertyRule[], closed: boolean): ExplainIssues {
-  const names = new Set(list.filter(({ rule }) => rule !== undefined).map(({ name }) => name));
+function explainProperties(propertyRules: readonly PropertyRule[], isClosed: boolean): ExplainIssues {
+  const names = new Set(propertyRules.filter(({ rule }) => rule !== undefined).map(({ name }) => name));
   return (value, at, report) => {
     const fields = value as UnknownObject;
-    for (const { name, isRequired, rule } of list) {
+    for (const { name, isRequired, rule } of propertyRules) {
       if (report.isFull) return;
-      const there = hasProperty(fields, name);
-      if (isRequired && !there) report.add(at, `must have the property ${quoteJson(name)}`, 'required');
-      if (rule !== undefined && there && !rule.check(fields[name]))
+      const isPresent = hasProperty(fields, name);
+      if (isRequired && !isPresent) report.add(at, `must have the property ${quoteJson(name)}`, 'required');
+      if (rule !== undefined && isPresent && !rule.check(fields[name]))
         rule.explain(fields[name], appendPointer(at, name), report);
     }
-    if (!closed) return;
+    if (!isClosed) return;
     for (const name of definedNames(fields))
       if (!names.has(name)) report.add(appendPointer(at, name), 'is not allowed', ADDITIONAL_PROPERTIES);
   };
 }
 
-/** How many members are there. */
+/** Counts the defined own members. */
 function countProperties(fields: UnknownObject): number {
-  let found = 0;
-  for (const name in fields) if (hasProperty(fields, name)) found += 1;
-  return found;
+  let count = 0;
+  for (const name in fields) if (hasProperty(fields, name)) count += 1;
+  return count;
 }
 
-/** The rule that the members with the names that `meant` picks fit their schema. */
-function matchingPropertiesRule(rule: CompiledSchema, meant: (name: string) => boolean): SchemaRule {
-  const check: SchemaCheck = (fields, seen) => {
+/** Returns the rule that the members whose names `matches` selects are valid under a schema. */
+function matchingPropertiesRule(rule: CompiledSchema, matches: (name: string) => boolean): SchemaRule {
+  const check: SchemaCheck = (fields, evaluated) => {
     if (!isObject(fields)) return true;
     for (const name in fields) {
       const member = fields[name];
-      if (member === undefined || !hasOwn(fields, name) || !meant(name)) continue;
+      if (member === undefined || !hasOwn(fields, name) || !matches(name)) continue;
       if (!rule.check(member)) return false;
-      if (seen !== undefined) seen.propertyNames.add(name);
+      if (evaluated !== undefined) evaluated.propertyNames.add(name);
     }
     return true;
   };
   return eachPartRule(check, (fields: UnknownObject) =>
     definedNames(fields)
-      .filter(meant)
+      .filter(matches)
       .map((name) => [rule, fields[name], name] as const),
   );
 }
 
-const patternProperties: KeywordCompiler = (site, value) => {
+const patternProperties: KeywordCompiler = (context, value) => {
   const rules = Object.entries(value as SchemaMap).map(([source, schema]) => {
-    const pattern = site.compilePattern(source);
-    return matchingPropertiesRule(site.compileChild(schema), (name) => pattern.test(name));
+    const pattern = context.compilePattern(source);
+    return matchingPropertiesRule(context.compileChild(schema), (name) => pattern.test(name));
   });
   return {
-    check: (fields, seen) => rules.every((rule) => rule.check(fields, seen)),
+    check: (fields, evaluated) => rules.every((rule) => rule.check(fields, evaluated)),
     explain: (fields, at, report) => {
       for (const rule of rules) rule.explain(fields, at, report);
     },
   };
 };
 
-const additionalProperties: KeywordCompiler = (site, value) => {
-  if (isClosedObject(site)) return undefined;
-  const { properties: named = {}, patternProperties: matched = {} } = site.schema;
-  const names = new Set(Object.keys(named as SchemaMap));
-  const patterns: LinearPattern[] = Object.keys(matched as SchemaMap).map((source) => site.compilePattern(source));
-  const rule = site.compileChild(value);
+const additionalProperties: KeywordCompiler = (context, value) => {
+  if (isClosedObject(context)) return undefined;
+  const { properties = {}, patternProperties: patternSchemas = {} } = context.schema;
+  const names = new Set(Object.keys(properties as SchemaMap));
+  const patterns: LinearPattern[] = Object.keys(patternSchemas as SchemaMap).map((source) =>
+    context.compilePattern(source),
+  );
+  const rule = context.compileChild(value);
   if (patterns.length === 0) return matchingPropertiesRule(rule, (name) => !names.has(name));
   return matchingPropertiesRule(rule, (name) => !names.has(name) && !patterns.some((pattern) => pattern.test(name)));
 };
 
-const propertyNames: KeywordCompiler = (site, value) => {
-  const rule = site.compileChild(value);
+const propertyNames: KeywordCompiler = (context, value) => {
+  const rule = context.compileChild(value);
   return {
     check: (fields) => !isObject(fields) || definedNames(fields).every((name) => rule.check(name)),
     explain: (fields, at, report) => {
@@ -161,27 +165,27 @@ const propertyNames: KeywordCompiler = (site, value) => {
 
 function propertyCountKeyword(
   keyword: string,
-  fits: (found: number, bound: number) => boolean,
-  words: string,
+  isWithin: (count: number, bound: number) => boolean,
+  qualifier: string,
 ): KeywordCompiler {
   return (_, bound) =>
     assertionRule(
       keyword,
-      (fields) => !isObject(fields) || fits(countProperties(fields), bound as number),
-      `must have ${words} ${bound} properties`,
+      (fields) => !isObject(fields) || isWithin(countProperties(fields), bound as number),
+      `must have ${qualifier} ${bound} properties`,
     );
 }
 
 function whenPresent(name: string, rule: SchemaRule): SchemaRule {
   return {
-    check: (fields, seen) => !isObject(fields) || !hasProperty(fields, name) || rule.check(fields, seen),
+    check: (fields, evaluated) => !isObject(fields) || !hasProperty(fields, name) || rule.check(fields, evaluated),
     explain: (fields, at, report) => rule.explain(fields, at, report),
   };
 }
 
 function allRules(rules: readonly SchemaRule[]): SchemaRule {
   return {
-    check: (value, seen) => rules.every((rule) => rule.check(value, seen)),
+    check: (value, evaluated) => rules.every((rule) => rule.check(value, evaluated)),
     explain: (value, at, report) => {
       for (const rule of rules) if (!rule.check(value)) rule.explain(value, at, report);
     },
@@ -206,38 +210,41 @@ const dependentRequired: KeywordCompiler = (_, value) =>
     Object.entries(value as { [name: string]: string[] }).flatMap(([name, names]) => requiredWhenPresent(name, names)),
   );
 
-/** Both forms: `dependencies` of the older drafts has schemas and lists of names side by side. */
-const dependentSchemas: KeywordCompiler = (site, value) =>
+/** `dependentSchemas`, and `dependencies` of older drafts, which mixes schemas and lists of names. */
+const dependentSchemas: KeywordCompiler = (context, value) =>
   allRules(
     Object.entries(value as SchemaMap).flatMap(([name, schema]) =>
       Array.isArray(schema)
         ? requiredWhenPresent(name, schema as string[])
-        : whenPresent(name, site.compileInPlace(schema)),
+        : whenPresent(name, context.compileInPlace(schema)),
     ),
   );
 
-export const unevaluatedProperties: KeywordCompiler = (site, value) => {
-  const rule = site.compileChild(value);
-  const check: SchemaCheck = (fields, seen) => {
-    if (!isObject(fields) || seen === undefined) return true;
+/** `unevaluatedProperties`. It applies to the members that no other keyword has evaluated. */
+export const unevaluatedProperties: KeywordCompiler = (context, value) => {
+  const rule = context.compileChild(value);
+  const check: SchemaCheck = (fields, evaluated) => {
+    if (!isObject(fields) || evaluated === undefined) return true;
     for (const name of definedNames(fields)) {
-      if (seen.propertyNames.has(name)) continue;
+      if (evaluated.propertyNames.has(name)) continue;
       if (!rule.check(fields[name])) return false;
-      seen.propertyNames.add(name);
+      evaluated.propertyNames.add(name);
     }
     return true;
   };
-  return eachPartRule(check, (fields: UnknownObject, seen): RulePart[] =>
+  return eachPartRule(check, (fields: UnknownObject, evaluated): RulePart[] =>
     definedNames(fields)
-      .filter((name) => !seen?.propertyNames.has(name))
+      .filter((name) => !evaluated?.propertyNames.has(name))
       .map((name) => [rule, fields[name], name] as const),
   );
 };
 
+/** The compilers of the object keywords, except `unevaluatedProperties`. */
 export const objectKeywords: { readonly [keyword: string]: KeywordCompiler } = {
-  required: (site, value) => (site.schema.properties === undefined ? propertiesKeyword(site, value) : undefined),
-  minProperties: propertyCountKeyword('minProperties', (found, bound) => found >= bound, 'at least'),
-  maxProperties: propertyCountKeyword('maxProperties', (found, bound) => found <= bound, 'at most'),
+  required: (context, value) =>
+    context.schema.properties === undefined ? propertiesKeyword(context, value) : undefined,
+  minProperties: propertyCountKeyword('minProperties', (count, bound) => count >= bound, 'at least'),
+  maxProperties: propertyCountKeyword('maxProperties', (count, bound) => count <= bound, 'at most'),
   properties: propertiesKeyword,
   patternProperties,
   additionalProperties,

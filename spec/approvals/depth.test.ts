@@ -180,7 +180,7 @@ verifies('approval.bound', 'an approval of a branch that lost its race is answer
   expect([status, await host.archive.approvals()]).toEqual(['paused', []]);
   const [asked] = ofType(await host.archive.entries('s'), 'rondo.approval.requested');
   const id = ownText(asked?.value, 'id');
-  expect(await told(host, { id, approved: true, by: 'ada' })).toBe('nobody waits for it any more');
+  expect(await told(host, { id, approved: true, by: 'ada' })).toBe('its turn no longer waits for it');
   await host.resume(turnId);
   expect(deeds.count).toBe(0);
 });

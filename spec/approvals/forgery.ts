@@ -129,7 +129,7 @@ function forgedId(dice: Dice, { live, paused, expired }: World): string {
   ])();
 }
 
-const NO_PREDICATE = /written predicate|does not hold|cannot be used|cannot stand/;
+const NO_PREDICATE = /written predicate|does not cover this call|cannot give a standing grant/;
 
 /** Grants that are for everything, for something else, or nothing that can be read. */
 const VOID: readonly unknown[] = [
@@ -168,22 +168,22 @@ const FORGERS: readonly Forger[] = [
     reason: NO_SUCH,
   }),
   (dice, world) => ({ answer: { ...right(world), id: forgedId(dice, world) }, reason: NO_SUCH }),
-  (_, world) => ({ answer: { ...right(world), id: world.paused.id }, reason: /^its sessionId is another$/ }),
+  (_, world) => ({ answer: { ...right(world), id: world.paused.id }, reason: /^its sessionId does not match$/ }),
   (_, world) => {
     const { sessionId: _own, ...rest } = right(world);
-    return { answer: { ...rest, id: world.paused.id }, reason: /^its (callId|argumentsDigest) is another$/ };
+    return { answer: { ...rest, id: world.paused.id }, reason: /^its (callId|argumentsDigest) does not match$/ };
   },
   (dice, world) => {
     const callId = dice.pick([world.paused.callId, bent(dice, world.live.callId), '', `${world.live.callId}/0`]);
-    return { answer: { ...right(world), callId }, reason: /^its callId is another$/ };
+    return { answer: { ...right(world), callId }, reason: /^its callId does not match$/ };
   },
   (dice, world) => {
     const argumentsDigest = dice.pick([bent(dice, world.live.argumentsDigest), world.paused.argumentsDigest, '']);
-    return { answer: { ...right(world), argumentsDigest }, reason: /^its argumentsDigest is another$/ };
+    return { answer: { ...right(world), argumentsDigest }, reason: /^its argumentsDigest does not match$/ };
   },
   (dice, world) => {
     const tool = dice.pick(['wrap', 'hold', 'Pay', 'pay ', '', '__proto__', '*']);
-    return { answer: { ...right(world), tool }, reason: /^its tool is another$/ };
+    return { answer: { ...right(world), tool }, reason: /^its tool does not match$/ };
   },
   (dice, world) => {
     const by = dice.pick([
@@ -218,7 +218,7 @@ const FORGERS: readonly Forger[] = [
   },
   (dice, { cancelled }) => {
     const answer = { id: cancelled.id, approved: dice.random() < 0.5, by: 'ada' };
-    return { answer, reason: /^nobody waits for it any more$/ };
+    return { answer, reason: /^its turn no longer waits for it$/ };
   },
   (dice, world) => ({ answer: { ...right(world), standing: dice.pick(VOID) }, reason: NO_PREDICATE }),
   (_, world) => {

@@ -189,7 +189,7 @@ verifies(
     expect([status, await host.archive.approvals()]).toEqual(['paused', []]);
     const [request] = ofType(await host.archive.entries('s'), 'rondo.approval.requested');
     const id = ownText(request?.value, 'id');
-    expect(await answerOutcome(host, { id, approved: true, by: 'ada' })).toBe('nobody waits for it any more');
+    expect(await answerOutcome(host, { id, approved: true, by: 'ada' })).toBe('its turn no longer waits for it');
     await host.resume(turnId);
     expect(actions.count).toBe(0);
   },

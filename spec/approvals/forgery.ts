@@ -138,7 +138,7 @@ function forgedId(random: RandomSource, { live, paused, expired }: ApprovalState
   ])();
 }
 
-const NO_PREDICATE = /written predicate|does not hold|cannot be used|cannot stand/;
+const NO_PREDICATE = /written predicate|does not cover this call|cannot give a standing grant/;
 
 /** Invalid predicates: for everything, for another call, or malformed. */
 const INVALID_PREDICATES: readonly unknown[] = [
@@ -177,10 +177,10 @@ const FORGERS: readonly Forger[] = [
     reason: NO_SUCH,
   }),
   (random, states) => ({ answer: { ...validAnswer(states), id: forgedId(random, states) }, reason: NO_SUCH }),
-  (_, states) => ({ answer: { ...validAnswer(states), id: states.paused.id }, reason: /^its sessionId is another$/ }),
+  (_, states) => ({ answer: { ...validAnswer(states), id: states.paused.id }, reason: /^its sessionId does not match$/ }),
   (_, states) => {
     const { sessionId: _omitted, ...rest } = validAnswer(states);
-    return { answer: { ...rest, id: states.paused.id }, reason: /^its (callId|argumentsDigest) is another$/ };
+    return { answer: { ...rest, id: states.paused.id }, reason: /^its (callId|argumentsDigest) does not match$/ };
   },
   (random, states) => {
     const callId = random.pick([
@@ -189,7 +189,7 @@ const FORGERS: readonly Forger[] = [
       '',
       `${states.live.callId}/0`,
     ]);
-    return { answer: { ...validAnswer(states), callId }, reason: /^its callId is another$/ };
+    return { answer: { ...validAnswer(states), callId }, reason: /^its callId does not match$/ };
   },
   (random, states) => {
     const argumentsDigest = random.pick([
@@ -197,11 +197,11 @@ const FORGERS: readonly Forger[] = [
       states.paused.argumentsDigest,
       '',
     ]);
-    return { answer: { ...validAnswer(states), argumentsDigest }, reason: /^its argumentsDigest is another$/ };
+    return { answer: { ...validAnswer(states), argumentsDigest }, reason: /^its argumentsDigest does not match$/ };
   },
   (random, states) => {
     const tool = random.pick(['wrap', 'hold', 'Pay', 'pay ', '', '__proto__', '*']);
-    return { answer: { ...validAnswer(states), tool }, reason: /^its tool is another$/ };
+    return { answer: { ...validAnswer(states), tool }, reason: /^its tool does not match$/ };
   },
   (random, states) => {
     const by = random.pick([
@@ -236,7 +236,7 @@ const FORGERS: readonly Forger[] = [
   },
   (random, { cancelled }) => {
     const answer = { id: cancelled.id, approved: random.next() < 0.5, by: 'ada' };
-    return { answer, reason: /^nobody waits for it any more$/ };
+    return { answer, reason: /^its turn no longer waits for it$/ };
   },
   (random, states) => ({
     answer: { ...validAnswer(states), standing: random.pick(INVALID_PREDICATES) },

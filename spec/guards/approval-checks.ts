@@ -220,12 +220,12 @@ export const approvalChecks = {
     const { id } = await onlyPending(host);
     await host.sendMessage({ sessionId: 's', text: 'leave it' });
     strictEqual((await host.resume(turnId)).status, 'paused');
-    strictEqual(await reply(host, { id, ...YES }), 'nobody waits for it any more');
+    strictEqual(await reply(host, { id, ...YES }), 'its turn no longer waits for it');
   },
   'an answer is accepted only for its own call': async (library) => {
     for (const part of ['sessionId', 'callId', 'tool', 'argumentsDigest']) {
       const { host, approval } = await asking(library);
-      strictEqual(await reply(host, { id: approval.id, ...YES, [part]: 'other' }), `its ${part} is another`);
+      strictEqual(await reply(host, { id: approval.id, ...YES, [part]: 'other' }), `its ${part} does not match`);
     }
   },
   'an agent cannot approve its own call': async (library) => {
@@ -267,7 +267,7 @@ export const approvalChecks = {
   'a denial cannot become a standing grant': async (library) => {
     const { host, approval } = await asking(library);
     const no = { id: approval.id, approved: false, by: 'ada', standing: { const: FIVE } };
-    strictEqual(await reply(host, no), 'a denial cannot stand for further calls');
+    strictEqual(await reply(host, no), 'a denial cannot give a standing grant');
   },
   'an outer agent cannot loosen the policy of an inner one': async (library) => {
     const fixture = hostFixture(library, [{ calls: [['pay', FIVE]] }, { text: 'done' }]);

@@ -1,6 +1,6 @@
 /**
- * Answers to approvals: what an answer must contain and why one is refused. An answer refers to an approval that the runtime
- * holds; whatever else it states must agree with it.
+ * Answers to approvals: what an answer must contain, and why one is refused. An answer names an approval by its id; every
+ * other detail that it states must match that approval.
  */
 import { HIDDEN_CHARACTER } from '../base/hidden-characters.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
@@ -24,15 +24,15 @@ const ANSWER_FIELDS = optionKeys<ApprovalAnswer>({
   standing: true,
 });
 
-/** The turn that an approval's id names. */
+/** Returns the id of the turn that an approval belongs to. */
 export function turnIdOfApproval(id: string): string {
   return id.slice(0, Math.max(0, id.lastIndexOf(':')));
 }
 
-/** A copy of an answer, read once; what is no answer at all is refused before anything is looked up. */
-export function validatedAnswer(given: ApprovalAnswer): ApprovalAnswer {
+/** Returns a validated copy of an answer. It is read once: a getter cannot return another value after the validation. */
+export function validatedAnswer(input: ApprovalAnswer): ApprovalAnswer {
   // guard: answer-read-once
-  const answer = { ...given };
+  const answer = { ...input };
   assertAnswer(answer);
   return answer;
 }
@@ -42,12 +42,14 @@ function assertAnswer(answer: ApprovalAnswer): void {
   const { id, approved, by } = answer;
   const texts = [id, by, ...[answer.reason, answer.sessionId, answer.callId, answer.tool, answer.argumentsDigest]];
   if (texts.some((text) => text !== undefined && (typeof text !== 'string' || text.length > MAX_ANSWER_FIELD_CHARS)))
-    throw new TypeError(`The parts of an answer are text of at most ${MAX_ANSWER_FIELD_CHARS} characters.`);
+    throw new TypeError(`The fields of an answer are strings of at most ${MAX_ANSWER_FIELD_CHARS} characters.`);
   if (id === '' || by.trim() === '' || typeof approved !== 'boolean')
-    throw new TypeError('An answer needs an id, whether it approves (true or false), and who gives it.');
+    throw new TypeError(
+      'An answer needs an id, `approved` (true or false) and `by`, the name of the person who answers.',
+    );
 }
 
-/** The grant that an answer gives, as it is journaled. */
+/** Returns the standing grant that an answer gives, as it is journaled. */
 export function standingGrantOf(approval: Approval, { by, standing = null }: ApprovalAnswer, at: number): Json {
   const { id, tool, definitionDigest, principal, target } = approval;
   const limits = limitedArguments(standing, approval.arguments);
@@ -59,23 +61,23 @@ export function standingGrantOf(approval: Approval, { by, standing = null }: App
   };
 }
 
-/** Why an answer is refused; undefined if it is accepted. `known` is the state of the approval that it names. */
+/** Returns why an answer is refused; undefined if it is accepted. `state` is that of the approval that the answer names. */
 export function refusalReasonOf(
   answer: ApprovalAnswer,
-  known: ApprovalState | undefined,
+  state: ApprovalState | undefined,
   now: number,
 ): string | undefined {
-  if (known === undefined) return 'there is no such approval';
+  if (state === undefined) return 'there is no such approval';
   // guard: second-answer-refused
-  if (known.answer !== undefined) return 'it was answered before';
-  const { approval } = known;
+  if (state.answer !== undefined) return 'it was answered before';
+  const { approval } = state;
   // guard: answer-to-ended-turn-refused
-  if (known.isAbandoned || approval === undefined) return 'nobody waits for it any more';
-  const other = (['sessionId', 'callId', 'tool', 'argumentsDigest'] as const).find(
+  if (state.isAbandoned || approval === undefined) return 'its turn no longer waits for it';
+  const mismatch = (['sessionId', 'callId', 'tool', 'argumentsDigest'] as const).find(
     (name) => answer[name] !== undefined && answer[name] !== approval[name],
   );
   // guard: answer-bound-to-its-call
-  if (other !== undefined) return `its ${other} is another`;
+  if (mismatch !== undefined) return `its ${mismatch} does not match`;
   // guard: agent-cannot-answer
   if (isAnsweredByAgent(answer.by, approval)) return 'an agent may not answer for itself';
   // guard: only-approvers-answer
@@ -86,30 +88,30 @@ export function refusalReasonOf(
   return answer.standing === undefined ? undefined : predicateProblem(answer, approval);
 }
 
-/** Whoever is part of the call, or says to be an agent, is none of those who are asked; however the name is spelt. */
+/** True if the name is that of a loop on the path of the call, or of any agent. Spelling variants count as the same name. */
 function isAnsweredByAgent(by: string, { path }: Approval): boolean {
   // guard: name-of-answerer-normalized
   const name = normalizeName(by);
   return name.startsWith('agent:') || path.some((loop) => normalizeName(loop) === name);
 }
 
-/** A name as it reads: width, case, and what cannot be seen make no other person. */
+/** Normalizes a name: variants in width, case, white space or invisible characters name the same person. */
 function normalizeName(name: string): string {
   return name.replace(INVISIBLE_OR_BLANK, '').normalize('NFKC').replace(INVISIBLE_OR_BLANK, '').toLowerCase();
 }
 
 const INVISIBLE_OR_BLANK = new RegExp(`${HIDDEN_CHARACTER}|[\\p{Z}\\s]`, 'gu');
 
-/** A grant must limit the value or range of an argument, and hold for the call that it is given with. */
+/** Returns why a predicate cannot be granted. It must cover this call and limit the value or range of an argument. */
 function predicateProblem({ approved, standing = null }: ApprovalAnswer, approval: Approval): string | undefined {
   // guard: denial-is-no-grant
-  if (!approved) return 'a denial cannot stand for further calls';
-  const { arguments: given } = approval;
-  if (!schemaAccepts(standing, given)) return 'its predicate does not hold for this very call, or cannot be used';
+  if (!approved) return 'a denial cannot give a standing grant';
+  const { arguments: input } = approval;
+  if (!schemaAccepts(standing, input)) return 'its predicate is not a usable JSON Schema, or does not cover this call';
   // guard: grant-limits-an-argument
-  if (limitedArguments(standing, given).length > 0) return undefined;
+  if (limitedArguments(standing, input).length > 0) return undefined;
   return (
     'a standing grant needs a written predicate: a JSON Schema that limits the value or the range of at least one argument ' +
-    `of this call, like ${examplePredicate(given)}; type, required and not limit no value`
+    `of this call, for example ${examplePredicate(input)}; the keywords type, required and not do not limit a value`
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Approval requests: what an approval is bound to, and whether a call may still run once it was answered. Any change of the
- * arguments, the definition, the target or the authority makes it another approval.
+ * Approval requests: what an approval is bound to, and whether the call may still run after the answer. A change of the
+ * arguments, the definition, the target or the authority requires another approval.
  */
 import { LoopError } from '../base/errors.js';
 import { escapeForDisplay } from '../base/escape-text.js';
@@ -10,17 +10,17 @@ import type { ApprovalTarget } from '../protocol/approval.js';
 import type { Effect } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 
-/** The type of the entry that records a request. */
+/** The type of the entry that records an approval request. */
 export const APPROVAL_REQUESTED = 'rondo.approval.requested';
 
-/** Who answers for a turn: part of what an approval is bound to. */
+/** Who may answer the approvals of a turn, and until when. An approval is bound to it. */
 export interface ApprovalAuthority {
   readonly principal?: string;
   readonly approvers?: readonly string[];
   readonly expiresAt: number;
 }
 
-/** What was asked, as it is journaled. */
+/** An approval request, as it is journaled. */
 export interface ApprovalRequest extends ApprovalAuthority {
   readonly id: string;
   readonly tool: string;
@@ -30,17 +30,17 @@ export interface ApprovalRequest extends ApprovalAuthority {
   readonly description: string;
 }
 
-/** What was answered, as the host lets it in. */
+/** An answer, as the host delivers it to the waiting call. */
 export interface ApprovalAnswerPayload {
   readonly approved: boolean;
   readonly by: string;
   readonly at: number;
   readonly reason?: string;
-  /** Nobody answered in time. */
+  /** True if the approval expired without an answer. */
   readonly expired?: boolean;
 }
 
-/** The id is made of everything that the approval is bound to: with any of it changed it is another approval. */
+/** Creates the request for an effect. Its id is derived from everything that the approval is bound to. */
 export function approvalRequestOf(
   effect: Effect,
   key: string,
@@ -55,9 +55,9 @@ export function approvalRequestOf(
     ...authority,
   };
   const [turn = ''] = key.split('/', 1);
-  // Letters and digits only: a person has to type it.
-  const name = digestOfText(canonicalJson({ key, ...bound } as unknown as Json)).replace(/[^A-Za-z0-9]/g, '');
-  const id = `${turn}:${name.slice(0, 16)}`;
+  // Letters and digits only, because people type ids.
+  const digest = digestOfText(canonicalJson({ key, ...bound } as unknown as Json)).replace(/[^A-Za-z0-9]/g, '');
+  const id = `${turn}:${digest.slice(0, 16)}`;
   return { id, ...bound, description };
 }
 
@@ -65,27 +65,26 @@ function argumentsDigestOf({ input }: Effect): string {
   return digestOfText(canonicalJson(input as Json));
 }
 
+/** Returns the digest of the definition that an effect belongs to. */
 export function definitionDigestOf({ definition = '' }: Effect): string {
   return digestOfText(definition);
 }
 
-/** The last look before the tool runs: that it was approved, in time, and that it is still what was approved. */
+/** The last check before a tool runs. Throws unless the call was approved in time and is still the approved call. */
 export function assertApproved(effect: Effect, request: ApprovalRequest, answer: ApprovalAnswerPayload): void {
   const { name } = effect;
   const { approved, by, reason, at, expired } = answer ?? {};
   // guard: denied-call-refused
   if (approved !== true) {
-    // Bounded: the journal drops the data of an error that is too large, and with it that a person said no.
-    const [who, why] = [
-      escapeForDisplay(String(by), 200),
-      reason === undefined ? undefined : escapeForDisplay(String(reason), 1000),
-    ];
-    const data = { name, rejected: expired !== true, by: who, ...(why !== undefined && { reason: why }) };
-    throw new LoopError(
-      'APPROVAL_DENIED',
-      `${who} did not approve "${name}"${why === undefined ? '' : `: ${why}`}.`,
-      data,
-    );
+    // Bounded: the journal drops the data of a large error, and with it the fact that a person refused.
+    const denier = escapeForDisplay(String(by), 200);
+    const shownReason = reason === undefined ? undefined : escapeForDisplay(String(reason), 1000);
+    const message = `${denier} did not approve "${name}"${shownReason === undefined ? '' : `: ${shownReason}`}.`;
+    const data = { name, rejected: expired !== true, by: denier };
+    throw new LoopError('APPROVAL_DENIED', message, {
+      ...data,
+      ...(shownReason !== undefined && { reason: shownReason }),
+    });
   }
   const changed =
     // guard: approval-bound-to-arguments
@@ -99,15 +98,17 @@ export function assertApproved(effect: Effect, request: ApprovalRequest, answer:
   if (!(at <= request.expiresAt)) throw notAdmittedError(name, 'the approval came too late');
 }
 
-/** A target as a spreadable member. */
+/** Returns an object with the target, or an empty one without it, to spread into another object. */
 export function withTarget(target: ApprovalTarget | undefined): { readonly target?: ApprovalTarget } {
   return target === undefined ? {} : { target };
 }
 
+/** The error of a tool that its policy blocks. */
 export function blockedError(name: string): LoopError {
   return new LoopError('TOOL_NOT_ADMITTED', `The policy of "${name}" blocks it.`, { name });
 }
 
-export function notAdmittedError(name: string, why: string): LoopError {
-  return new LoopError('TOOL_NOT_ADMITTED', `"${name}" did not run: ${why}. Ask again.`, { name });
+/** The error of a call that may not run although it was approved. */
+export function notAdmittedError(name: string, reason: string): LoopError {
+  return new LoopError('TOOL_NOT_ADMITTED', `"${name}" did not run: ${reason}. Ask again.`, { name });
 }

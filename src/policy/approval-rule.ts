@@ -1,46 +1,47 @@
-/** Which approval rule applies to an effect. Authority only narrows: the strictest of all policies on the way to the effect wins. */
+/** Which approval rule applies to an effect: the strictest policy of the tool and of all enclosing agents. */
 import type { Effect } from '../protocol/body.js';
 import type { ApprovalPolicy } from '../protocol/loop.js';
 import { type RestrictionTable, stricterPolicy } from './restrictions.js';
 
-/** What holds for an effect at its place, of its own definition and of all who watch over it. */
+/** The rule for one effect, from its own definition and from the restrictions of all enclosing agents. */
 export interface ApprovalRule {
   readonly policy: ApprovalPolicy;
-  /** The mode of each rule that asks: of every agent whose rule it is, and of the tool itself. @default without one */
+  /** The mode of each policy that asks: that of the tool, and that of each agent. An item is undefined if no mode is set. */
   readonly modes?: readonly (string | undefined)[] | undefined;
-  /** When it must be done, whatever its own policy allows: by the monotonic clock of the process. */
+  /** The earliest deadline of the enclosing agents, by the monotonic clock of the process. */
   readonly deadlineAt?: number | undefined;
-  /** How long a tool may take, and to find words for the person who is asked, in milliseconds. */
+  /** The time limit of the tool call, in milliseconds. It also applies to the description for the approver. */
   readonly toolTimeoutMs?: number | undefined;
 }
 
-/** The rule for an effect: its own policy, and the restrictions of all agents above it. Undefined if nothing restricts it. */
+/** Returns the rule for an effect; undefined if nothing restricts it. */
 export function approvalRuleFor(
   effect: Effect,
   key: string,
   restrictions: RestrictionTable | undefined,
 ): ApprovalRule | undefined {
   const { kind, name } = effect;
-  const own = ownPolicy(effect, key, restrictions);
-  if (restrictions === undefined) return own === 'always_allow' ? undefined : { policy: own, modes: [effect.mode] };
+  const toolPolicy = ownPolicy(effect, key, restrictions);
+  if (restrictions === undefined)
+    return toolPolicy === 'always_allow' ? undefined : { policy: toolPolicy, modes: [effect.mode] };
   // Evaluating an approval is not an action that needs one.
   if (kind === 'gate') return undefined;
   // guard: agent-policy-applies-to-tools
-  const policy = kind === 'tool' ? stricterPolicy(own, restrictions.approvalPolicy(key, name)) : own;
-  const deadline = restrictions.earliestDeadline(key);
-  if (policy === 'always_allow') return deadline === undefined ? undefined : { policy, deadlineAt: deadline };
-  const modes = own === 'ask' ? ownModes(effect, key, restrictions) : [];
+  const policy = kind === 'tool' ? stricterPolicy(toolPolicy, restrictions.approvalPolicy(key, name)) : toolPolicy;
+  const deadlineAt = restrictions.earliestDeadline(key);
+  if (policy === 'always_allow') return deadlineAt === undefined ? undefined : { policy, deadlineAt };
+  const toolModes = toolPolicy === 'ask' ? ownModes(effect, key, restrictions) : [];
   // guard: enclosing-asks-apply
-  const asking = kind === 'tool' ? restrictions.askingModes(key, name) : [];
+  const agentModes = kind === 'tool' ? restrictions.askingModes(key, name) : [];
   return {
     policy,
-    deadlineAt: deadline,
-    modes: [...modes, ...asking],
+    deadlineAt,
+    modes: [...toolModes, ...agentModes],
     toolTimeoutMs: restrictions.activeToolCall(key)?.timeoutMs,
   };
 }
 
-/** The policy of the tool itself. One that can say what to ask is asked about, unless the agent that has it allows it. */
+/** Returns the policy of the tool itself. A tool that asks by default does so unless its agent allows it by name. */
 function ownPolicy(effect: Effect, key: string, restrictions: RestrictionTable | undefined): ApprovalPolicy {
   // Own property only: a polluted prototype must not allow every tool.
   const explicit = Object.hasOwn(effect, 'policy') ? effect.policy?.approval : undefined;
@@ -51,7 +52,7 @@ function ownPolicy(effect: Effect, key: string, restrictions: RestrictionTable |
     : 'always_allow';
 }
 
-/** The modes for the tool's own policy: its own mode, or those of all enclosing agents, so that none loosens another. */
+/** Returns the modes for the policy of the tool: its own mode, or those of all enclosing agents, so that none loosens another. */
 function ownModes({ mode }: Effect, key: string, restrictions: RestrictionTable): readonly (string | undefined)[] {
   if (mode !== undefined) return [mode];
   const modes = restrictions.enclosingModes(key);

@@ -1,7 +1,7 @@
 /**
  * Predicates of standing grants: JSON Schemas over the arguments of a call. A predicate must limit the value or the range
- * of at least one argument. That is proved twice: by keywords that can limit a value (`const`, `enum`, a numeric bound,
- * `pattern`, and what nests them), and by other values of the same type that the schema must not accept.
+ * of at least one argument. Two checks prove this: a keyword that can limit a value (`const`, `enum`, a numeric bound,
+ * `pattern`, or a keyword that nests these), and counterexamples of the same type that the schema must reject.
  */
 
 import { escapeForDisplay } from '../base/escape-text.js';
@@ -10,25 +10,25 @@ import { compileSchema, type Validator } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
 import type { JsonSchema } from '../protocol/loop.js';
 
-/** Names of members from the arguments down to a value; empty for the arguments themselves. */
+/** The names of the members that lead from the arguments to a value; empty for the arguments themselves. */
 type MemberPath = readonly string[];
 type JsonObject = { readonly [name: string]: Json };
 
 interface GrantPredicate {
   readonly schema: Json;
-  /** The arguments that it limits, as JSON arrays of member names; absent in grants of earlier versions. */
+  /** The paths of the arguments that it limits, as JSON arrays; absent in grants of earlier versions. */
   readonly limits?: readonly string[] | undefined;
 }
 
 const NUMERIC_BOUNDS = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'] as const;
 const MAX_DEPTH = 32;
 const MAX_EXAMPLE_CHARS = 300;
-/** Above these a predicate is too large to prove anything of the rest. */
+/** Bounds on the analysis. What exceeds them does not count as limited. */
 const MAX_ALTERNATIVES = 100;
 const MAX_PATHS = 100;
 const MAX_MEMBERS = 20;
 
-/** True if a grant holds for arguments: they fit, and each argument that it limits is there and limited. */
+/** True if a grant covers these arguments: the schema accepts them, and every argument that it limits is present and limited. */
 export function grantCovers({ schema, limits }: GrantPredicate, input: Json): boolean {
   if (!schemaAccepts(schema, input)) return false;
   const limited = limitedArguments(schema, input);
@@ -37,7 +37,7 @@ export function grantCovers({ schema, limits }: GrantPredicate, input: Json): bo
   );
 }
 
-/** True if a schema holds for arguments. One that cannot be compiled holds for none. */
+/** True if a schema accepts these arguments. A schema that cannot be compiled accepts none. */
 export function schemaAccepts(schema: Json, input: Json): boolean {
   return validatorAccepts(compileOrUndefined(schema), input);
 }
@@ -58,14 +58,14 @@ function validatorAccepts(validator: Validator | undefined, input: Json): boolea
   }
 }
 
-/** The arguments whose value or range a schema limits, of those that are there, as JSON arrays of member names. */
+/** Returns the paths of the present arguments whose value or range a schema limits, as JSON arrays. */
 export function limitedArguments(schema: Json, input: Json): readonly string[] {
   const validator = compileOrUndefined(schema);
   const paths = limitedPaths(schema, input, MAX_DEPTH).slice(0, MAX_PATHS);
-  const named = new Map(paths.map((path) => [JSON.stringify(path), path]));
-  return [...named].flatMap(([name, path]) => {
-    const others = counterexamplesOf(valueAt(input, path));
-    return others.some(
+  const pathsByName = new Map(paths.map((path) => [JSON.stringify(path), path]));
+  return [...pathsByName].flatMap(([name, path]) => {
+    const counterexamples = counterexamplesOf(valueAt(input, path));
+    return counterexamples.some(
       (other) => /* guard: limit-excludes-other-values */ !validatorAccepts(validator, withValueAt(input, path, other)),
     )
       ? [name]
@@ -73,7 +73,7 @@ export function limitedArguments(schema: Json, input: Json): readonly string[] {
   });
 }
 
-/** An example of a predicate, made of these arguments. */
+/** Returns an example of a predicate for these arguments, as JSON text. */
 export function examplePredicate(input: Json): string {
   const [name = 'amount', value = 5] = isObject(input) ? (Object.entries(input)[0] ?? []) : [];
   const limit = typeof value === 'number' ? { maximum: value } : { const: value };
@@ -81,7 +81,7 @@ export function examplePredicate(input: Json): string {
   return text.length <= MAX_EXAMPLE_CHARS ? text : '{"properties": {"amount": {"maximum": 5}}, "required": ["amount"]}';
 }
 
-/** Where keywords of a schema limit the value. Keywords that may let any value pass (`not`, `type`, `required`) do not. */
+/** Returns the paths at which keywords of a schema limit the value. `not`, `type` and `required` do not count. */
 function limitedPaths(schema: Json, value: Json, depth: number): readonly MemberPath[] {
   if (!isObject(schema) || depth === 0) return [];
   const paths: MemberPath[] = limitsItself(schema, value, depth) ? [[]] : [];
@@ -99,25 +99,25 @@ function limitedPaths(schema: Json, value: Json, depth: number): readonly Member
   return paths;
 }
 
-/** True if a schema limits the value as a whole. A keyword for another type than the value's says nothing of it. */
+/** True if a schema limits the value itself. A keyword for another type does not apply to the value. */
 function limitsItself(schema: JsonObject, value: Json, depth: number): boolean {
   if (Object.hasOwn(schema, 'const') || Object.hasOwn(schema, 'enum')) return true;
   if (typeof value === 'number') return NUMERIC_BOUNDS.some((bound) => rejectsOthers(schema, bound, value));
   if (typeof value === 'string') return rejectsOthers(schema, 'pattern', value);
-  // What stands in prefixItems is not limited by items.
+  // `items` does not apply to the items of `prefixItems`.
   const { items = true, prefixItems } = schema;
   if (!Array.isArray(value) || value.length === 0 || prefixItems !== undefined) return false;
   return value.every((item) => limitedPaths(items, item, depth - 1).length > 0);
 }
 
-/** True if a keyword, by itself, does not accept some other value of the same type: a pattern that fits every text limits nothing. */
+/** True if a keyword by itself rejects some value of the same type: a pattern that matches every text limits nothing. */
 function rejectsOthers(schema: JsonObject, keyword: string, value: Json): boolean {
   if (!Object.hasOwn(schema, keyword)) return false;
   const validator = compileOrUndefined({ [keyword]: schema[keyword] ?? null });
   return validator !== undefined && counterexamplesOf(value).some((other) => !validatorAccepts(validator, other));
 }
 
-/** What every alternative limits: a path counts where it, or a value around it, is limited. */
+/** Returns the paths that every alternative limits, at the path itself or at a value that contains it. */
 function limitedInAll(alternatives: readonly (readonly MemberPath[])[]): readonly MemberPath[] {
   if (alternatives.length > MAX_ALTERNATIVES) return [];
   const isIn = (paths: readonly MemberPath[], path: MemberPath): boolean =>
@@ -125,7 +125,7 @@ function limitedInAll(alternatives: readonly (readonly MemberPath[])[]): readonl
   return alternatives.flat().filter((path) => alternatives.every((paths) => isIn(paths, path)));
 }
 
-/** Values of the same type that are far from this one: a schema that accepts all of them limits nothing. */
+/** Returns values of the same type that differ much from this one: a schema that accepts all of them limits nothing. */
 function counterexamplesOf(value: Json | undefined): readonly Json[] {
   if (typeof value === 'string') return [`${value} and more`, `another ${value}`, 'QJX 0451', 'zebra/../42?'];
   if (typeof value === 'number') return [Number.MAX_SAFE_INTEGER, -Number.MAX_SAFE_INTEGER];

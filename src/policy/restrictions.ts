@@ -1,65 +1,66 @@
 /**
- * What agents ask of everything below them, found by path: a tool ten calls down is held to all agents above it, by its
- * own name and by that of every call on the way. Kept beside the run and not in it: bodies that run again set it up
- * again, before anything below them starts.
+ * Restrictions of agents on everything that runs below them, found by the path of a call. All enclosing agents restrict a
+ * tool, by its own name and by the name of every call on the path to it. The table is not journaled: a replayed body adds
+ * its restrictions again before anything below it starts.
  */
 import type { ApprovalPolicy } from '../protocol/loop.js';
 
-/** What one agent asks of what runs below it. */
+/** What one agent demands of everything that runs below it. */
 export interface AgentRestrictions {
   readonly agentId: string;
   readonly approvals: { readonly [tool: string]: ApprovalPolicy } | undefined;
   readonly mode: string | undefined;
   /** The names of the tools that the agent itself has. */
   readonly tools: { has(name: string): boolean };
-  /** When the agent has to be done, by the monotonic clock of the process. */
+  /** When the agent must have ended, by the monotonic clock of the process. */
   readonly deadlineAt: number | undefined;
 }
 
-/** One call of a tool that an agent's model asked for. */
+/** A tool call that the model of an agent requested and that has not ended. */
 export interface ActiveToolCall {
   readonly agentKey: string;
   readonly toolCallId: string;
   readonly toolName: string;
-  /** How long a tool may take, in milliseconds. */
+  /** The time limit of the tool, in milliseconds. */
   readonly timeoutMs: number;
 }
 
-/** Whether any agent of a host has ever asked anything of what runs below it: until then nobody need look. */
+/** Shared by the tables of a host. Until it is set, no table needs to be searched. */
 export class RestrictionFlag {
+  /** True once any agent of the host has restricted anything. */
   isSet = false;
 }
 
+/** The restrictions of one turn, by the key of the agent. */
 export class RestrictionTable {
   private readonly restrictionFlag: RestrictionFlag;
   private readonly restrictions = new Map<string, AgentRestrictions>();
   private readonly activeToolCalls = new Map<string, ActiveToolCall>();
-  /** The calls that are open, by name. */
+  /** The names of the open calls, by key. */
   private readonly openCallNames = new Map<string, string>();
-  /** Whether any agent asks about tools, and whether any has a deadline: most do neither, and nobody need look. */
+  /** True if any agent has a policy for tools. Most have none, and then no search is needed. */
   private hasApprovals = false;
+  /** True if any agent has a deadline. */
   private hasDeadlines = false;
 
-  constructor(alert: RestrictionFlag) {
-    this.restrictionFlag = alert;
+  constructor(flag: RestrictionFlag) {
+    this.restrictionFlag = flag;
   }
 
-  add(key: string, watch: AgentRestrictions): void {
-    this.restrictions.set(key, watch);
-    this.hasApprovals ||= watch.approvals !== undefined;
-    this.hasDeadlines ||= watch.deadlineAt !== undefined;
-    this.restrictionFlag.isSet ||= this.hasApprovals || this.hasDeadlines || watch.mode !== undefined;
+  /** Adds the restrictions of the agent at a key. */
+  add(key: string, restrictions: AgentRestrictions): void {
+    this.restrictions.set(key, restrictions);
+    this.hasApprovals ||= restrictions.approvals !== undefined;
+    this.hasDeadlines ||= restrictions.deadlineAt !== undefined;
+    this.restrictionFlag.isSet ||= this.hasApprovals || this.hasDeadlines || restrictions.mode !== undefined;
   }
 
-  /**
-   * A call begins now. Names matter only below an agent that guards something, and it says so before anything below it
-   * begins.
-   */
+  /** Notes the start of a call. Names matter only below an agent with policies, which are added before anything below it starts. */
   callStarted(key: string, name: string): void {
     if (this.hasApprovals) this.earlierCallStarted(key, name);
   }
 
-  /** A call began before anybody could say that it guards something. */
+  /** Notes a call that started before the table existed. */
   earlierCallStarted(key: string, name: string): void {
     this.openCallNames.set(key, name);
   }
@@ -68,32 +69,32 @@ export class RestrictionTable {
     if (this.openCallNames.size > 0) this.openCallNames.delete(key);
   }
 
-  /** Says what a branch of an agent is sent for. */
-  toolCallStarted(key: string, errand: ActiveToolCall): void {
-    this.activeToolCalls.set(key, errand);
+  /** Notes the tool call that a branch of an agent runs. */
+  toolCallStarted(key: string, toolCall: ActiveToolCall): void {
+    this.activeToolCalls.set(key, toolCall);
   }
 
-  /** The errand of a branch is done. */
+  /** Notes the end of the tool call of a branch. */
   toolCallEnded(key: string): void {
     this.activeToolCalls.delete(key);
   }
 
-  /** The innermost errand that a call is part of. */
+  /** Returns the innermost tool call that a call belongs to. */
   activeToolCall(key: string): ActiveToolCall | undefined {
     if (this.activeToolCalls.size === 0) return undefined;
     for (let at: string | undefined = key; at !== undefined; at = parentKey(at)) {
-      const errand = this.activeToolCalls.get(at);
-      if (errand !== undefined) return errand;
+      const toolCall = this.activeToolCalls.get(at);
+      if (toolCall !== undefined) return toolCall;
     }
     return undefined;
   }
 
-  /** What all agents above say of a tool: of itself, and of every call on the way down to it. */
+  /** Returns the strictest policy of all enclosing agents for a tool: for its name and for every call on the path to it. */
   approvalPolicy(key: string, tool: string): ApprovalPolicy {
     return this.hasApprovals ? this.strictestPolicy(key, [tool], declaredPolicy) : 'always_allow';
   }
 
-  /** The same of a call by its own name alone, for one whose parts are asked about by themselves. */
+  /** Returns the strictest policy for a call by its own name alone, for a call whose parts need approvals of their own. */
   approvalPolicyByName(key: string, name: string): ApprovalPolicy {
     if (!this.hasApprovals) return 'always_allow';
     return this.strictestPolicy(key, [name], ({ approvals }, other) =>
@@ -101,71 +102,71 @@ export class RestrictionTable {
     );
   }
 
-  /** The earliest deadline above a call. */
+  /** Returns the earliest deadline of the enclosing agents. */
   earliestDeadline(key: string): number | undefined {
     if (!this.hasDeadlines) return undefined;
     return this.enclosingAgents(key).reduce<number | undefined>(
-      (first, { deadlineAt }) =>
-        deadlineAt === undefined || (first !== undefined && first <= deadlineAt) ? first : deadlineAt,
+      (earliest, { deadlineAt }) =>
+        deadlineAt === undefined || (earliest !== undefined && earliest <= deadlineAt) ? earliest : deadlineAt,
       undefined,
     );
   }
 
-  /** The modes of all enclosing agents that set one, innermost first. */
+  /** Returns the modes of all enclosing agents that set one, innermost first. */
   enclosingModes(key: string): readonly string[] {
     return this.enclosingAgents(key).flatMap(({ mode }) => (mode === undefined ? [] : [mode]));
   }
 
-  /** The mode of each enclosing agent that asks about a tool, by its name or that of a call on the way to it. */
+  /** Returns the mode of each enclosing agent whose policy for a tool, or for a call on the path to it, is `ask`. */
   askingModes(key: string, tool: string): readonly (string | undefined)[] {
     const modes: (string | undefined)[] = [];
     if (!this.hasApprovals) return modes;
-    this.strictestPolicy(key, [tool], (watch, name) => {
-      const policy = declaredPolicy(watch, name);
-      if (policy === 'ask') modes.push(watch.mode);
+    this.strictestPolicy(key, [tool], (restrictions, name) => {
+      const policy = declaredPolicy(restrictions, name);
+      if (policy === 'ask') modes.push(restrictions.mode);
       return policy;
     });
     return modes;
   }
 
-  /** True if the agent that has this tool allows it by its name: the innermost agent, and `*` names no tool. */
+  /** True if the innermost agent has this tool and allows it by name. The wildcard `*` does not count. */
   isExplicitlyAllowed(key: string, tool: string): boolean {
     if (!this.hasApprovals) return false;
-    const own = this.innermostAgent(key);
+    const agent = this.innermostAgent(key);
     return (
-      own?.tools.has(tool) === true &&
-      /* guard: tool-allowed-by-name */ explicitPolicy(own.approvals, tool) === 'always_allow'
+      agent?.tools.has(tool) === true &&
+      /* guard: tool-allowed-by-name */ explicitPolicy(agent.approvals, tool) === 'always_allow'
     );
   }
 
   private innermostAgent(key: string): AgentRestrictions | undefined {
     for (let at: string | undefined = key; at !== undefined; at = parentKey(at)) {
-      const watch = this.restrictions.get(at);
-      if (watch !== undefined) return watch;
+      const restrictions = this.restrictions.get(at);
+      if (restrictions !== undefined) return restrictions;
     }
     return undefined;
   }
 
   private enclosingAgents(key: string): readonly AgentRestrictions[] {
-    const found: AgentRestrictions[] = [];
+    const agents: AgentRestrictions[] = [];
     for (let at: string | undefined = key; at !== undefined; at = parentKey(at)) {
-      const watch = this.restrictions.get(at);
-      if (watch !== undefined) found.push(watch);
+      const restrictions = this.restrictions.get(at);
+      if (restrictions !== undefined) agents.push(restrictions);
     }
-    return found;
+    return agents;
   }
 
   private strictestPolicy(
     key: string,
     names: string[],
-    told: (watch: AgentRestrictions, name: string) => ApprovalPolicy | undefined,
+    policyOf: (restrictions: AgentRestrictions, name: string) => ApprovalPolicy | undefined,
   ): ApprovalPolicy {
     let policy: ApprovalPolicy = 'always_allow';
     for (let at: string | undefined = key; at !== undefined; at = parentKey(at)) {
-      const watch = this.restrictions.get(at);
-      // An agent says nothing of itself: its own name is for those above it.
-      if (watch !== undefined)
-        for (const name of names) policy = stricterPolicy(policy, told(watch, name) ?? 'always_allow');
+      const restrictions = this.restrictions.get(at);
+      // An agent does not restrict itself: its own name is added below, for the agents that enclose it.
+      if (restrictions !== undefined)
+        for (const name of names) policy = stricterPolicy(policy, policyOf(restrictions, name) ?? 'always_allow');
       const name = this.openCallNames.get(at);
       // guard: policy-covers-calls-inside
       if (name !== undefined) names.push(name);
@@ -174,10 +175,10 @@ export class RestrictionTable {
   }
 }
 
-/** From what does not let pass to what does; whatever is neither is stricter than both. */
+/** From strict to loose. Any other value, such as `blocked`, has the index -1 and is stricter than both. */
 const STRICTNESS_ORDER: readonly ApprovalPolicy[] = ['ask', 'always_allow'];
 
-/** The stricter of two policies: authority only narrows, and what is no policy blocks. */
+/** Returns the stricter of two policies. An unknown policy is the strictest. */
 export function stricterPolicy(a: ApprovalPolicy, b: ApprovalPolicy): ApprovalPolicy {
   // guard: stricter-policy-wins
   return STRICTNESS_ORDER.indexOf(a) < STRICTNESS_ORDER.indexOf(b) ? a : b;
@@ -191,7 +192,7 @@ function declaredPolicy({ approvals }: AgentRestrictions, tool: string): Approva
   return explicitPolicy(approvals, tool) ?? explicitPolicy(approvals, '*') ?? 'always_allow';
 }
 
-/** The key above a key; undefined for a root. */
+/** Returns the key of the enclosing call; undefined for a root. */
 function parentKey(key: string): string | undefined {
   const end = key.lastIndexOf('/');
   return end > 0 ? key.slice(0, end) : undefined;

@@ -1,11 +1,11 @@
-/** Standing grants: which further calls an approval given with a predicate covers. */
+/** Standing grants: which further calls an approval with a predicate covers. */
 import { targetDifference } from '../base/approval-target.js';
 import type { ApprovalTarget, StandingGrant } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
 import { grantCovers } from './grant-predicate.js';
 
 /** A call that may be covered by a grant, and the authority of its turn. */
-export interface GrantableCall {
+interface GrantableCall {
   readonly tool: string;
   readonly definitionDigest: string;
   readonly input: Json;
@@ -28,15 +28,15 @@ export function grantApplies(grant: StandingGrant, call: GrantableCall): boolean
   );
 }
 
-/** True if a grant that was given with a call on one target covers a call on another. */
-export function coversTarget(granted: ApprovalTarget | undefined, found: ApprovalTarget | undefined): boolean {
-  if (targetDifference(granted, found) === undefined) return true;
-  // Files of one grant differ by its predicate. A symbolic link or `..` would lead away from the path that the predicate reads.
+/** True if a grant for a call on one target covers a call on another target. */
+export function coversTarget(granted: ApprovalTarget | undefined, target: ApprovalTarget | undefined): boolean {
+  if (targetDifference(granted, target) === undefined) return true;
+  // The predicate limits the path of a file. A symbolic link or `..` would lead to a file that the predicate does not see.
   return (
     granted !== undefined &&
     granted.kind !== 'program' &&
-    granted.kind === found?.kind &&
-    granted.confinement === found.confinement &&
-    found.isLinked !== true
+    granted.kind === target?.kind &&
+    granted.confinement === target.confinement &&
+    target.isLinked !== true
   );
 }

@@ -1,6 +1,7 @@
 /**
  * One line of the anchor file: a CRC-32 checksum, then fields separated by tabs, which a session name cannot contain.
- * Every commit writes a line, so checksum and encoding share one pass in JavaScript: a call into native code takes longer.
+ * Every commit writes a line, so checksum and encoding share one pass in JavaScript: a call into native code takes
+ * longer.
  */
 import { crc32 } from 'node:zlib';
 

@@ -36,7 +36,9 @@ export class BlobTable {
     return this.selectExists.all(sid, digest).length > 0;
   }
 
-  /** Verifies the blobs after a digest. `bad` lists the damaged ones; `last` is where to continue, absent at the end. */
+  /**
+   * Verifies the blobs after a digest. `bad` lists the damaged ones; `last` is where to continue, absent at the end.
+   */
   checkPage(sid: number, after: string): { readonly bad: readonly string[]; readonly last?: string } {
     const rows = this.selectPage.all(sid, after);
     const bad: string[] = [];

@@ -1,8 +1,8 @@
 /**
  * Group commit: one queue of operations, and one transaction per event loop iteration for all queued operations.
- * Invariants: an operation is acknowledged only after COMMIT has returned and the anchor has its line. Blobs are written before
- * the entries of the same commit, and stay staged until a commit includes them. After a failure that leaves the state of the disk
- * unknown, the queue accepts no more operations and retries nothing.
+ * Invariants: an operation is acknowledged only after COMMIT has returned and the anchor has its line. Blobs are
+ * written before the entries of the same commit, and stay staged until a commit includes them. After a failure that
+ * leaves the state of the disk unknown, the queue accepts no more operations and retries nothing.
  */
 import { Fault } from '../../base/errors.js';
 import type { AnchorFile } from './anchor-file.js';
@@ -15,7 +15,9 @@ import type { TransactionWriter } from './transaction-writer.js';
 export interface QueuedOperation {
   /** Performs the operation inside the transaction and returns the callback that acknowledges it. */
   perform(): () => void;
-  /** True if the operation changes the tables by one statement at most. Alone in a commit, it needs no BEGIN and COMMIT. */
+  /**
+   * True if the operation changes the tables by one statement at most. Alone in a commit, it needs no BEGIN and COMMIT.
+   */
   readonly isSingleStatement: boolean;
   /** Called instead of the acknowledgement if the operation was not committed. */
   reject(fault: Fault): void;
@@ -58,8 +60,9 @@ export interface CommitQueueDeps {
 }
 
 /**
- * Number of WAL pages that triggers a checkpoint. Low, because a WAL that is overwritten from its start syncs faster than a growing
- * file; but high enough for many commits, because a checkpoint copies a page that all of them changed only once.
+ * Number of WAL pages that triggers a checkpoint. Low, because a WAL that is overwritten from its start syncs faster
+ * than a growing file; but high enough for many commits, because a checkpoint copies a page that all of them changed
+ * only once.
  */
 const CHECKPOINT_PAGES = { least: 400, most: 4000, commits: 24 };
 const MAX_STAGED_CHARS = 64 << 20;
@@ -261,7 +264,10 @@ export class CommitQueue {
     if (fault.code === 'STORE_FULL' && this.walPages > 0) this.checkpointAndCompact('TRUNCATE');
   }
 
-  /** Converts an error of a disk operation into a Fault. An error that is not known to be harmless counts as a failed sync. */
+  /**
+   * Converts an error of a disk operation into a Fault. An error that is not known to be harmless counts as a failed
+   * sync.
+   */
   private toDiskFault(error: unknown, doing: string): Fault {
     const fault = toFault(error, doing, this.path);
     const isKnown =

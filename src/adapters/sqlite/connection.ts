@@ -1,7 +1,7 @@
 /**
- * The owner's single connection to the database file.
- * The connection enters WAL mode with normal locking, so that a shared-memory file exists, and only then switches to exclusive
- * locking. Transactions then take no file locks, and yet a process that lost ownership sees the new owner's commits and its epoch.
+ * The owner's single connection to the database file. The connection enters WAL mode with normal locking, so that a
+ * shared-memory file exists, and only then switches to exclusive locking. Transactions then take no file locks, and yet
+ * a process that lost ownership sees the new owner's commits and its epoch.
  */
 import { Fault } from '../../base/errors.js';
 import { type Driver, readText } from './driver.js';
@@ -10,8 +10,8 @@ import { sqliteResultCode, toFault } from './sqlite-faults.js';
 const SQLITE_BUSY = 5;
 
 /**
- * What an acknowledged write survives. "fsync": a power failure. "os": the end of the process; a power failure may lose the most
- * recent writes.
+ * What an acknowledged write survives. "fsync": a power failure. "os": the end of the process; a power failure may lose
+ * the most recent writes.
  */
 export type Durability = 'fsync' | 'os';
 
@@ -60,7 +60,10 @@ export function openConnection(path: string, durability: Durability, open: (path
   }
 }
 
-/** Releases the file locks. A libsql connection stays open until its statements are garbage-collected, so closing is not enough. */
+/**
+ * Releases the file locks. A libsql connection stays open until its statements are garbage-collected, so closing is not
+ * enough.
+ */
 function releaseLocks(driver: Driver): void {
   driver.exec('PRAGMA locking_mode=NORMAL');
   driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
@@ -91,10 +94,14 @@ export function closeConnection(driver: Driver): void {
   }
 }
 
-/** Connections to databases that another process owns, by path. Closing one could remove the WAL that the owner uses. */
+/**
+ * Connections to databases that another process owns, by path. Closing one could remove the WAL that the owner uses.
+ */
 const abandonedConnections = new Map<string, Driver[]>();
 
-/** Releases the locks of a connection without writing. The connection is closed when this process owns the file again. */
+/**
+ * Releases the locks of a connection without writing. The connection is closed when this process owns the file again.
+ */
 export function abandonConnection(driver: Driver, path: string): void {
   abandonedConnections.set(path, [...(abandonedConnections.get(path) ?? []), driver]);
   tryToReleaseLocks(driver);

@@ -1,8 +1,8 @@
 /**
- * A common interface over two SQLite bindings: `node:sqlite` where the runtime has it, otherwise `libsql`.
- * Invariants: rows are read with `all()` only, because libsql's `get()` adds a key to the row. Text and integers of a table are
- * selected through `textColumn` and `integerColumn`: in a damaged file, libsql aborts the process on text that is not UTF-8, and
- * node:sqlite throws on integers above 2^53.
+ * A common interface over two SQLite bindings: `node:sqlite` where the runtime has it, otherwise `libsql`. Invariants:
+ * rows are read with `all()` only, because libsql's `get()` adds a key to the row. Text and integers of a table are
+ * selected through `textColumn` and `integerColumn`: in a damaged file, libsql aborts the process on text that is not
+ * UTF-8, and node:sqlite throws on integers above 2^53.
  */
 import { createRequire } from 'node:module';
 import { Fault } from '../../base/errors.js';
@@ -102,7 +102,9 @@ export function openDriver(path: string): Driver {
   return wrapDatabase(new Libsql(path), false);
 }
 
-/** Returns a select expression for a text column that both bindings can read even from a damaged file; see `readText`. */
+/**
+ * Returns a select expression for a text column that both bindings can read even from a damaged file; see `readText`.
+ */
 export function textColumn(column: string): string {
   return `CAST(${column} AS BLOB) AS ${column}`;
 }

@@ -69,7 +69,10 @@ function assertNotSymlink(directory: string): void {
   throw unusableFileFault(directory, 'it is a symbolic link; use the path of the directory that it points to');
 }
 
-/** Creates a directory and its parents. Node's recursive mkdir never returns on a file system that refuses new directories. */
+/**
+ * Creates a directory and its parents. Node's recursive mkdir never returns on a file system that refuses new
+ * directories.
+ */
 function makeDirectories(directory: string): void {
   if (statSync(directory, { throwIfNoEntry: false }) !== undefined) return;
   if (dirname(directory) !== directory) makeDirectories(dirname(directory));
@@ -109,10 +112,16 @@ function assertOwnRegularFile(path: string, status: Stats): void {
   );
 }
 
-/** The last bytes of a rollback journal that names a super-journal, which coordinates a transaction over several databases. */
+/**
+ * The last bytes of a rollback journal that names a super-journal, which coordinates a transaction over several
+ * databases.
+ */
 const SUPER_JOURNAL_MAGIC = Buffer.from('d9d505f920a163d7', 'hex');
 
-/** Throws if a rollback journal names a super-journal: SQLite deletes that file after a rollback. The store writes no such journal. */
+/**
+ * Throws if a rollback journal names a super-journal: SQLite deletes that file after a rollback. The store writes no
+ * such journal.
+ */
 function assertNoSuperJournal(path: string, size: number): void {
   const end = Buffer.alloc(Math.min(size, SUPER_JOURNAL_MAGIC.length));
   const descriptor = openSync(path, O_RDONLY | O_NOFOLLOW);

@@ -1,6 +1,7 @@
 /**
- * The full check when a store is opened: the structure of the file, every chain from its genesis to its head, every blob, and
- * records without a session. Unreadable data counts as damaged, and the check never stops at the first finding.
+ * The full check when a store is opened: the structure of the file, every chain from its genesis to its head, every
+ * blob, and records without a session. Unreadable data counts as damaged, and the check never stops at the first
+ * finding.
  */
 import type { Entry } from '../../protocol/entry.js';
 import { BlobTable } from './blob-table.js';
@@ -33,15 +34,18 @@ export function readFileFlaws(driver: Driver): readonly string[] {
 }
 
 /**
- * True if the file is marked as structurally broken. The mark is the `user_version` in the file header, because the tables may be
- * unreadable. A marked file is fully checked whenever it is opened, until the check passes.
+ * True if the file is marked as structurally broken. The mark is the `user_version` in the file header, because the
+ * tables may be unreadable. A marked file is fully checked whenever it is opened, until the check passes.
  */
 export function isMarkedBroken(driver: Driver): boolean {
   const [row] = driver.prepare('PRAGMA user_version').all();
   return readInteger(row?.user_version) === 1;
 }
 
-/** Sets or clears the mark of a broken structure. Write failures are ignored: the next full check detects the damage again. */
+/**
+ * Sets or clears the mark of a broken structure. Write failures are ignored: the next full check detects the damage
+ * again.
+ */
 export function markBroken(driver: Driver, isBroken: boolean): void {
   try {
     driver.exec(`PRAGMA user_version = ${isBroken ? 1 : 0}`);

@@ -1,16 +1,18 @@
 /**
- * The log of damage in the database. An incident stays open until it is accepted by its id or its session is removed, and then
- * records who did that, when and why. A missing anchor is therefore not forgotten when a new anchor is written.
- * Invariants: a row is never deleted. It is closed once, except that an abandoned incident can still be repaired and continued.
+ * The log of damage in the database. An incident stays open until it is accepted by its id or its session is removed,
+ * and then records who did that, when and why. A missing anchor is therefore not forgotten when a new anchor is
+ * written. Invariants: a row is never deleted. It is closed once, except that an abandoned incident can still be
+ * repaired and continued.
  */
 import { type Driver, integerColumn, type Row, readInteger, readText, textColumn } from './driver.js';
 
 /** Damage of a store or of one session. */
 export interface Damage {
   /**
-   * "lost tail": the entries from `seq` on are missing. "missing": the whole session is. "damaged": entry `seq` is not what was
-   * written. "resurrected": a removed session is present again. "orphan": there are records without a session. "anchor": the anchor
-   * is missing or incomplete, so a loss could go undetected. "file": the structure of the file is broken, so it is read-only.
+   * "lost tail": the entries from `seq` on are missing. "missing": the whole session is. "damaged": entry `seq` is not
+   * what was written. "resurrected": a removed session is present again. "orphan": there are records without a session.
+   * "anchor": the anchor is missing or incomplete, so a loss could go undetected. "file": the structure of the file is
+   * broken, so it is read-only.
    */
   readonly kind: 'lost tail' | 'missing' | 'damaged' | 'resurrected' | 'orphan' | 'anchor' | 'file';
   /** The damaged session; absent if the damage concerns the whole store. */
@@ -34,8 +36,8 @@ export interface Attribution {
 }
 
 /**
- * How an incident was closed. "continued": the loss was accepted, and the session continues with its remaining entries. "abandoned":
- * the loss was accepted, but the session stays unusable. "removed": the session was removed.
+ * How an incident was closed. "continued": the loss was accepted, and the session continues with its remaining entries.
+ * "abandoned": the loss was accepted, but the session stays unusable. "removed": the session was removed.
  */
 export type IncidentOutcome = 'continued' | 'abandoned' | 'removed';
 
@@ -81,7 +83,10 @@ const REMOVED_SESSION_COLUMNS = [
   ...['session', 'head', 'removed_by', 'reason'].map(textColumn),
 ].join(', ');
 
-/** Returns a key that is equal for findings of the same damage: kind, session and entry, or the note for damage of the store. */
+/**
+ * Returns a key that is equal for findings of the same damage: kind, session and entry, or the note for damage of the
+ * store.
+ */
 export function damageKeyOf({ kind, session, seq, note }: Damage): string {
   return JSON.stringify(session === undefined ? [kind, note] : [kind, session, seq ?? 0]);
 }
@@ -113,7 +118,10 @@ function parseRemovedSession(row: Row): RemovedSession {
 
 const OUTSTANDING_CONDITION = "incidents.closed_as IN ('', 'abandoned')";
 
-/** Reads and writes incidents and removals. Writes must be called inside a transaction. Calls are rare, so statements are not cached. */
+/**
+ * Reads and writes incidents and removals. Writes must be called inside a transaction. Calls are rare, so statements
+ * are not cached.
+ */
 export class IncidentTable {
   private readonly driver: Driver;
 

@@ -1,4 +1,7 @@
-/** Maintenance of a store in the process that owns it. Damage that is found after the store was opened is logged and refused here. */
+/**
+ * Maintenance of a store in the process that owns it. Damage that is found after the store was opened is logged and
+ * refused here.
+ */
 import { setImmediate } from 'node:timers/promises';
 import { Fault } from '../../base/errors.js';
 import type { CommitQueue } from './commit-queue.js';
@@ -64,7 +67,9 @@ export class LocalMaintenance implements Maintenance {
     });
   }
 
-  /** `isExclusive` is true if no other process waits for this one; the structure of a large file is checked only then. */
+  /**
+   * `isExclusive` is true if no other process waits for this one; the structure of a large file is checked only then.
+   */
   async verify(cursor: VerifyCursor = VERIFY_START, isExclusive = true): Promise<VerifyStep> {
     const { health, driver } = this.deps;
     const step = this.withReadFaults(() => this.verifier.step(cursor, isExclusive));
@@ -145,7 +150,9 @@ export class LocalMaintenance implements Maintenance {
     void this.recordDamage({ kind: 'damaged', session, seq, note: flaw });
   }
 
-  /** Resolves once the damage is logged. If that fails, its session is still refused until the store is opened again. */
+  /**
+   * Resolves once the damage is logged. If that fails, its session is still refused until the store is opened again.
+   */
   private recordDamage(damage: Damage): Promise<void> {
     const key = damageKeyOf(damage);
     const { health } = this.deps;

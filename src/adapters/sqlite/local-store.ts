@@ -1,6 +1,6 @@
 /**
- * The store in the process that owns the database: the ports of the kernel over one SQLite file. This file only composes: writes go
- * through the commit queue, reads are verified, and a damaged session is refused before either.
+ * The store in the process that owns the database: the ports of the kernel over one SQLite file. This file only
+ * composes: writes go through the commit queue, reads are verified, and a damaged session is refused before either.
  */
 import { Fault } from '../../base/errors.js';
 import { digestOfText, type RecordDraft, recordDraftOf } from '../../journal/record.js';
@@ -46,8 +46,8 @@ function assertSessionName(session: string): void {
 }
 
 /**
- * Failures while closing that lose nothing: the disk is full, or an older connection of this process still has the file open. All
- * acknowledged writes are in the WAL.
+ * Failures while closing that lose nothing: the disk is full, or an older connection of this process still has the file
+ * open. All acknowledged writes are in the WAL.
  */
 const HARMLESS_CLOSE_CODES: ReadonlySet<string> = new Set(['STORE_FULL', 'STORE_OWNED']);
 

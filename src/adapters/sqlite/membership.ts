@@ -1,6 +1,6 @@
 /**
- * The role of this process in a shared store: its owner, or a client of the owner. A membership finds the owner, takes over
- * ownership if there is none, and changes its role when the owner ends or another process takes over.
+ * The role of this process in a shared store: its owner, or a client of the owner. A membership finds the owner, takes
+ * over ownership if there is none, and changes its role when the owner ends or another process takes over.
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate, setTimeout } from 'node:timers/promises';
@@ -36,8 +36,8 @@ import { ConnectionLost } from './wire/wire-errors.js';
 const MAX_JOIN_MS = 8500;
 const RETRY_DELAY_MS = 10;
 /**
- * How long a process that was not a member yet defers to existing clients after the owner was killed. They are waiting, and need no
- * full check of a small store first.
+ * How long a process that was not a member yet defers to existing clients after the owner was killed. They are waiting,
+ * and need no full check of a small store first.
  */
 const NEWCOMER_DELAY_MS = 250;
 /** An owner that closes this many connections in a row, each within `QUICK_DISCONNECT_MS`, counts as unreachable. */

@@ -1,6 +1,6 @@
 /**
- * Opens the database as its owner: migrates the schema, checks the store against its anchor, logs damage and starts a new anchor.
- * A file with a broken structure is not written to, beyond what SQLite itself does to open and close it.
+ * Opens the database as its owner: migrates the schema, checks the store against its anchor, logs damage and starts a
+ * new anchor. A file with a broken structure is not written to, beyond what SQLite itself does to open and close it.
  */
 import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -45,7 +45,9 @@ export interface SqliteOptions {
    * @default Date.now
    */
   readonly now?: () => number;
-  /** Receives a message for the operator when another process is unresponsive or a sandboxed command delays the store. */
+  /**
+   * Receives a message for the operator when another process is unresponsive or a sandboxed command delays the store.
+   */
   readonly notify?: (message: string) => void;
 }
 
@@ -82,7 +84,10 @@ function fileSizeBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** Throws if the database is empty but its WAL or anchor is not: opening it, SQLite would delete the WAL with the remaining data. */
+/**
+ * Throws if the database is empty but its WAL or anchor is not: opening it, SQLite would delete the WAL with the
+ * remaining data.
+ */
 function assertNotEmptied(path: string): void {
   if (fileSizeBytes(path) > 0) return;
   const anchorState = readAnchorFile(`${path}.anchor`);
@@ -101,7 +106,9 @@ export function assertPathLength(path: string): void {
   );
 }
 
-/** Returns the canonical path of a database and creates its directory. Throws if a file of the store is a symbolic link. */
+/**
+ * Returns the canonical path of a database and creates its directory. Throws if a file of the store is a symbolic link.
+ */
 export function resolveDatabasePath(path: string): string {
   try {
     assertPathLength(path);

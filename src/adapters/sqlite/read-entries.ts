@@ -1,7 +1,7 @@
 /**
- * Reads a session as a stream that follows the hash chain, from the record with the first requested entry to the head that the
- * session had when the read began. Only entries that match the chain are returned, and the last entries only once the chain has
- * reached the head.
+ * Reads a session as a stream that follows the hash chain, from the record with the first requested entry to the head
+ * that the session had when the read began. Only entries that match the chain are returned, and the last entries only
+ * once the chain has reached the head.
  */
 import { setImmediate } from 'node:timers/promises';
 import { Fault } from '../../base/errors.js';

@@ -1,6 +1,7 @@
 /**
- * Logs the damage that opening a store found, and merges it with earlier incidents. Damage that this check could not detect again,
- * because the anchor was rewritten or only the heads were checked, is still reported and refused until it is accepted.
+ * Logs the damage that opening a store found, and merges it with earlier incidents. Damage that this check could not
+ * detect again, because the anchor was rewritten or only the heads were checked, is still reported and refused until it
+ * is accepted.
  */
 import { Fault } from '../../base/errors.js';
 import type { Driver } from './driver.js';
@@ -23,7 +24,9 @@ export function isOpenIncident({ incident }: IncidentRow): boolean {
   return incident.closed === undefined;
 }
 
-/** True if a session with this damage can continue with its remaining entries, or if the damage is that of the anchor. */
+/**
+ * True if a session with this damage can continue with its remaining entries, or if the damage is that of the anchor.
+ */
 export function canContinueAfter({ kind }: Damage): boolean {
   return kind !== 'damaged' && kind !== 'orphan' && kind !== 'file';
 }

@@ -1,6 +1,6 @@
 /**
- * Reads the rows of the `records` table.
- * The id of a record is the sid of its session times `MAX_ENTRIES_PER_SESSION` plus its first entry, so each session is one range of ids.
+ * Reads the rows of the `records` table. The id of a record is the sid of its session times `MAX_ENTRIES_PER_SESSION`
+ * plus its first entry, so each session is one range of ids.
  */
 import { Fault } from '../../base/errors.js';
 import { findRecordProblem, type JournalRecord } from '../../journal/record.js';
@@ -96,7 +96,10 @@ export class RecordTable {
     );
   }
 
-  /** Returns the next records of a session from entry `first` (inclusive) to entry `until` (exclusive), one page at most. */
+  /**
+   * Returns the next records of a session from entry `first` (inclusive) to entry `until` (exclusive), one page at
+   * most.
+   */
   readPage(sid: number, first: number, until: number): readonly StoredRecord[] {
     return this.selectPage.all(recordIdOf(sid, first), recordIdOf(sid, until)).map(parseRecord);
   }
@@ -107,7 +110,9 @@ export class RecordTable {
     return row && parseLastRecord(row);
   }
 
-  /** Returns the last records of the sessions in a range of sids. One query takes a tenth of the time of single ones. */
+  /**
+   * Returns the last records of the sessions in a range of sids. One query takes a tenth of the time of single ones.
+   */
   readLastRecords(after: number, last: number): ReadonlyMap<number, LastRecord> {
     return new Map(
       this.selectLastRecords

@@ -1,8 +1,9 @@
 /**
- * Delays a store until no sandboxed command can see its directory. Such a command could read the secret in the owner file, or have
- * planted files for the store to read. A command hides the stores that exist when it starts, so only a store that is created
- * later, or that the command does not hide, has to wait. Each side announces itself before it looks for the other
- * (base/announcement.ts), so at least one of them sees the other in any order of events. The store then waits.
+ * Delays a store until no sandboxed command can see its directory. Such a command could read the secret in the owner
+ * file, or have planted files for the store to read. A command hides the stores that exist when it starts, so only a
+ * store that is created later, or that the command does not hide, has to wait. Each side announces itself before it
+ * looks for the other (base/announcement.ts), so at least one of them sees the other in any order of events. The store
+ * then waits.
  */
 import { lstatSync, realpathSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -37,7 +38,10 @@ const MAX_WAIT_MS = 30_000;
 /** A new directory takes two attempts. */
 const MAX_ATTEMPTS = 10;
 
-/** Waits until no sandboxed command can see the directory of this database, and creates the directory. Only Linux has sandboxes. */
+/**
+ * Waits until no sandboxed command can see the directory of this database, and creates the directory. Only Linux has
+ * sandboxes.
+ */
 export async function waitUntilUnexposed(
   path: string,
   { notify }: Pick<SqliteOptions, 'notify'> = {},
@@ -133,7 +137,9 @@ function isRecognizableStore(path: string): boolean {
   return size(path) > 0 && size(`${path}.anchor`) > 0;
 }
 
-/** Returns the nearest existing directory and its parents, except the file system root, which no command has as a root. */
+/**
+ * Returns the nearest existing directory and its parents, except the file system root, which no command has as a root.
+ */
 function ancestorDirectoriesOf(directory: string): readonly AncestorDirectory[] {
   const status = statSync(directory, { bigint: true, throwIfNoEntry: false });
   if (status === undefined && dirname(directory) !== directory) return ancestorDirectoriesOf(dirname(directory));

@@ -1,7 +1,7 @@
 /**
- * The schema as numbered, forward-only migrations. Each migration runs in one transaction that also records its checksum, so a
- * killed upgrade is either complete or absent. A file from a newer version, or with a different migration history, is refused.
- * Never edit a released migration: add a new one.
+ * The schema as numbered, forward-only migrations. Each migration runs in one transaction that also records its
+ * checksum, so a killed upgrade is either complete or absent. A file from a newer version, or with a different
+ * migration history, is refused. Never edit a released migration: add a new one.
  */
 import { Fault } from '../../base/errors.js';
 import { digestOfText } from '../../journal/record.js';
@@ -19,8 +19,10 @@ export interface Migration {
  * - Only the last record defines where a session ends, so an append touches one page.
  * - `blobs` keeps its rowid: for bodies of a few kilobytes, inserts take half as long as into a clustered table.
  * - `removals` distinguishes a session that was removed just before the process ended from a lost one.
- * - `incidents` logs damage and is open while `closed_as` is empty; `tombstones` logs removed sessions. Rows are never deleted.
- * - `ownership.epoch` counts owners: a commit of an earlier owner is refused. `peers` lists the processes that hold leases.
+ * - `incidents` logs damage and is open while `closed_as` is empty; `tombstones` logs removed sessions. Rows are never
+ * deleted.
+ * - `ownership.epoch` counts owners: a commit of an earlier owner is refused. `peers` lists the processes that hold
+ * leases.
  */
 export const migrations: readonly Migration[] = [
   {
@@ -74,7 +76,7 @@ function countAppliedMigrations(driver: Driver, path: string, known: readonly Mi
     .all();
   const newest = rows.length === 0 ? 0 : Math.max(...rows.map((row) => readInteger(row.id)));
   if (newest > known.length) {
-    const message = `${path} was written by a newer version (migration ${newest}; this version knows ${known.length}). Use that version: a store cannot be downgraded.`;
+    const message = `${path} was written by a newer version (migration ${newest}; this version supports ${known.length}). Use that version: a store cannot be downgraded.`;
     throw new Fault('ENTRY_TOO_NEW', message, { path, newest, known: known.length });
   }
   for (const [index, row] of rows.entries()) {

@@ -1,7 +1,7 @@
 /**
  * The head of each session: its row names the current writer (the fence), its last record is the end of its chain.
- * Invariants: a row with a wrong checksum and a last record with a wrong hash are never used. The cache holds committed heads
- * only and is bounded, because a head can always be read again.
+ * Invariants: a row with a wrong checksum and a last record with a wrong hash are never used. The cache holds committed
+ * heads only and is bounded, because a head can always be read again.
  */
 import { crc32 } from 'node:zlib';
 import { Fault } from '../../base/errors.js';
@@ -73,7 +73,9 @@ export class SessionHeads {
     this.records = records;
   }
 
-  /** Returns the committed head of a session; undefined if there is no such session. Throws if the session is damaged. */
+  /**
+   * Returns the committed head of a session; undefined if there is no such session. Throws if the session is damaged.
+   */
   find(name: string): SessionHead | undefined {
     const cached = this.cached.get(name);
     const head = cached ?? this.load(name);

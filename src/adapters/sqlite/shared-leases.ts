@@ -1,6 +1,6 @@
 /**
- * The leases of this process: the sessions that it works on, and the handler that answers requests for each. The owner keeps the
- * table of all processes. A client also keeps its own leases, to report them to the next owner.
+ * The leases of this process: the sessions that it works on, and the handler that answers requests for each. The owner
+ * keeps the table of all processes. A client also keeps its own leases, to report them to the next owner.
  */
 import { setTimeout } from 'node:timers/promises';
 import type { HeldLease, Lease, LeaseHolder, LeaseReply, LeaseRequestOptions, Leases } from '../../journal/store.js';
@@ -68,7 +68,9 @@ export class SharedLeases implements Leases {
     return isHeld ? this.createLease(session, holder) : undefined;
   }
 
-  /** Creates a lease. A second lease of this process for a session replaces the first, whose release then has no effect. */
+  /**
+   * Creates a lease. A second lease of this process for a session replaces the first, whose release then has no effect.
+   */
   private createLease(session: string, holder: LeaseHolder): Lease {
     const ownHolder: LeaseHolder = { ...holder, handleRequest: (request, send) => holder.handleRequest(request, send) };
     this.ownHolders.set(session, ownHolder);
@@ -133,7 +135,10 @@ function toLostReply(error: unknown): LeaseReply {
   throw error;
 }
 
-/** Detects that the process with a request is unresponsive: until it acknowledges the request, and afterwards if it is stopped. */
+/**
+ * Detects that the process with a request is unresponsive: until it acknowledges the request, and afterwards if it is
+ * stopped.
+ */
 class HolderWatchdog {
   /** Rejects when the process is given up. */
   readonly unresponsive: Promise<never>;

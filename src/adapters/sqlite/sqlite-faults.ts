@@ -1,6 +1,7 @@
 /**
- * Maps failures of SQLite and of the files beside the database to Faults: the only place that interprets result codes and errnos.
- * A full disk is recoverable. An I/O error is not, because after a failed sync the content of the disk is unknown.
+ * Maps failures of SQLite and of the files beside the database to Faults: the only place that interprets result codes
+ * and errnos. A full disk is recoverable. An I/O error is not, because after a failed sync the content of the disk is
+ * unknown.
  */
 import { type ErrorCode, Fault } from '../../base/errors.js';
 
@@ -32,7 +33,10 @@ const ADVICE_BY_CODE: Partial<Record<ErrorCode, string>> = {
   SYNC_FAILED: 'The store accepts no more writes: check the disk, then open the store again.',
 };
 
-/** Returns SQLite's primary result code (SQLITE_FULL is 13) from an error of either binding, or undefined for another error. */
+/**
+ * Returns SQLite's primary result code (SQLITE_FULL is 13) from an error of either binding, or undefined for another
+ * error.
+ */
 export function sqliteResultCode(error: unknown): number | undefined {
   if (!(error instanceof Error)) return undefined;
   const { errcode, rawCode } = error as { errcode?: unknown; rawCode?: unknown };
@@ -50,7 +54,10 @@ function faultCodeOf(error: unknown): ErrorCode {
   return CODE_BY_ERRNO.get(errno) ?? 'STORE_FAILED';
 }
 
-/** Converts an error into a Fault. `doing` names the failed operation at the start of the message. A Fault is returned unchanged. */
+/**
+ * Converts an error into a Fault. `doing` names the failed operation at the start of the message. A Fault is returned
+ * unchanged.
+ */
 export function toFault(error: unknown, doing: string, path: string, code: ErrorCode = faultCodeOf(error)): Fault {
   if (error instanceof Fault) return error;
   const reason = error instanceof Error ? error.message : String(error);
@@ -58,7 +65,10 @@ export function toFault(error: unknown, doing: string, path: string, code: Error
   return new Fault(code, message, { path }, error);
 }
 
-/** Converts an error of a read into a Fault. A read puts no write at risk, so an I/O error does not count as a failed sync. */
+/**
+ * Converts an error of a read into a Fault. A read puts no write at risk, so an I/O error does not count as a failed
+ * sync.
+ */
 export function toReadFault(error: unknown, path: string): Fault {
   const code = faultCodeOf(error);
   // node:sqlite throws a RangeError for an integer that the store never writes, so the file is damaged.

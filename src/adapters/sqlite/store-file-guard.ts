@@ -1,6 +1,7 @@
 /**
- * Detects before each commit that a file of the store was removed or replaced. A commit to such a file would be unreadable, or
- * would write beside a new owner. If the directory has not changed since the last check, a check costs one system call.
+ * Detects before each commit that a file of the store was removed or replaced. A commit to such a file would be
+ * unreadable, or would write beside a new owner. If the directory has not changed since the last check, a check costs
+ * one system call.
  */
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -15,8 +16,9 @@ const SOCKET_SUFFIX = '.sock';
 const DIRECTORY_SETTLE_MS = 100;
 
 /**
- * How long checks use the descriptor of the directory, which takes half as long as its path. The descriptor shows every change to the
- * directory itself. Only the path shows that a parent directory was moved, in which case the files moved along intact.
+ * How long checks use the descriptor of the directory, which takes half as long as its path. The descriptor shows every
+ * change to the directory itself. Only the path shows that a parent directory was moved, in which case the files moved
+ * along intact.
  */
 const PATH_RECHECK_MS = 10;
 
@@ -24,7 +26,9 @@ const IGNORE_MISSING = { throwIfNoEntry: false } as const;
 
 type DirectoryStatus = Pick<Stats, 'dev' | 'ino' | 'ctimeMs'>;
 
-/** Opens a directory; undefined if that fails, for example without free descriptors. The slower path is used instead. */
+/**
+ * Opens a directory; undefined if that fails, for example without free descriptors. The slower path is used instead.
+ */
 function openDirectory(path: string): number | undefined {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);

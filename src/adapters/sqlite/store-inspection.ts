@@ -1,8 +1,8 @@
 /**
- * The check when a store is opened: each session's head against its own checksum and against the anchor and, in a full check,
- * everything else (full-check.ts). The inspection reports damage and refuses sessions; it repairs nothing.
- * Invariants: a session with a loss is refused until the loss is accepted, because continuing from an earlier entry could repeat
- * effects. The anchored head of a refused session stays anchored.
+ * The check when a store is opened: each session's head against its own checksum and against the anchor and, in a full
+ * check, everything else (full-check.ts). The inspection reports damage and refuses sessions; it repairs nothing.
+ * Invariants: a session with a loss is refused until the loss is accepted, because continuing from an earlier entry
+ * could repeat effects. The anchored head of a refused session stays anchored.
  */
 import { Fault } from '../../base/errors.js';
 import { type AnchoredHead, type AnchorState, hashPrefixOf } from './anchor-file.js';
@@ -181,7 +181,10 @@ class StoreInspection {
     }
   }
 
-  /** Returns the head of a session, and the damage of its last record. A record that matches the anchor is not verified again. */
+  /**
+   * Returns the head of a session, and the damage of its last record. A record that matches the anchor is not verified
+   * again.
+   */
   private readHead(
     row: SessionRow,
     anchored: AnchoredHead | undefined,
@@ -293,7 +296,9 @@ class StoreInspection {
     }
   }
 
-  /** Returns the sids of removals that the anchor lacks: the process ended between COMMIT and the write to the anchor. */
+  /**
+   * Returns the sids of removals that the anchor lacks: the process ended between COMMIT and the write to the anchor.
+   */
   private readUnanchoredRemovals(): ReadonlySet<number> {
     const rows = this.driver
       .prepare(`SELECT ${integerColumn('sid')}, ${integerColumn('commit_no')} FROM removals`)
@@ -304,7 +309,9 @@ class StoreInspection {
     return new Set(unanchored.map((row) => readInteger(row.sid)));
   }
 
-  /** Returns the sids of rows that the index on names does not find: a claim would start a second session of that name. */
+  /**
+   * Returns the sids of rows that the index on names does not find: a claim would start a second session of that name.
+   */
   private readUnindexedSids(): ReadonlySet<number> {
     const rows = this.driver
       .prepare(

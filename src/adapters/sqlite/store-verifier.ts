@@ -1,7 +1,8 @@
 /**
- * The full check of a store of any size, in steps of bounded time and memory: the structure of the file, every chain from its
- * genesis to its head, every blob, and records without a session. Between two steps the owner serves other requests. Repeating a
- * step gives the same result. Sessions may be written meanwhile; each is verified against its head at its last step.
+ * The full check of a store of any size, in steps of bounded time and memory: the structure of the file, every chain
+ * from its genesis to its head, every blob, and records without a session. Between two steps the owner serves other
+ * requests. Repeating a step gives the same result. Sessions may be written meanwhile; each is verified against its
+ * head at its last step.
  */
 import type { Entry } from '../../protocol/entry.js';
 import { BlobTable } from './blob-table.js';

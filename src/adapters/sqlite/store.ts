@@ -1,7 +1,7 @@
 /**
- * The store as each process uses it. The first process owns the database and serves it; the others are its clients. When the owner
- * ends, a client takes over. The role of a process can change at any time without its callers noticing: an operation whose answer
- * was lost with a connection is repeated, because every operation may safely be repeated.
+ * The store as each process uses it. The first process owns the database and serves it; the others are its clients.
+ * When the owner ends, a client takes over. The role of a process can change at any time without its callers noticing:
+ * an operation whose answer was lost with a connection is repeated, because every operation may safely be repeated.
  */
 import { Fault } from '../../base/errors.js';
 import { recordDraftOf } from '../../journal/record.js';
@@ -47,7 +47,8 @@ interface EntryPage {
 }
 
 /**
- * Opens the store in a SQLite file and creates the file if it is absent. Processes that open the same file share the store.
+ * Opens the store in a SQLite file and creates the file if it is absent. Processes that open the same file share the
+ * store.
  *
  * @example
  * const store = await openSqlite('.rondo/journal.db');
@@ -149,7 +150,9 @@ class SharedStore implements SqliteStore {
     throw error;
   }
 
-  /** Sends an append together with the blobs that its entries name, so that a crash of the owner loses both or neither. */
+  /**
+   * Sends an append together with the blobs that its entries name, so that a crash of the owner loses both or neither.
+   */
   private async appendWithBlobs(batch: Parameters<Journal['append']>[0]): Promise<void> {
     const draft = recordDraftOf(batch);
     const { session } = batch;

@@ -1,8 +1,7 @@
 /**
- * The operations on the tables inside one open transaction. Changed heads are drafts: visible to later operations of the same
- * transaction, and published only once it is committed.
- * An operation that throws a Fault has changed nothing, so the other operations of its transaction continue. Any other error aborts
- * the transaction.
+ * The operations on the tables inside one open transaction. Changed heads are drafts: visible to later operations of
+ * the same transaction, and published only once it is committed. An operation that throws a Fault has changed nothing,
+ * so the other operations of its transaction continue. Any other error aborts the transaction.
  */
 import { Fault } from '../../base/errors.js';
 import { createRecord, type JournalRecord, type RecordDraft } from '../../journal/record.js';
@@ -51,7 +50,8 @@ function prepareStatements(driver: Driver, epoch: number): WriteStatements {
     claimSession: driver.prepare(
       `UPDATE sessions SET fence = ?, commit_no = ?, checksum = ? WHERE sid = ? AND fence = ? AND ${ownerCondition}`,
     ),
-    // The subquery yields NULL unless the writer has the current fence, and the NOT NULL column then refuses the record.
+    // The subquery yields NULL unless the writer has the current fence, and the NOT NULL column then refuses the
+    // record.
     insertRecord: driver.prepare(
       // guard: append-needs-a-live-claim
       `INSERT INTO records (id, count, at, commit_no, prev, hash, body, fence)
@@ -166,7 +166,9 @@ export class TransactionWriter {
     return { fence: next.fence, nextSeq: next.next };
   }
 
-  /** Appends a record to a session. An exact repetition of an append that was already written succeeds without effect. */
+  /**
+   * Appends a record to a session. An exact repetition of an append that was already written succeeds without effect.
+   */
   append(draft: RecordDraft): void {
     const { session, fence, firstSeq, count, body } = draft;
     const head = this.findHead(session);

@@ -1,6 +1,6 @@
 /**
- * The name of a database in the abstract socket namespace of Linux, which no file operation can drop. Any user can bind any name
- * there, so a name that is held by a process of another user is ignored.
+ * The name of a database in the abstract socket namespace of Linux, which no file operation can drop. Any user can bind
+ * any name there, so a name that is held by a process of another user is ignored.
  */
 import { basename } from 'node:path';
 import { holdSocketName, isHeldByUser, socketInodeOf } from '../../../base/announcement.js';

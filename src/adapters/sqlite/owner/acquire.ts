@@ -1,6 +1,7 @@
 /**
- * Decides whether this process may own a database, from the lock, the owner file and the socket together. A free lock alone is not
- * enough, because the owner's process can drop it unknowingly: the recorded owner must also have ended, and its socket be silent.
+ * Decides whether this process may own a database, from the lock, the owner file and the socket together. A free lock
+ * alone is not enough, because the owner's process can drop it unknowingly: the recorded owner must also have ended,
+ * and its socket be silent.
  */
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -21,14 +22,15 @@ export interface OwnershipCandidacy {
 }
 
 /**
- * An owner file can be removed while its owner is alive. That owner notices at its next commit and stops; this delay covers a commit
- * in progress. Linux needs no delay, because every owner there also holds an abstract socket name.
+ * An owner file can be removed while its owner is alive. That owner notices at its next commit and stops; this delay
+ * covers a commit in progress. Linux needs no delay, because every owner there also holds an abstract socket name.
  */
 const MISSING_OWNER_FILE_WAIT_MS = 250;
 
 /**
- * True if only the socket can show whether the owner is alive: it is a process in another container, or a thread of this process that
- * may have ended. Between threads of one process SQLite itself keeps the locks apart, whatever drops those of the system.
+ * True if only the socket can show whether the owner is alive: it is a process in another container, or a thread of
+ * this process that may have ended. Between threads of one process SQLite itself keeps the locks apart, whatever drops
+ * those of the system.
  */
 export function isLivenessUncertain(owner: OwnerInfo): boolean {
   const state = processStateOf(owner);

@@ -1,7 +1,8 @@
 /**
- * The owner's lock: an exclusive SQLite lock on a dedicated file, which the system releases when the process ends. It is a POSIX
- * lock, so code in the same process that opens and closes the file drops it too; a free lock alone therefore never makes a new
- * owner. On Linux the owner also holds a name in the abstract socket namespace, which no file operation can drop.
+ * The owner's lock: an exclusive SQLite lock on a dedicated file, which the system releases when the process ends. It
+ * is a POSIX lock, so code in the same process that opens and closes the file drops it too; a free lock alone therefore
+ * never makes a new owner. On Linux the owner also holds a name in the abstract socket namespace, which no file
+ * operation can drop.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { Fault } from '../../../base/errors.js';

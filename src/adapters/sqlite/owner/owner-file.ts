@@ -1,7 +1,7 @@
 /**
- * The owner file beside the database: which process is the owner, where it listens, and the secret with which owner and clients
- * authenticate each other. The file is trusted only if it is a regular file of this user with mode 0600 that was written for this
- * very directory. A file from a clone, a copy or another user is ignored.
+ * The owner file beside the database: which process is the owner, where it listens, and the secret with which owner and
+ * clients authenticate each other. The file is trusted only if it is a regular file of this user with mode 0600 that
+ * was written for this very directory. A file from a clone, a copy or another user is ignored.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { directoryIdentityOf, identityAt, isOwnedByThisUser, writeNewFile } from '../files.js';
@@ -16,7 +16,10 @@ export interface OwnerInfo extends ProcessId {
   readonly secret: string;
 }
 
-/** The content of the file. A socket beside the database is stored without its path, because the directory may be mounted elsewhere. */
+/**
+ * The content of the file. A socket beside the database is stored without its path, because the directory may be
+ * mounted elsewhere.
+ */
 interface OwnerFileContent extends OwnerInfo {
   /** Identity of the directory for which the file was written. */
   readonly directory: string;

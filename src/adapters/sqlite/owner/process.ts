@@ -1,6 +1,6 @@
 /**
- * Identity and state of processes on this machine. A pid alone can be reused. Together with its start time, the boot and the pid
- * namespace, it identifies one process.
+ * Identity and state of processes on this machine. A pid alone can be reused. Together with its start time, the boot
+ * and the pid namespace, it identifies one process.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, readlinkSync } from 'node:fs';

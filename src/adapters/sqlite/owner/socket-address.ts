@@ -1,6 +1,6 @@
 /**
- * The address at which the owner listens: a Unix socket beside the database or, if that path is too long for a socket, in a runtime
- * directory that only this user can enter; on Windows, a named pipe.
+ * The address at which the owner listens: a Unix socket beside the database or, if that path is too long for a socket,
+ * in a runtime directory that only this user can enter; on Windows, a named pipe.
  */
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,24 +1,28 @@
 /**
- * Whether the body of an append is what the append says. Parsing it makes values that nobody reads, and took a tenth of what the append of
- * another process costs the owner; so the entries that a runtime writes are recognized by a pattern, and only others are parsed.
+ * Checks that the body of an append contains the entries that the append declares. Parsing a body creates values that
+ * are never used, and takes a tenth of the owner's time for an append of another process. A pattern therefore
+ * recognizes the entries that the runtime writes, and only other bodies are parsed.
  */
 
 const STRING_PATTERN = '"[^"\\\\\\u0000-\\u001f]*"';
 const NUMBER_PATTERN = '-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?';
-/** Levels of nesting that the pattern knows. */
+/** Number of nesting levels that the pattern matches. */
 const MAX_PATTERN_DEPTH = 4;
 
-/** A JSON value without white space and escapes. After each comma there is only one way to go on, so it is matched or refused in one pass. */
+/**
+ * Returns a pattern for a JSON value without white space and escapes. It never backtracks: after a comma only one
+ * alternative matches.
+ */
 function valuePattern(depth: number): string {
-  const plain = `${STRING_PATTERN}|${NUMBER_PATTERN}|true|false|null`;
-  if (depth === 0) return `(?:${plain})`;
+  const scalar = `${STRING_PATTERN}|${NUMBER_PATTERN}|true|false|null`;
+  if (depth === 0) return `(?:${scalar})`;
   const inner = valuePattern(depth - 1);
   const object = `\\{(?:${STRING_PATTERN}:${inner}(?:,(?=")|(?=\\})))*\\}`;
   const list = `\\[(?:${inner}(?:,(?!\\])|(?=\\])))*\\]`;
-  return `(?:${plain}|${object}|${list})`;
+  return `(?:${scalar}|${object}|${list})`;
 }
 
-/** An entry in the order in which the writer makes its members; none of them may come a second time under another value. */
+/** An entry with its members in the order of the writer. `seq` and `key` must not be repeated with another value. */
 const ENTRY_PATTERN = new RegExp(
   `\\{"seq":${NUMBER_PATTERN},"at":${NUMBER_PATTERN},"type":${STRING_PATTERN},"key":${STRING_PATTERN}(?:,(?!"(?:seq|key)")${STRING_PATTERN}:${valuePattern(MAX_PATTERN_DEPTH)})*\\}`,
   'y',
@@ -27,7 +31,7 @@ const ENTRY_PATTERN = new RegExp(
 /** Longer bodies are parsed. */
 const MAX_PATTERN_CHARS = 4096;
 
-/** False unless a body is what its append says: so many entries as JSON, numbered from `first` on. */
+/** True if a body is a JSON array of `count` entries that are numbered from `first`. */
 export function isAppendBody(body: string, first: number, count: number): boolean {
   if (count === 0) return false;
   return (
@@ -51,7 +55,7 @@ function parsesAsEntries(body: string, first: number, count: number): boolean {
   try {
     const entries: unknown = JSON.parse(body);
     if (!Array.isArray(entries) || entries.length !== count) return false;
-    return entries.every((found, n) => found?.seq === first + n && typeof found.key === 'string');
+    return entries.every((entry, n) => entry?.seq === first + n && typeof entry.key === 'string');
   } catch {
     return false;
   }

@@ -1,7 +1,8 @@
 /**
- * The processes that use the store, and which of them works on which session. A lease belongs to a process, not to its
- * connection: one that lost its connection keeps its leases for as long as it lives and may come back, and a new owner gives
- * none away before the processes that survived the last one had the time to say what they hold.
+ * The owner's table of processes that use the store and of the sessions that each one works on. A lease belongs to a
+ * process, not to its connection: a process that loses its connection keeps its leases while it is alive and may
+ * reconnect. A new owner grants no lease before the surviving processes of the previous owner had time to report
+ * theirs.
  */
 import type { HeldLease, LeaseReply } from '../../../journal/store.js';
 import type { Json } from '../../../protocol/json.js';
@@ -10,50 +11,56 @@ import type { Channel } from './channel.js';
 import type { HeldSession } from './store-client.js';
 import { fromWireError, type WireError } from './wire-errors.js';
 
-/** How long a process that lives may take to come back before its leases are free; one that is stopped will not come soon. */
+/** How long a living process may take to reconnect before its leases are released. */
 const RECONNECT_GRACE_MS = 3000;
+/** The same for a stopped process, which will not reconnect soon. */
 const STOPPED_GRACE_MS = 1000;
 const POLL_MS = 20;
 
-/** Receives the answer of another process: who was asked, that it has the request, and pieces. */
+/** Receives the reply of another process while it arrives. */
 export interface ReplySink {
+  /** Called with the process that receives the request. */
   asked(process: ProcessId): void;
+  /** Called when that process has the request. */
   ack(): void;
+  /** Called with each streamed piece of the reply. */
   piece(piece: Json, droppable?: boolean): void;
 }
 
-/** A process that can hold sessions: a client, or the owner itself. */
+/** A process that can hold leases: a client, or the owner itself. */
 export interface StoreProcess {
   readonly id: string;
   readonly process: ProcessId;
+  /** Sends a request for a session to this process. */
   ask(session: string, request: Json, sink: ReplySink): Promise<LeaseReply>;
 }
 
-/** Keeps the list of processes that the next owner waits for. */
+/** Stores the processes that hold leases, for the next owner. */
 export interface ClientRegistry {
   add(id: string, process: ProcessId): Promise<void>;
   remove(id: string): void;
 }
 
+/** The leases of all processes. */
 export class LeaseTable {
   private readonly leases = new Map<string, { readonly turn: string; readonly member: StoreProcess }>();
   private readonly clients = new Map<string, ClientProcess>();
   private readonly registry: ClientRegistry;
   private readonly expectedClients = new Map<string, ProcessId>();
-  /** Resolves when the processes that survived the last owner are back, or had their time. */
+  /** Resolves when the surviving processes have reconnected or their time is up. */
   private pendingRecovery: Promise<void> | undefined;
 
-  /** `survivors`: the processes that used the store under the last owner. */
-  constructor(register: ClientRegistry, survivors: ReadonlyMap<string, ProcessId>) {
-    this.registry = register;
+  /** `survivors` are the processes that held leases under the previous owner. */
+  constructor(registry: ClientRegistry, survivors: ReadonlyMap<string, ProcessId>) {
+    this.registry = registry;
     for (const [id, process] of survivors) {
-      if (processStateOf(process) === 'gone') register.remove(id);
+      if (processStateOf(process) === 'gone') registry.remove(id);
       else this.expectedClients.set(id, process);
     }
     if (this.expectedClients.size > 0) this.pendingRecovery = this.waitForSurvivors();
   }
 
-  /** Undefined once leases can be given away. */
+  /** Resolves when leases can be granted; undefined if they already can. */
   get recovery(): Promise<void> | undefined {
     return this.pendingRecovery;
   }
@@ -76,46 +83,50 @@ export class LeaseTable {
     this.expectedClients.delete(id);
   }
 
-  /** A client has connected, for the first time or again, and says what it holds. */
-  connectClient(id: string, process: ProcessId, channel: Channel, held: readonly HeldSession[]): ClientProcess {
-    const peer = this.clients.get(id) ?? new ClientProcess(id, process, () => this.removeClient(id));
-    const { pid, start } = peer.process;
-    if (pid !== process.pid || start !== process.start) throw new TypeError('Another process has this id.');
-    this.clients.set(id, peer);
-    peer.attachChannel(channel);
-    if (this.expectedClients.delete(id)) peer.registration = Promise.resolve();
+  /** Registers a client that has connected or reconnected, with the leases that it reports. */
+  connectClient(id: string, process: ProcessId, channel: Channel, heldSessions: readonly HeldSession[]): ClientProcess {
+    const client = this.clients.get(id) ?? new ClientProcess(id, process, () => this.removeClient(id));
+    const { pid, start } = client.process;
+    if (pid !== process.pid || start !== process.start) throw new TypeError('Another process uses this client id.');
+    this.clients.set(id, client);
+    client.attachChannel(channel);
+    if (this.expectedClients.delete(id)) client.registration = Promise.resolve();
     for (const [session, { member }] of this.leases) if (member.id === id) this.leases.delete(session);
-    for (const { session, turn } of held)
-      if (!this.leases.has(session)) this.leases.set(session, { turn, member: peer });
-    return peer;
+    for (const { session, turn } of heldSessions)
+      if (!this.leases.has(session)) this.leases.set(session, { turn, member: client });
+    return client;
   }
 
-  /** True if the session is now held by this client. */
-  async acquire(session: string, turn: string, peer: ClientProcess): Promise<boolean> {
+  /** Acquires a lease for a client; false if another process holds the session or the client has ended. */
+  async acquire(session: string, turn: string, client: ClientProcess): Promise<boolean> {
     if (this.pendingRecovery !== undefined) await this.pendingRecovery;
-    peer.registration ??= this.registry.add(peer.id, peer.process);
-    await peer.registration;
-    return peer.isGone ? false : this.tryHold(session, turn, peer);
+    client.registration ??= this.registry.add(client.id, client.process);
+    await client.registration;
+    return client.isGone ? false : this.tryHold(session, turn, client);
   }
 
-  /** Gives a session to a member, unless another has it. */
+  /** Grants a lease to a member; false if another member holds the session. */
   tryHold(session: string, turn: string, member: StoreProcess): boolean {
-    const found = this.leases.get(session);
-    if (found !== undefined && found.member.id !== member.id) return false;
+    const current = this.leases.get(session);
+    if (current !== undefined && current.member.id !== member.id) return false;
     this.leases.set(session, { turn, member });
     return true;
   }
 
+  /** Releases the lease of a session if this member holds it. */
   release(session: string, id: string): void {
     if (this.leases.get(session)?.member.id === id) this.leases.delete(session);
   }
 
+  /** Returns all leases. */
   async list(): Promise<readonly HeldLease[]> {
     if (this.pendingRecovery !== undefined) await this.pendingRecovery;
     return Array.from(this.leases, ([session, { turn, member }]) => ({ session, turn, pid: member.process.pid }));
   }
 
-  /** Puts a request to the process that holds a session, unless that is the one who asks. */
+  /**
+   * Forwards a request to the process that holds a session. Replies `nobody` if there is none, or it is the requester.
+   */
   async ask(session: string, request: Json, from: string, sink: ReplySink): Promise<LeaseReply> {
     if (this.pendingRecovery !== undefined) await this.pendingRecovery;
     const member = this.leases.get(session)?.member;
@@ -125,14 +136,14 @@ export class LeaseTable {
   }
 
   private removeClient(id: string): void {
-    const peer = this.clients.get(id);
+    const client = this.clients.get(id);
     this.clients.delete(id);
     for (const [session, { member }] of this.leases) if (member.id === id) this.leases.delete(session);
-    if (peer?.registration !== undefined) this.registry.remove(id);
+    if (client?.registration !== undefined) this.registry.remove(id);
   }
 }
 
-/** What a client sends about a request that was put to it. */
+/** A client's message about a request that was forwarded to it. */
 interface ClientAnswerContent {
   readonly ok?: LeaseReply;
   readonly error?: WireError;
@@ -147,12 +158,13 @@ interface ForwardedRequest {
   reject(error: Error): void;
 }
 
-/** A client process, connected or about to return. */
+/** A client process, connected or within its time to reconnect. */
 export class ClientProcess implements StoreProcess {
   readonly id: string;
   readonly process: ProcessId;
-  /** Set once it is on the list of processes that hold leases. */
+  /** Set once the process is stored as a holder of leases; see `ClientRegistry`. */
   registration: Promise<void> | undefined;
+  /** True if the process has ended or will not reconnect. */
   isGone = false;
   private channel: Channel | undefined;
   private readonly onGone: () => void;
@@ -160,35 +172,36 @@ export class ClientProcess implements StoreProcess {
   private readonly reconnectWaiters = new Set<() => void>();
   private lastRequestNumber = 0;
 
-  constructor(id: string, process: ProcessId, dismissed: () => void) {
+  constructor(id: string, process: ProcessId, onGone: () => void) {
     this.id = id;
     this.process = process;
-    this.onGone = dismissed;
+    this.onGone = onGone;
   }
 
+  /** Uses a new connection and closes the previous one. */
   attachChannel(channel: Channel): void {
-    const before = this.channel;
+    const previous = this.channel;
     this.channel = channel;
-    before?.destroy();
+    previous?.destroy();
     this.wakeWaiters();
   }
 
-  /** The connection broke. A process that has ended is dismissed at once, one that lives may return. */
+  /** Handles a lost connection. A process that has ended is removed at once; a living one may reconnect. */
   detachChannel(channel: Channel): void {
     if (this.channel !== channel) return;
     this.channel = undefined;
     for (const { resolve } of this.forwarded.values()) resolve({ status: 'lost' });
     this.forwarded.clear();
-    const until = performance.now() + RECONNECT_GRACE_MS;
-    const look = (): void => {
+    const deadline = performance.now() + RECONNECT_GRACE_MS;
+    const poll = (): void => {
       if (this.channel !== undefined || this.isGone) return;
-      if (processStateOf(this.process) === 'gone' || performance.now() > until) this.markGone();
-      else setTimeout(look, POLL_MS).unref();
+      if (processStateOf(this.process) === 'gone' || performance.now() > deadline) this.markGone();
+      else setTimeout(poll, POLL_MS).unref();
     };
-    look();
+    poll();
   }
 
-  /** It is not coming back: what it held is free. */
+  /** Marks the process as gone and releases its leases. */
   markGone(): void {
     if (this.isGone) return;
     this.isGone = true;
@@ -196,6 +209,7 @@ export class ClientProcess implements StoreProcess {
     this.wakeWaiters();
   }
 
+  /** Sends a request to the process, after it has reconnected if necessary. */
   async ask(session: string, request: Json, sink: ReplySink): Promise<LeaseReply> {
     while (this.channel === undefined && !this.isGone) {
       await new Promise<void>((resolve) => this.reconnectWaiters.add(resolve));
@@ -209,21 +223,21 @@ export class ClientProcess implements StoreProcess {
     });
   }
 
-  /** What the client says about a request that was put to it. */
+  /** Handles a message of the client about a forwarded request. */
   receiveAnswer(a: number, message: ClientAnswerContent): void {
-    const asked = this.forwarded.get(a);
-    if (asked === undefined) return;
+    const pending = this.forwarded.get(a);
+    if (pending === undefined) return;
     const { ok, error, piece, droppable, ack } = message;
-    if (ack === true) return void asked.sink.ack();
-    if (piece !== undefined) return void asked.sink.piece(piece, droppable);
+    if (ack === true) return void pending.sink.ack();
+    if (piece !== undefined) return void pending.sink.piece(piece, droppable);
     this.forwarded.delete(a);
-    if (error !== undefined) asked.reject(fromWireError(error));
-    else asked.resolve(ok ?? { status: 'lost' });
+    if (error !== undefined) pending.reject(fromWireError(error));
+    else pending.resolve(ok ?? { status: 'lost' });
   }
 
   private wakeWaiters(): void {
-    const waiting = [...this.reconnectWaiters];
+    const waiters = [...this.reconnectWaiters];
     this.reconnectWaiters.clear();
-    for (const resolve of waiting) resolve();
+    for (const resolve of waiters) resolve();
   }
 }

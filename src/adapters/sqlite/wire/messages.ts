@@ -1,6 +1,6 @@
 /**
- * What comes over the socket, checked at the door: another process may be of another build, or broken, and what it sends must neither
- * reach a commit that others share nor end the process that receives it.
+ * The messages on the socket, validated on receipt. Another process may run another build or be broken: its messages
+ * must neither reach a commit that other processes share, nor crash the process that receives them.
  */
 import { isObject } from '../../../base/own-property.js';
 import type { RecordDraft } from '../../../journal/record.js';
@@ -8,18 +8,19 @@ import type { Json } from '../../../protocol/json.js';
 import type { ProcessId } from '../owner/process.js';
 import type { WireError } from './wire-errors.js';
 
+/** A request of a client. */
 export interface ClientRequest {
-  /** The number under which it is answered; absent for what needs no answer. */
+  /** The number of the request, repeated in its response; absent if no response is needed. */
   readonly i?: number;
   readonly op: string;
 }
 
-/** An answer of a client to a request that was put to it. */
+/** A client's answer to a forwarded request. */
 export interface ClientAnswer {
   readonly a: number;
 }
 
-/** What the owner sends: an answer, a piece of one, who was asked, or a request for this process. */
+/** A message of the owner: a response or its progress (members with `i`), or a forwarded request (members with `a`). */
 export interface OwnerMessage {
   readonly i?: number;
   readonly ok?: unknown;
@@ -37,7 +38,7 @@ type ValueCheck = (value: unknown) => boolean;
 type MessageShape = Readonly<Record<string, ValueCheck>>;
 
 const MAX_NAME_CHARS = 1000;
-/** Deeper than any value that the runtime accepts, and shallow enough to be written again. */
+/** Deeper than any value that the runtime accepts, and shallow enough to be serialized again. */
 const MAX_DEPTH = 500;
 
 const isNonNegativeInteger: ValueCheck = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
@@ -50,7 +51,7 @@ const isOptionalBlobList: ValueCheck = (value) =>
 const isWireError: ValueCheck = (value) => matchesShape(value, { family: isShortString, message: isString });
 const isProcessId: ValueCheck = (value) => matchesShape(value, { pid: isNonNegativeInteger, start: isShortString });
 const isHeldSessionList: ValueCheck = (value) =>
-  Array.isArray(value) && value.every((held) => matchesShape(held, { session: isShortString, turn: isShortString }));
+  Array.isArray(value) && value.every((item) => matchesShape(item, { session: isShortString, turn: isShortString }));
 const isSnapshot: ValueCheck = (value) =>
   matchesShape(value, { nextSeq: isNonNegativeInteger, tailDigest: isShortString, state: isJsonWithinDepth });
 
@@ -102,7 +103,7 @@ function isWithinDepth(value: unknown, depth: number): boolean {
   return true;
 }
 
-/** The message as a request; undefined if it is none that a client would send. */
+/** Validates a message as a request other than an append; undefined if it is not one. */
 export function parseRequest(message: unknown): ClientRequest | undefined {
   if (!isObject(message)) return undefined;
   const { i, op } = message;
@@ -112,28 +113,31 @@ export function parseRequest(message: unknown): ClientRequest | undefined {
   return message as unknown as ClientRequest;
 }
 
-/** An append, with the large values that its entries name. */
+/** An append, with the blobs that its entries name. */
 export interface AppendRequest extends ClientRequest, RecordDraft {
   readonly i: number;
   readonly blobs?: readonly [string, string][];
 }
 
-/** The message as an append, by far the most frequent request; undefined if it is none. Its body is not looked at. */
+/**
+ * Validates a message as an append, by far the most frequent request; undefined if it is not one. The body is not
+ * checked.
+ */
 export function parseAppendRequest(message: unknown): AppendRequest | undefined {
   const request = message as AppendRequest | null;
   if (request?.op !== 'append') return undefined;
   const { i, session, fence, firstSeq, count, body, blobs } = request;
-  const isSound =
+  const isValid =
     isShortString(session) &&
     isNonNegativeInteger(i) &&
     isNonNegativeInteger(fence) &&
     isNonNegativeInteger(firstSeq) &&
     isNonNegativeInteger(count) &&
     isString(body);
-  return isSound && isOptionalBlobList(blobs) ? request : undefined;
+  return isValid && isOptionalBlobList(blobs) ? request : undefined;
 }
 
-/** The message as an answer of a client; undefined if it is none. */
+/** Validates a message as a client's answer; undefined if it is not one. */
 export function parseClientAnswer(message: unknown): ClientAnswer | undefined {
   if (!isObject(message) || !isNonNegativeInteger(message.a)) return undefined;
   const { error, ...rest } = message;
@@ -151,7 +155,7 @@ const OWNER_MESSAGE_SHAPE: MessageShape = {
   session: optional(isShortString),
 };
 
-/** The message as one of the owner; undefined if it is none. */
+/** Validates a message of the owner; undefined if it is not one. */
 export function parseOwnerMessage(message: unknown): OwnerMessage | undefined {
   return matchesShape(message, OWNER_MESSAGE_SHAPE) ? (message as OwnerMessage) : undefined;
 }

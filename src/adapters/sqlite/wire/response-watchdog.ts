@@ -1,31 +1,37 @@
 /**
- * Notices that another process does not answer. Time counts only while this process can listen: after its own event loop was
- * blocked, or the process was stopped, an answer may be waiting to be read.
+ * Detects that another process does not answer. Time counts only while this process can receive: after its own event
+ * loop was blocked, or the process was stopped, an answer may be waiting to be read.
  */
 import type { ProcessState } from '../owner/process.js';
 
-/** When the process that does not answer is reported, and when it is given up. */
+/** An unresponsive process is reported after this time. */
 export const REPORT_AFTER_MS = 5000;
+/** An unresponsive process is given up after this time. */
 const GIVE_UP_AFTER_MS = 8500;
 const TICK_MS = 250;
 
+/** Options of a `ResponseWatchdog`. */
 export interface ResponseWatchdogOptions {
-  /** When the oldest of what is waited for was asked, on the clock of `now`; undefined if nothing is any more. */
+  /**
+   * Returns when the oldest pending request was sent, in milliseconds of listening time; undefined if none is pending.
+   */
   oldestPendingMs(): number | undefined;
-  /** What the process is doing, as far as the system tells. */
+  /** Returns the state of the watched process. */
   processState(): ProcessState;
-  /** It is silent for REPORT_MS and may only be busy. */
+  /** Called once when the process has not answered for `REPORT_AFTER_MS`. It may be busy. */
   onUnresponsive(state: ProcessState): void;
-  /** It is given up: stopped for REPORT_MS, gone, or silent for too long. */
+  /** Called when the process is given up: it is stopped or gone after `REPORT_AFTER_MS`, or silent for longer. */
   onGiveUp(state: ProcessState): void;
 }
 
-/** Counts time in which this process could have heard an answer. */
+/** Measures the time in which this process could have received an answer. */
 export class ListeningTime {
+  /** The measured time since the start. */
   elapsedMs = 0;
   private lastTickAt = 0;
   private timer: NodeJS.Timeout | undefined;
 
+  /** Starts the measurement, unless it is running. `tick` is called periodically. */
   start(tick: () => void = () => {}): void {
     if (this.timer !== undefined) return;
     this.elapsedMs = 0;
@@ -38,6 +44,7 @@ export class ListeningTime {
     }, TICK_MS).unref();
   }
 
+  /** Stops and resets the measurement. */
   stop(): void {
     clearInterval(this.timer);
     this.timer = undefined;
@@ -45,6 +52,7 @@ export class ListeningTime {
   }
 }
 
+/** Watches one process for its answers. */
 export class ResponseWatchdog {
   private readonly options: ResponseWatchdogOptions;
   private readonly listeningTime = new ListeningTime();
@@ -54,31 +62,32 @@ export class ResponseWatchdog {
     this.options = options;
   }
 
-  /** The time in which an answer could have been heard since the first one was expected. */
+  /** The listening time since the first pending request. */
   get elapsedMs(): number {
     return this.listeningTime.elapsedMs;
   }
 
-  /** An answer is expected. The clock stops by itself when none is any more. */
+  /** Starts watching, because an answer is expected. Watching stops when no request is pending. */
   start(): void {
     this.listeningTime.start(() => this.tick());
   }
 
+  /** Stops watching. */
   stop(): void {
     this.isReported = false;
     this.listeningTime.stop();
   }
 
   private tick(): void {
-    const since = this.options.oldestPendingMs();
-    if (since === undefined) return void this.stop();
-    const ms = this.listeningTime.elapsedMs - since;
-    if (ms < REPORT_AFTER_MS) {
+    const sentAtMs = this.options.oldestPendingMs();
+    if (sentAtMs === undefined) return void this.stop();
+    const silentMs = this.listeningTime.elapsedMs - sentAtMs;
+    if (silentMs < REPORT_AFTER_MS) {
       this.isReported = false;
       return;
     }
     const state = this.options.processState();
-    if (state === 'stopped' || state === 'gone' || ms >= GIVE_UP_AFTER_MS) {
+    if (state === 'stopped' || state === 'gone' || silentMs >= GIVE_UP_AFTER_MS) {
       this.stop();
       this.options.onGiveUp(state);
     } else if (!this.isReported) {

@@ -1,7 +1,7 @@
 /**
- * The connection of a client to the owner of the store: requests and their answers, and requests of other processes for a session
- * that this one works on. When it breaks, every request that waits is rejected with ConnectionLost; asking again is the caller's
- * decision, since only it knows that its request may be repeated.
+ * A client's connection to the owner of the store: its requests and their responses, and requests of other processes
+ * for a session that this process works on. When the connection breaks, every pending request is rejected with
+ * ConnectionLost. Repeating a request is the decision of the caller, which alone can tell that it is safe.
  */
 import { Fault } from '../../../base/errors.js';
 import type { RecordDraft } from '../../../journal/record.js';
@@ -17,42 +17,45 @@ import { type OwnerMessage, parseOwnerMessage } from './messages.js';
 import { ResponseWatchdog } from './response-watchdog.js';
 import { ConnectionLost, fromWireError, toWireError } from './wire-errors.js';
 
-/** A session that is held, as the owner is told of it. */
+/** A lease of this process, as it is reported to the owner. */
 export interface HeldSession {
   readonly session: string;
   readonly turn: string;
 }
 
+/** Options of `StoreClient.open`. */
 export interface StoreClientOptions {
   readonly owner: OwnerInfo;
+  /** The id of this process in the lease table. */
   readonly id: string;
   readonly process: ProcessId;
-  /** The sessions that this process works on, for an owner that is new. */
+  /** Returns the leases of this process, for a new owner. */
   heldSessions(): readonly HeldSession[];
-  /** Answers a request of another process for one of them. */
+  /** Answers a request of another process for one of these sessions. */
   answer(session: string, request: Json, send: (piece: Json, droppable?: boolean) => void): Promise<LeaseReply>;
-  /** The owner has not answered for some time, and may be busy. */
+  /** Called when the owner has not answered for a while. It may be busy. */
   onUnresponsive(state: ProcessState): void;
-  /** The error for an owner that is given up. */
+  /** Returns the error for an owner that is given up. */
   unresponsiveError(state: ProcessState): Error;
-  /** The connection is of no use any more. */
+  /** Called once, when the connection is closed. */
   onClosed(): void;
 }
 
 interface PendingRequest {
-  /** When it was sent, on the clock of the owner's silence. */
+  /** When the request was sent, in milliseconds of listening time. */
   sentAtMs?: number;
   resolve(value: unknown): void;
   reject(error: Error): void;
-  /** Where the answer of another process goes while it comes. */
+  /** Receives the reply of another process while it arrives. */
   readonly sink?: ReplySink | undefined;
-  /** The owner has passed the request on to another process. */
+  /** True if the owner has forwarded the request to another process. */
   isForwarded?: boolean;
 }
 
+/** An authenticated connection to the owner. */
 export class StoreClient {
   readonly owner: OwnerInfo;
-  /** What the owner found when it opened the store. */
+  /** The result of the check when the owner opened the store. */
   report: CheckReport | undefined;
   private readonly options: StoreClientOptions;
   private readonly channel: Channel;
@@ -60,9 +63,9 @@ export class StoreClient {
   private readonly pending = new Map<number, PendingRequest>();
   private lastRequestNumber = 0;
   private isLost = false;
-  /** Both sides have proved themselves. */
+  /** True after the handshake. */
   private isAuthenticated = false;
-  /** The owner was given up and has not been heard of since: what comes now does not wait for it again. */
+  /** True if the owner was given up and has sent nothing since. New requests are then rejected without waiting. */
   private isOwnerUnresponsive = false;
   private rejectAuthentication: ((error: Error) => void) | undefined;
 
@@ -78,7 +81,7 @@ export class StoreClient {
     });
   }
 
-  /** Connects and proves itself; rejects if nobody listens there, or somebody else does. */
+  /** Connects and authenticates. Rejects if there is no listener, or the listener is not the owner. */
   static async open(options: StoreClientOptions): Promise<StoreClient> {
     const client = new StoreClient(await Channel.connect(options.owner.socket), options);
     try {
@@ -89,9 +92,9 @@ export class StoreClient {
       };
       client.report = report;
       return client;
-    } catch (thrown) {
+    } catch (error) {
       client.channel.destroy();
-      throw thrown;
+      throw error;
     }
   }
 
@@ -114,13 +117,14 @@ export class StoreClient {
     });
   }
 
+  /** Sends a request and resolves with its response. */
   request(op: string, args: object): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.sendRequest({ resolve, reject }, (i) => this.channel.send({ i, op, ...args }));
     });
   }
 
-  /** An append with the large values that its entries name. */
+  /** Sends an append with the blobs that its entries name. */
   append(draft: RecordDraft, blobs?: readonly (readonly [string, string])[]): Promise<void> {
     const { session, fence, firstSeq, count, body } = draft;
     return new Promise((resolve, reject) => {
@@ -130,20 +134,20 @@ export class StoreClient {
     });
   }
 
-  /** Sends something that is not answered. */
+  /** Sends a message that has no response. */
   sendUnanswered(op: string, args: object): void {
     this.channel.send({ ...args, op });
   }
 
-  /** Asks the process that holds a session. */
+  /** Sends a request to the process that holds a session. */
   ask(session: string, request: Json, sink: ReplySink): Promise<LeaseReply> {
     return new Promise((resolve, reject) => {
-      const waiting = { resolve: resolve as PendingRequest['resolve'], reject, sink };
-      this.sendRequest(waiting, (i) => this.channel.send({ i, op: 'ask', session, request }));
+      const pending = { resolve: resolve as PendingRequest['resolve'], reject, sink };
+      this.sendRequest(pending, (i) => this.channel.send({ i, op: 'ask', session, request }));
     });
   }
 
-  /** Says goodbye: what this process held is free at once. */
+  /** Closes the connection and releases the leases of this process at once. */
   close(): void {
     this.sendUnanswered('bye', {});
     this.channel.onClose = () => {};
@@ -151,22 +155,22 @@ export class StoreClient {
     this.channel.end();
   }
 
-  /** Sends a request under a number of its own; `send` returns false if it is too large. */
-  private sendRequest(waiting: PendingRequest, send: (i: number) => boolean): void {
+  /** Sends a request under a new number. `send` returns false if the request is too large. */
+  private sendRequest(pending: PendingRequest, send: (i: number) => boolean): void {
     if (this.isOwnerUnresponsive)
-      return void waiting.reject(this.options.unresponsiveError(processStateOf(this.owner)));
-    if (this.isLost) return void waiting.reject(new ConnectionLost('The connection to the owner was closed.'));
+      return void pending.reject(this.options.unresponsiveError(processStateOf(this.owner)));
+    if (this.isLost) return void pending.reject(new ConnectionLost('The connection to the owner was closed.'));
     const i = ++this.lastRequestNumber;
-    if (!send(i)) return void waiting.reject(requestTooLargeFault());
-    this.pending.set(i, waiting);
+    if (!send(i)) return void pending.reject(requestTooLargeFault());
+    this.pending.set(i, pending);
     if (this.pending.size === 1) this.channel.setKeepAlive(true);
     this.watchdog.start();
-    waiting.sentAtMs = this.watchdog.elapsedMs;
+    pending.sentAtMs = this.watchdog.elapsedMs;
   }
 
   /**
-   * When the oldest request was sent that the owner itself has to answer; undefined if there is none. A long wait for another process is
-   * not the owner's silence.
+   * Returns when the oldest request was sent that the owner itself must answer; undefined if there is none. A forwarded
+   * request that waits for another process does not make the owner unresponsive.
    */
   private oldestPendingMs(): number | undefined {
     if (!this.isAuthenticated) return 0;
@@ -174,20 +178,20 @@ export class StoreClient {
     return undefined;
   }
 
-  /** Takes a request off those that wait. */
+  /** Removes and returns a pending request. */
   private takePending(i: number): PendingRequest | undefined {
-    const waiting = this.pending.get(i);
-    if (waiting === undefined) return undefined;
+    const pending = this.pending.get(i);
+    if (pending === undefined) return undefined;
     this.pending.delete(i);
     if (this.pending.size === 0) this.channel.setKeepAlive(false);
-    return waiting;
+    return pending;
   }
 
   private receive(received: unknown): void {
     this.isOwnerUnresponsive = false;
     if (typeof received === 'number') return void this.takePending(received)?.resolve(null);
     const message = parseOwnerMessage(received);
-    // Whoever sends this does not speak our protocol.
+    // The sender does not follow the protocol.
     if (message === undefined) return void this.channel.destroy();
     const { i, a } = message;
     if (a !== undefined) return void this.answerForwarded(a, message);
@@ -198,32 +202,32 @@ export class StoreClient {
   }
 
   private handleProgress(i: number, { asked, ack, piece, droppable }: OwnerMessage): void {
-    const waiting = this.pending.get(i);
-    if (waiting?.sink === undefined) return;
-    if (ack === true) waiting.sink.ack();
-    else if (piece !== undefined) waiting.sink.piece(piece, droppable);
-    if (asked === undefined || waiting.isForwarded === true) return;
-    waiting.isForwarded = true;
-    waiting.sink.asked(asked);
+    const pending = this.pending.get(i);
+    if (pending?.sink === undefined) return;
+    if (ack === true) pending.sink.ack();
+    else if (piece !== undefined) pending.sink.piece(piece, droppable);
+    if (asked === undefined || pending.isForwarded === true) return;
+    pending.isForwarded = true;
+    pending.sink.asked(asked);
   }
 
-  /** Answers a request that another process has for a session of this one. */
+  /** Answers a request of another process for a session of this one. */
   private answerForwarded(a: number, { session = '', request = null }: OwnerMessage): void {
     this.channel.send({ a, ack: true });
     const send = (piece: Json, droppable?: boolean): void => void this.channel.send({ a, piece, droppable }, droppable);
-    const fail = (thrown: unknown): void => void this.channel.send({ a, error: toWireError(thrown) });
+    const fail = (error: unknown): void => void this.channel.send({ a, error: toWireError(error) });
     this.options.answer(session, request, send).then((reply) => {
       if (!this.channel.send({ a, ok: reply })) fail(new TypeError('The answer is too large.'));
     }, fail);
   }
 
   private giveUp(state: ProcessState): void {
-    // The system closes the socket of a process that is gone; until it has, it is done here.
+    // The system closes the socket of a process that has ended, possibly later than this.
     if (state === 'gone') return void this.channel.destroy();
     this.isOwnerUnresponsive = true;
     const error = this.options.unresponsiveError(state);
     if (!this.isAuthenticated) return void this.rejectAuthentication?.(error);
-    // Its answer says that the owner is back; nothing else is sent until then.
+    // A probe: its response shows that the owner is responsive again. No other request is sent until then.
     this.channel.send({ op: 'holdings', i: ++this.lastRequestNumber });
     for (const i of [...this.pending.keys()]) this.takePending(i)?.reject(error);
   }
@@ -240,5 +244,5 @@ export class StoreClient {
 }
 
 function requestTooLargeFault(): Fault {
-  return new Fault('STORE_FAILED', 'The request is too large to be handed to the process that owns the store.');
+  return new Fault('STORE_FAILED', 'The request is too large to be sent to the process that owns the store.');
 }

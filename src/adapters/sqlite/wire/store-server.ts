@@ -1,7 +1,7 @@
 /**
- * The owner's side of the socket: offers the store to other processes of the same user, each after it has proved itself. An
- * operation goes to the same group commit as the owner's own, so that a commit spans processes. The server never keeps its
- * process alive: when that ends, another process takes over.
+ * The owner's side of the socket: serves the store to other processes of the same user, after authentication. Their
+ * operations go to the same commit queue as the owner's, so one commit spans processes. The server never keeps its
+ * process alive: when the process ends, another one takes over.
  */
 import { randomBytes } from 'node:crypto';
 import { chmodSync, renameSync, rmSync } from 'node:fs';
@@ -30,10 +30,10 @@ import {
 import type { HeldSession } from './store-client.js';
 import { toWireError } from './wire-errors.js';
 
-/** Faults of an owner that is leaving. */
+/** Codes of Faults after which this process is no longer the owner. */
 const OWNER_LEAVING_CODES: ReadonlySet<string> = new Set(['STORE_CLOSED', 'OWNERSHIP_LOST', 'STORE_MISSING']);
 
-/** Connections that have not proved themselves yet. */
+/** Maximum number of unauthenticated connections. The oldest one is closed to make room. */
 const MAX_UNAUTHENTICATED_CHANNELS = 64;
 
 type Operation = (store: LocalStore, args: never) => Promise<unknown>;
@@ -42,13 +42,13 @@ interface SessionArgs {
   readonly session: string;
 }
 
-/** One page of a session: what follows `from`, and whether there is more. */
+/** Reads one page of a session, starting at `from`. `more` is true if further entries follow. */
 async function readPage(store: LocalStore, { session, from }: SessionArgs & { from: number }): Promise<unknown> {
-  // The record before is read with it, so that the chain is followed from page to page.
+  // The read starts one entry earlier, so that the chain is verified across pages.
   for await (const entries of store.journal.read(session, Math.max(0, from - 1))) {
-    const wanted = entries.filter(({ seq }) => seq >= from);
+    const page = entries.filter(({ seq }) => seq >= from);
     const last = entries.at(-1)?.seq ?? from;
-    return { entries: wanted, more: store.hasEntriesAfter(session, last) };
+    return { entries: page, more: store.hasEntriesAfter(session, last) };
   }
   return { entries: [], more: false };
 }
@@ -70,7 +70,7 @@ const operations = new Map<string, Operation>(
     save: (store: LocalStore, { session, snapshot }: SessionArgs & { snapshot: Snapshot }) =>
       store.snapshots.save(session, snapshot),
     record: (store: LocalStore) => store.maintenance.readLog(),
-    // This process serves others: nothing may keep it busy for long.
+    // Not exclusive: this process serves others, so a step must not block it for long.
     verify: (store: LocalStore, { cursor }: { cursor?: VerifyCursor }) => store.maintenance.verify(cursor, false),
     accept: (store: LocalStore, { ids, word }: { ids: readonly number[]; word: Attribution }) =>
       store.maintenance.accept(ids, word),
@@ -79,6 +79,7 @@ const operations = new Map<string, Operation>(
   }) as [string, Operation][],
 );
 
+/** What a store server works with. */
 export interface StoreServerDeps {
   readonly store: LocalStore;
   readonly address: string;
@@ -86,18 +87,19 @@ export interface StoreServerDeps {
   readonly leaseTable: LeaseTable;
 }
 
+/** Listens for clients and serves them. */
 export class StoreServer {
   private readonly deps: StoreServerDeps;
   private readonly server: Server;
   private readonly channels = new Set<Channel>();
-  /** Connections that have not proved themselves, the oldest first. */
+  /** Unauthenticated connections, oldest first. */
   private readonly unauthenticatedChannels = new Set<Channel>();
   private socketFileIdentity: string | undefined;
 
-  private constructor(parts: StoreServerDeps) {
-    this.deps = parts;
-    // The clients go on while the sessions of this process do, and what both write next is in the same commit.
-    parts.store.onAcknowledged = () => {
+  private constructor(deps: StoreServerDeps) {
+    this.deps = deps;
+    // Clients and local sessions continue at the same time, so that their next appends share a commit.
+    deps.store.onAcknowledged = () => {
       for (const channel of this.channels) channel.flush();
     };
     this.server = createServer((socket) => {
@@ -106,33 +108,34 @@ export class StoreServer {
     });
   }
 
-  /** Listens at the address; a socket file that an earlier owner left there is replaced. */
-  static async listen(parts: StoreServerDeps): Promise<StoreServer> {
-    const { address } = parts;
-    const serving = new StoreServer(parts);
+  /** Listens at the address and replaces the socket file of an earlier owner. */
+  static async listen(deps: StoreServerDeps): Promise<StoreServer> {
+    const { address } = deps;
+    const storeServer = new StoreServer(deps);
     const isPipe = process.platform === 'win32';
-    // Node removes the name that it bound when the server closes, whoever has that name then; so it is given another one.
-    const bound = isPipe ? address : join(dirname(address), `.${randomBytes(4).toString('hex')}`);
+    // On close, Node removes the path that it bound, even if the path then belongs to another owner. So a temporary
+    // path is bound.
+    const boundPath = isPipe ? address : join(dirname(address), `.${randomBytes(4).toString('hex')}`);
     await new Promise<void>((resolve, reject) => {
-      serving.server.once('error', reject);
-      serving.server.listen({ path: bound }, resolve);
+      storeServer.server.once('error', reject);
+      storeServer.server.listen({ path: boundPath }, resolve);
     });
-    serving.server.unref();
-    if (isPipe) return serving;
-    chmodSync(bound, 0o600);
-    serving.socketFileIdentity = identityAt(bound);
-    renameSync(bound, address);
-    return serving;
+    storeServer.server.unref();
+    if (isPipe) return storeServer;
+    chmodSync(boundPath, 0o600);
+    storeServer.socketFileIdentity = identityAt(boundPath);
+    renameSync(boundPath, address);
+    return storeServer;
   }
 
-  /** Takes no more connections and no more requests; what was answered is sent. */
+  /** Stops accepting connections and requests. Responses that are already queued are sent. */
   close(): void {
     const { address } = this.deps;
     this.server.close();
     try {
       if (this.socketFileIdentity === identityAt(address)) rmSync(address, { force: true });
     } catch {
-      // A socket file at which nobody listens harms nobody.
+      // A socket file without a listener is harmless.
     }
     for (const channel of [...this.channels, ...this.unauthenticatedChannels]) channel.end();
   }
@@ -144,7 +147,7 @@ export class StoreServer {
     try {
       await authenticateAsOwner(channel, this.deps.secret);
     } catch {
-      // It had no proof, or went away; neither is our failure.
+      // The client failed to authenticate or disconnected.
       return;
     } finally {
       this.unauthenticatedChannels.delete(channel);
@@ -160,41 +163,45 @@ export class StoreServer {
   }
 }
 
+/** The first request of a client. */
 interface HelloRequest {
   readonly id: string;
   readonly process: ProcessId;
   readonly held: readonly HeldSession[];
 }
 
-/** One client: its requests, and those that other processes have for it. */
+/** The connection of one client: its requests, and its answers to forwarded requests. */
 class ClientConnection {
   private readonly channel: Channel;
   private readonly deps: StoreServerDeps;
   private clientProcess: ClientProcess | undefined;
 
-  constructor(channel: Channel, parts: StoreServerDeps) {
+  constructor(channel: Channel, deps: StoreServerDeps) {
     this.channel = channel;
-    this.deps = parts;
+    this.deps = deps;
   }
 
-  /** What is no request ends the connection: whoever sends it does not speak our protocol. */
+  /** Handles a message. An invalid message closes the connection. */
   receive(message: unknown): void {
     const append = parseAppendRequest(message);
     if (append !== undefined && this.clientProcess !== undefined) return void this.append(append);
     const answer = parseClientAnswer(message);
     if (answer !== undefined) return void this.clientProcess?.receiveAnswer(answer.a, answer as object);
     const request = parseRequest(message);
-    const work = request === undefined ? undefined : this.perform(request);
-    if (request === undefined || work === undefined) return void this.channel.destroy();
-    this.answerWhenDone(request, work);
+    const result = request === undefined ? undefined : this.perform(request);
+    if (request === undefined || result === undefined) return void this.channel.destroy();
+    this.answerWhenDone(request, result);
   }
 
-  /** The hot path: an append without large values goes straight to the group commit, and its acknowledgement straight back. */
+  /**
+   * Handles an append. On the hot path, without blobs, it goes straight to the commit queue and is acknowledged by a
+   * callback.
+   */
   private append(request: AppendRequest): void {
     const { i, firstSeq, count, body, blobs } = request;
     const { store } = this.deps;
     if (!isAppendBody(body, firstSeq, count))
-      this.sendError(i, new TypeError('The body of an append is not what the append says.'));
+      this.sendError(i, new TypeError('The body of the append does not contain the entries that the append declares.'));
     else if (blobs !== undefined) this.answerWhenDone(request, appendWithBlobs(store, request));
     else {
       store.enqueueAppend(
@@ -205,27 +212,31 @@ class ClientConnection {
     }
   }
 
-  private answerWhenDone({ i }: ClientRequest, work: Promise<unknown>): void {
-    if (i === undefined) return void work.catch(() => undefined);
-    work.then(
+  private answerWhenDone({ i }: ClientRequest, result: Promise<unknown>): void {
+    if (i === undefined) return void result.catch(() => undefined);
+    result.then(
       (value) => {
         if (!this.channel.send({ i, ok: value ?? null })) this.sendError(i, new TypeError('The answer is too large.'));
       },
-      (thrown) => this.sendError(i, thrown),
+      (error) => this.sendError(i, error),
     );
   }
 
-  /** A store that is not this process's any more is no answer: the client is to look for the next owner. */
-  private sendError(i: number, thrown: unknown): void {
-    if (thrown instanceof Fault && OWNER_LEAVING_CODES.has(thrown.code)) this.channel.destroy();
-    else this.channel.send({ i, error: toWireError(thrown) });
+  /**
+   * Sends an error. If this process is no longer the owner, closes the connection instead, so that the client finds the
+   * next owner.
+   */
+  private sendError(i: number, error: unknown): void {
+    if (error instanceof Fault && OWNER_LEAVING_CODES.has(error.code)) this.channel.destroy();
+    else this.channel.send({ i, error: toWireError(error) });
   }
 
+  /** Handles the end of the connection. */
   close(): void {
     this.clientProcess?.detachChannel(this.channel);
   }
 
-  /** Undefined for what may not be asked for now: anything before the hello, and a second one. */
+  /** Performs a request; undefined if it is not allowed now: any request before the hello, and a second hello. */
   private perform(request: ClientRequest): Promise<unknown> | undefined {
     const { store, leaseTable } = this.deps;
     const { op } = request;
@@ -236,7 +247,7 @@ class ClientConnection {
     const {
       session,
       turn,
-      request: asked,
+      request: forwarded,
     } = request as unknown as {
       session: string;
       turn: string;
@@ -244,7 +255,7 @@ class ClientConnection {
     };
     if (op === 'acquire') return leaseTable.acquire(session, turn, clientProcess);
     if (op === 'holdings') return leaseTable.list();
-    if (op === 'ask') return leaseTable.ask(session, asked, clientProcess.id, this.replySinkFor(request.i ?? 0));
+    if (op === 'ask') return leaseTable.ask(session, forwarded, clientProcess.id, this.replySinkFor(request.i ?? 0));
     if (op === 'release') return Promise.resolve(leaseTable.release(session, clientProcess.id));
     if (op === 'bye') return Promise.resolve(clientProcess.markGone());
     return operations.get(op)?.(store, request as never);
@@ -255,11 +266,11 @@ class ClientConnection {
     return { report: this.deps.store.report };
   }
 
-  /** Where the answer to a request goes while it comes. */
+  /** Returns the sink that passes the reply of another process on to this client. */
   private replySinkFor(i: number) {
     const { channel } = this;
     return {
-      asked: (asked: ProcessId): void => void channel.send({ i, asked }),
+      asked: (process: ProcessId): void => void channel.send({ i, asked: process }),
       ack: (): void => void channel.send({ i, ack: true }),
       piece: (piece: unknown, droppable?: boolean): void => void channel.send({ i, piece }, droppable),
     };

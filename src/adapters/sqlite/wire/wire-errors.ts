@@ -1,7 +1,8 @@
-/** Errors between processes: what one side throws is thrown by the other, as the same class with the same code. */
+/** Errors on the wire: an error that one process sends is rethrown by the other with the same class and code. */
 import { type ErrorCode, errorCodes, Fault, LoopError } from '../../../base/errors.js';
 import type { Json } from '../../../protocol/json.js';
 
+/** An error as it is sent. */
 export interface WireError {
   readonly family: 'outcome' | 'fault' | 'type' | 'other';
   readonly code?: string;
@@ -9,21 +10,23 @@ export interface WireError {
   readonly data?: Json;
 }
 
-/** The connection was closed before the answer came. */
+/** Thrown if the connection closes before the response arrives. */
 export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost';
 }
 
-export function toWireError(thrown: unknown): WireError {
-  if (thrown instanceof LoopError || thrown instanceof Fault) {
-    const { code, message, data } = thrown;
-    const family = thrown instanceof Fault ? 'fault' : 'outcome';
+/** Converts a thrown value into its form on the wire. */
+export function toWireError(error: unknown): WireError {
+  if (error instanceof LoopError || error instanceof Fault) {
+    const { code, message, data } = error;
+    const family = error instanceof Fault ? 'fault' : 'outcome';
     return data === undefined ? { family, code, message } : { family, code, message, data };
   }
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
-  return { family: thrown instanceof TypeError ? 'type' : 'other', message };
+  const message = error instanceof Error ? error.message : String(error);
+  return { family: error instanceof TypeError ? 'type' : 'other', message };
 }
 
+/** Converts a received error into an error of its original class. */
 export function fromWireError({ family, code = '', message, data }: WireError): Error {
   if (family === 'outcome') return new LoopError(code, message, data);
   if (family === 'fault' && Object.hasOwn(errorCodes, code)) return new Fault(code as ErrorCode, message, data);

@@ -177,7 +177,10 @@ const FORGERS: readonly Forger[] = [
     reason: NO_SUCH,
   }),
   (random, states) => ({ answer: { ...validAnswer(states), id: forgedId(random, states) }, reason: NO_SUCH }),
-  (_, states) => ({ answer: { ...validAnswer(states), id: states.paused.id }, reason: /^its sessionId does not match$/ }),
+  (_, states) => ({
+    answer: { ...validAnswer(states), id: states.paused.id },
+    reason: /^its sessionId does not match$/,
+  }),
   (_, states) => {
     const { sessionId: _omitted, ...rest } = validAnswer(states);
     return { answer: { ...rest, id: states.paused.id }, reason: /^its (callId|argumentsDigest) does not match$/ };

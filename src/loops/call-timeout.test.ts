@@ -15,40 +15,40 @@ const never = (): Promise<never> => new Promise(() => {});
 const code = (id: string, body: (input: unknown, scope: Scope) => unknown, more: object = {}) =>
   defineLoop({ id, input: true, output: true, body: body as () => never, ...more });
 
-/** What a call may be at when its time is over. */
-const stuck: readonly [what: string, definitions: readonly unknown[]][] = [
+/** Calls that are still running when they time out, by what they are waiting for. */
+const stuck: readonly [blocker: string, definitions: readonly unknown[]][] = [
   ['a tool that never ends', [tool('hang', 'builtin:never'), composite('x', [step('hang')], { policy })]],
   ['a sleep', [code('nap', (_, scope) => scope.sleep(HOUR)), composite('x', [step('nap')], { policy })]],
-  ['a wait for a signal', [code('wait', (_, scope) => scope.wait('go')), composite('x', [step('wait')], { policy })]],
+  ['a signal', [code('wait', (_, scope) => scope.wait('go')), composite('x', [step('wait')], { policy })]],
   [
-    'a wait for a person',
+    'an approval',
     [tool('pay', 'builtin:echo', { policy: { approval: 'ask' } }), composite('x', [step('pay')], { policy })],
   ],
   [
     'a composite in a composite',
     [tool('hang', 'builtin:never'), composite('in', [step('hang')]), composite('x', [step('in')], { policy })],
   ],
-  ['a sleep of its own code', [code('x', (_, scope) => scope.sleep(HOUR), { policy })]],
-  ['code that waits for something else', [code('x', never, { policy })]],
+  ['a sleep in its own code', [code('x', (_, scope) => scope.sleep(HOUR), { policy })]],
+  ['a promise that never settles', [code('x', never, { policy })]],
 ];
 
-for (const [what, definitions] of stuck) {
+for (const [blocker, definitions] of stuck) {
   verifies(
     'policy.call',
-    `a call that is at ${what} ends with TIMEOUT when its time is over, and not before`,
+    `a call that waits for ${blocker} fails with TIMEOUT exactly when its time is over`,
     async () => {
       for (const jump of [0, -HOUR, HOUR]) {
         const clock = new ManualClock(1_000_000);
         const host = hostOf(definitions, { clock, tools: { never } });
-        let over = false;
+        let hasEnded = false;
         const running = host.run({ loop: 'x', input: {} }).finally(() => {
-          over = true;
+          hasEnded = true;
         });
         await ticks(20);
         clock.setWallClock(clock.now() + jump);
         await clock.advance(999);
         await ticks(20);
-        expect(over).toBe(false);
+        expect(hasEnded, 'the call ended before its timeout').toBe(false);
         await clock.advance(1);
         const result = await within(2000, running);
         expect(result.error).toMatchObject({ code: 'TIMEOUT', details: { timeoutMs: 1000, retryable: true } });
@@ -61,7 +61,7 @@ for (const [what, definitions] of stuck) {
   );
 }
 
-verifies('policy.call', 'a call that ends in time gives its output, and leaves no timer behind', async () => {
+verifies('policy.call', 'a call that ends in time returns its output and leaves no timer behind', async () => {
   const clock = new ManualClock(1_000_000);
   const steps = composite('x', [step('echo'), { loopId: 'echo', inputMapping: '$.steps[0].output' }], { policy });
   const host = hostOf([tool('echo'), steps, code('y', () => ({ n: 2 }), { policy })], { clock });
@@ -71,22 +71,22 @@ verifies('policy.call', 'a call that ends in time gives its output, and leaves n
   expect(clock.nextWakeAt).toBeUndefined();
 });
 
-verifies('policy.call', 'a step that fails in a call with a timeout fails it as without one', async () => {
+verifies('policy.call', 'a failed step fails a call with a timeout exactly as one without', async () => {
   const definitions = [
     tool('fail', 'builtin:fail'),
     composite('x', [step('fail')], { policy }),
     composite('z', [step('fail')]),
   ];
   const host = hostOf(definitions);
-  const [bounded, free] = [await host.run({ loop: 'x', input: {} }), await host.run({ loop: 'z', input: {} })];
-  expect(bounded.error?.code).toBe(free.error?.code);
-  expect(bounded.error?.message).toBe(free.error?.message);
+  const [bounded, unbounded] = [await host.run({ loop: 'x', input: {} }), await host.run({ loop: 'z', input: {} })];
+  expect(bounded.error?.code).toBe(unbounded.error?.code);
+  expect(bounded.error?.message).toBe(unbounded.error?.message);
   const { failedStep } = (bounded.error?.details ?? {}) as { failedStep?: { callId: string } };
   expect(bounded.trace.some(({ callId }) => callId === failedStep?.callId)).toBe(true);
 });
 
-verifies('policy.call', 'the time of a call counts on across a restart, by the wall clock', async () => {
-  for (const [jump, left] of [
+verifies('policy.call', 'the timeout of a call continues across a restart, by the wall clock', async () => {
+  for (const [jump, remainingMs] of [
     [0, 600],
     [-HOUR, 1000],
     [HOUR, 0],
@@ -103,8 +103,8 @@ verifies('policy.call', 'the time of a call counts on across a restart, by the w
     const clock = new ManualClock(1_000_400 + jump);
     const resumed = hostOf(definitions, { store, clock, tools: { never }, seed: 2 }).resume(turnId);
     await ticks(20);
-    expect(clock.nextWakeAt === undefined ? 0 : clock.nextWakeAt - clock.now()).toBe(left);
-    await clock.advance(left);
+    expect(clock.nextWakeAt === undefined ? 0 : clock.nextWakeAt - clock.now()).toBe(remainingMs);
+    await clock.advance(remainingMs);
     expect((await within(2000, resumed)).error?.code).toBe('TIMEOUT');
   }
 });

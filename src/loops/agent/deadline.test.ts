@@ -12,7 +12,7 @@ const never = (): Promise<never> => new Promise(() => {});
 
 verifies(
   'time.monotonic',
-  'the deadline of an agent and the limit of its tools hold by the monotonic clock',
+  'the deadline of an agent and the timeout of its tools follow the monotonic clock',
   async () => {
     for (const spec of [{ stop: { deadlineMs: 1000 } }, { toolTimeoutMs: 1000, maxRounds: 1 }])
       for (const jump of JUMPS) {
@@ -20,15 +20,15 @@ verifies(
         const backends = [told([{ calls: [['hang', {}]] }, { text: 'never said' }])];
         const agent = agentDef('agent', { tools: ['hang'], ...spec });
         const host = hostOf([agent, tool('hang', 'builtin:hang')], { backends, tools: { hang: never }, clock });
-        let over = false;
+        let hasEnded = false;
         const running = host.run({ loop: 'agent', input: { prompt: 'go' } }).finally(() => {
-          over = true;
+          hasEnded = true;
         });
         await ticks(20);
         clock.setWallClock(clock.now() + jump);
         await clock.advance(999);
         await ticks(20);
-        expect(over, `after ${jump} ms`).toBe(false);
+        expect(hasEnded, `ended early after a jump of ${jump} ms`).toBe(false);
         await clock.advance(1);
         const result = await within(2000, running);
         expect(result.status).toBe('stopped');
@@ -37,8 +37,11 @@ verifies(
   },
 );
 
-/** An agent with 10 s, whose tool is approved after 4 s; between them the wall clock is set, and perhaps the process ends. */
-async function approvedAfter(jump: number, isNew: boolean): Promise<string> {
+/**
+ * Runs an agent with a deadline of 10 s whose tool is approved after 4 s, and returns its status. The wall clock jumps
+ * before the approval. With `restarts`, another host with a new clock resumes the turn.
+ */
+async function statusAfterJump(jump: number, restarts: boolean): Promise<string> {
   const store = memoryStore();
   const first = new ManualClock(1_000_000);
   const replies = [{ calls: [['pay', {}]] as const }, { text: 'paid' }];
@@ -52,27 +55,27 @@ async function approvedAfter(jump: number, isNew: boolean): Promise<string> {
   const { turnId } = await host.run({ loop: 'agent', input: { prompt: 'go' } });
   await first.advance(4000);
   first.setWallClock(first.now() + jump);
-  const later = isNew ? hostAt(new ManualClock(first.now()), 2) : host;
-  const [waiting] = await later.archive.approvals();
-  await later.answer({ id: waiting?.id ?? '', approved: true, by: 'ada' });
+  const later = restarts ? hostAt(new ManualClock(first.now()), 2) : host;
+  const [approval] = await later.archive.approvals();
+  await later.answer({ id: approval?.id ?? '', approved: true, by: 'ada' });
   return (await later.resume(turnId)).status;
 }
 
-verifies('time.monotonic', 'an agent that waited for a person keeps its deadline in the same process', async () => {
-  for (const jump of [0, ...JUMPS]) expect(await approvedAfter(jump, false), `after ${jump} ms`).toBe('ok');
+verifies('time.monotonic', 'an agent that waited for an approval keeps its deadline in the same process', async () => {
+  for (const jump of [0, ...JUMPS]) expect(await statusAfterJump(jump, false), `after ${jump} ms`).toBe('ok');
 });
 
-verifies('time.restart', 'an agent that goes on in another process has until its recorded deadline', async () => {
-  expect(await approvedAfter(0, true)).toBe('ok');
-  expect(await approvedAfter(-HOUR, true)).toBe('ok');
-  expect(await approvedAfter(HOUR, true)).toBe('stopped');
+verifies('time.restart', 'an agent that resumes in another process keeps its recorded deadline', async () => {
+  expect(await statusAfterJump(0, true)).toBe('ok');
+  expect(await statusAfterJump(-HOUR, true)).toBe('ok');
+  expect(await statusAfterJump(HOUR, true)).toBe('stopped');
 });
 
 verifies(
   'time.stamps',
-  'a turn ends after it began though the wall clock was set back, in one process and across two',
+  'a turn never ends before it started, even if the wall clock was set back, in one process and across two',
   async () => {
-    for (const isNew of [false, true]) {
+    for (const restarts of [false, true]) {
       const store = memoryStore();
       const first = new ManualClock(10 * HOUR);
       const definitions = [agentDef('agent', { tools: ['pay'], approvals: { pay: 'ask' } }), tool('pay')];
@@ -81,9 +84,9 @@ verifies(
       const paused = await hostAt(first, 1).run({ loop: 'agent', input: { prompt: 'go' } });
       expect(paused.durationMs).toBeGreaterThanOrEqual(0);
       first.setWallClock(first.now() - HOUR);
-      const host = hostAt(isNew ? new ManualClock(first.now()) : first, 2);
-      const [waiting] = await host.archive.approvals();
-      await host.answer({ id: waiting?.id ?? '', approved: true, by: 'ada' });
+      const host = hostAt(restarts ? new ManualClock(first.now()) : first, 2);
+      const [approval] = await host.archive.approvals();
+      await host.answer({ id: approval?.id ?? '', approved: true, by: 'ada' });
       const result = await host.resume(paused.turnId);
       const status = (await host.archive.turns()).find(({ turnId }) => turnId === paused.turnId);
       for (const { startedAt, endedAt = '', durationMs = -1 } of [result, status ?? result]) {

@@ -6,7 +6,7 @@ import { verifies } from '../../../spec/verifies.js';
 import { loopsTool } from '../../protocol/tool.js';
 import { isLoopId } from './loop-identity.js';
 
-const taken = [
+const valid = [
   'summarize/v1',
   '_x',
   'x_',
@@ -33,7 +33,7 @@ const taken = [
   '😀'.repeat(256),
 ];
 
-const refused = [
+const invalid = [
   '',
   ' ',
   ' a',
@@ -70,26 +70,22 @@ const refused = [
   '@1.'.repeat(100_000),
 ];
 
-verifies('definition.ids', 'ids that LSR takes are taken, but for those that look like something else', () => {
-  expect(taken.filter((id) => !isLoopId(id))).toEqual([]);
-  expect(refused.filter(isLoopId)).toEqual([]);
+verifies('definition.ids', 'the ids that LSR accepts are valid, except ambiguous ones', () => {
+  expect(valid.filter((id) => !isLoopId(id))).toEqual([]);
+  expect(invalid.filter(isLoopId)).toEqual([]);
   for (const value of [undefined, null, 7, {}, ['a']]) expect(isLoopId(value)).toBe(false);
 });
 
-verifies(
-  'definition.ids',
-  'a loop of any id that is taken is registered, found, run and replayed under it',
-  async () => {
-    const host = hostOf(taken.map((id) => tool(id)));
-    for (const id of taken) {
-      const result = await host.run({ loop: id, input: { id } });
-      expect(result, id).toMatchObject({ status: 'ok', loopId: id, output: { id } });
-      expect(await host.replay(result.turnId), id).toMatchObject({ matches: true });
-    }
-  },
-);
+verifies('definition.ids', 'a loop with any valid id is registered, found, run and replayed under it', async () => {
+  const host = hostOf(valid.map((id) => tool(id)));
+  for (const id of valid) {
+    const result = await host.run({ loop: id, input: { id } });
+    expect(result, id).toMatchObject({ status: 'ok', loopId: id, output: { id } });
+    expect(await host.replay(result.turnId), id).toMatchObject({ matches: true });
+  }
+});
 
-verifies('definition.ids', 'loopsTool takes the names that are ids, and no others', () => {
+verifies('definition.ids', 'loopsTool accepts exactly the valid ids as names', () => {
   const isToolName = (name: string): boolean => {
     try {
       return loopsTool({ name, inputSchema: z.object({}), execute: () => 1 }).name === name;
@@ -97,8 +93,8 @@ verifies('definition.ids', 'loopsTool takes the names that are ids, and no other
       return false;
     }
   };
-  expect(taken.filter((id) => !isToolName(id))).toEqual([]);
-  expect(refused.filter(isToolName)).toEqual([]);
+  expect(valid.filter((id) => !isToolName(id))).toEqual([]);
+  expect(invalid.filter(isToolName)).toEqual([]);
   const parts = fc
     .array(fc.constantFrom('/', '.', '@', '*', ' ', '1.0.0', '_', 'a', '__proto__', '\u0301', 'e', '\u200b'), {
       maxLength: 6,

@@ -1,4 +1,4 @@
-/** One mistake at a time: the place and the reason that a person gets to see. */
+/** Definitions with one mistake each, and the location and the reason in the error. */
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import type { LoopError } from '../../base/errors.js';
@@ -15,7 +15,7 @@ const agent = { backend: { id: 'mock' }, tools: ['add'] };
 const inComposite = (composite: object) => ({ ...base, kind: 'composite', composite });
 const inSteps = (...steps: object[]) => inComposite({ steps: steps.map((change) => ({ ...step, ...change })) });
 
-type Mistake = readonly [document: unknown, path: string, says: string];
+type Mistake = readonly [document: unknown, path: string, reason: string];
 
 const names: readonly Mistake[] = [
   [onTop({ id: '' }), '/id', 'must be an id of 1 to 256 visible characters'],
@@ -164,26 +164,26 @@ const policies: readonly Mistake[] = [
   ],
 ];
 
-function judge(mistakes: readonly Mistake[]): void {
-  for (const [document, path, says] of mistakes) {
-    let refused: LoopError | undefined;
+function expectRefused(mistakes: readonly Mistake[]): void {
+  for (const [document, path, reason] of mistakes) {
+    let refusal: LoopError | undefined;
     try {
       parseDefinition(document, 'x.json');
     } catch (error) {
-      refused = error as LoopError;
+      refusal = error as LoopError;
     }
-    expect(refused?.code, `${path}: ${says}`).toBe('DEFINITION_INVALID');
-    expect(refused?.data, `${path}: ${says}`).toMatchObject({ path, reason: expect.stringContaining(says) });
+    expect(refusal?.code, `${path}: ${reason}`).toBe('DEFINITION_INVALID');
+    expect(refusal?.data, `${path}: ${reason}`).toMatchObject({ path, reason: expect.stringContaining(reason) });
   }
 }
 
-verifies('definition.place', 'a wrong name is refused somewhere else, or not at all', () => {
-  judge(names);
+verifies('definition.place', 'an invalid member is refused with its location and the reason', () => {
+  expectRefused(names);
   expect(names.length + bodies.length + composites.length + policies.length).toBeGreaterThan(80);
 });
 
-verifies('definition.place', 'a wrong prompt or tool is found out by the first call', () => judge(bodies));
+verifies('definition.place', 'an invalid prompt or tool is refused before its first call', () => expectRefused(bodies));
 
-verifies('definition.place', 'a step that reads the future is found out by the first call', () => judge(composites));
+verifies('definition.place', 'an invalid composite is refused before its first call', () => expectRefused(composites));
 
-verifies('definition.place', 'a policy that means something else is put to use', () => judge(policies));
+verifies('definition.place', 'an invalid policy is refused', () => expectRefused(policies));

@@ -15,41 +15,43 @@ const conversation = {
 };
 const finish = { type: 'finish', finishReason: { unified: 'stop' } };
 
-type Given = (call: ModelCallOptions) => unknown;
+type ModelFunction = (call: ModelCallOptions) => unknown;
 
-/** A model of two functions that give anything, of any shape: a whole answer, and what has a stream. */
-function modelOf(doGenerate: Given, doStream: Given = () => undefined): Model {
-  const about = { specificationVersion: 'v3', provider: 'test', modelId: 'm-1', supportedUrls: {} };
-  return { ...about, doGenerate, doStream } as unknown as Model;
+/** A model whose functions return anything, of any shape. */
+function modelOf(doGenerate: ModelFunction, doStream: ModelFunction = () => undefined): Model {
+  const members = { specificationVersion: 'v3', provider: 'test', modelId: 'm-1', supportedUrls: {} };
+  return { ...members, doGenerate, doStream } as unknown as Model;
 }
 
-const giving = (result: unknown): Model => modelOf(async () => result);
-const saying = (...parts: unknown[]): Model => modelOf(giving(undefined).doGenerate, streamOf(parts));
+const generating = (result: unknown): Model => modelOf(async () => result);
+const streaming = (...parts: unknown[]): Model => modelOf(generating(undefined).doGenerate, streamOf(parts));
 const streamOf = (parts: unknown[]) => async () => ({ stream: ReadableStream.from(parts) });
 const reading = (read: () => unknown): Model =>
-  modelOf(giving(undefined).doGenerate, async () => ({ stream: { getReader: () => ({ read }) } }));
+  modelOf(generating(undefined).doGenerate, async () => ({ stream: { getReader: () => ({ read }) } }));
 
-const WATCHED = { onDelta: () => {} };
+/** With a subscriber, the model is called with `doStream`. */
+const SUBSCRIBED = { onDelta: () => {} };
 
-/** Asks for the whole; who is watched streams. */
-function asked(model: Model, options: Partial<CallModelOptions> = {}): Promise<ModelReply> {
+/** Calls the model with `doGenerate`, unless the options have a subscriber. */
+function replyOf(model: Model, options: Partial<CallModelOptions> = {}): Promise<ModelReply> {
   return callModel(model, request, { signal: new AbortController().signal, conversation, ...options });
 }
 
-async function failure(model: Model, options: Partial<CallModelOptions> = {}): Promise<LoopError> {
-  const thrown = await asked(model, options).catch((error: unknown) => error);
+async function failureOf(model: Model, options: Partial<CallModelOptions> = {}): Promise<LoopError> {
+  const thrown = await replyOf(model, options).catch((error: unknown) => error);
   expect(thrown).toBeInstanceOf(LoopError);
   expect(thrown).toMatchObject({ code: 'BACKEND_FAILED' });
   return thrown as LoopError;
 }
 
-function revoked(of: object): unknown {
-  const { proxy, revoke } = Proxy.revocable(of, {});
+/** A revoked proxy, which throws on every access. */
+function revoked(target: object): unknown {
+  const { proxy, revoke } = Proxy.revocable(target, {});
   revoke();
   return proxy;
 }
 
-const ODD: readonly unknown[] = [
+const MALFORMED: readonly unknown[] = [
   null,
   undefined,
   7,
@@ -61,7 +63,7 @@ const ODD: readonly unknown[] = [
   { type: null },
 ];
 
-verifies('model.port', 'a whole answer loses what the model said, thought, called or used', async () => {
+verifies('model.port', 'a generated reply contains text, reasoning, tool calls and usage', async () => {
   const calls: ModelCallOptions[] = [];
   const content = [
     { type: 'reasoning', text: 'hmm' },
@@ -77,7 +79,7 @@ verifies('model.port', 'a whole answer loses what the model said, thought, calle
     return { content, finishReason: { unified: 'tool-calls' }, usage, response: { modelId: 'm-1-2026' } };
   });
   const { signal } = new AbortController();
-  expect(await asked(model, { signal })).toEqual({
+  expect(await replyOf(model, { signal })).toEqual({
     text: 'Hello',
     model: 'm-1-2026',
     finish: 'tool-calls',
@@ -92,12 +94,12 @@ verifies('model.port', 'a whole answer loses what the model said, thought, calle
   expect(calls[0]?.abortSignal).toBe(signal);
 });
 
-verifies('model.port', 'an abort waits for a whole answer', async () => {
+verifies('model.port', 'an abort rejects at once while a reply is generated or read', async () => {
   const reason = new Error('enough');
-  for (const model of [modelOf(() => new Promise(() => {})), giving({ content: new Array(2 ** 32 - 1) })]) {
+  for (const model of [modelOf(() => new Promise(() => {})), generating({ content: new Array(2 ** 32 - 1) })]) {
     const controller = new AbortController();
     setTimeout(() => controller.abort(reason), 5);
-    await expect(asked(model, { signal: controller.signal })).rejects.toBe(reason);
+    await expect(replyOf(model, { signal: controller.signal })).rejects.toBe(reason);
   }
 });
 
@@ -105,78 +107,87 @@ const thrower = (): never => {
   throw new Error('at once');
 };
 
-verifies('model.port', 'every question leaves an ear at the signal of the turn', async () => {
+verifies('model.port', 'no call leaves a listener on the signal of the turn', async () => {
   const { signal } = new AbortController();
-  await asked(giving({ content: [{ type: 'text', text: 'x' }] }), { signal });
-  await asked(saying({ type: 'text-delta', delta: 'x' }, finish), { signal, ...WATCHED });
-  await failure(giving({}), { signal });
-  await failure(modelOf(thrower), { signal });
-  await failure(saying(finish), { signal, ...WATCHED });
+  await replyOf(generating({ content: [{ type: 'text', text: 'x' }] }), { signal });
+  await replyOf(streaming({ type: 'text-delta', delta: 'x' }, finish), { signal, ...SUBSCRIBED });
+  await failureOf(generating({}), { signal });
+  await failureOf(modelOf(thrower), { signal });
+  await failureOf(streaming(finish), { signal, ...SUBSCRIBED });
   expect(abortListenersOf(signal)).toEqual(new Set());
   expect(getEventListeners(signal, 'abort')).toHaveLength(1);
 });
 
-verifies('model.failure', 'what a reader gives in place of a part is taken for one, or waited for', async () => {
-  for (const read of [() => undefined, async () => undefined, async () => null, async () => 5, async () => 'done']) {
-    expect((await failure(reading(read), WATCHED)).data).toEqual({ retryable: false });
-  }
-  const ran: string[] = [];
-  const then = (): void => void ran.push('then');
-  const trap = new Proxy({}, { get: () => then });
-  const parts = [{ type: 'raw', then }, trap, { type: 'text-delta', delta: 'x', then }, { ...finish, then }];
-  const stream = (): ReadableStream<unknown> =>
-    new ReadableStream({ pull: (out) => (parts.length > 0 ? out.enqueue(parts.shift()) : out.close()) });
-  const streaming = modelOf(giving(undefined).doGenerate, async () => ({ stream: stream() }));
-  expect((await asked(streaming, WATCHED)).text).toBe('x');
-  expect((await asked(giving({ content: [{ type: 'text', text: 'x', then }, trap] }))).text).toBe('x');
-  expect(ran).toEqual([]);
-});
-
-verifies('model.failure', 'a whole answer of a wrong shape fails in a riddle', async () => {
-  const list = { length: 1, 0: { type: 'text', text: 'x' } };
-  for (const content of [undefined, null, 'text', 5, {}, list, new Set(), revoked([])]) {
-    const { message, data } = await failure(giving({ content }));
-    expect(message).toBe("test 'm-1' failed: its result has no list of content");
-    expect(data).toEqual({ retryable: false });
-  }
-  for (const none of [undefined, null, 5, 'text', [], revoked({})]) await failure(giving(none));
-  expect((await failure({ ...giving({}), doGenerate: 5 } as never)).data).toEqual({ retryable: false });
-});
-
 verifies(
   'model.failure',
-  'a piece of a whole answer of a wrong shape takes the process with it, or ends it',
+  'an invalid read result is a failure, and a part with a then method is not awaited',
   async () => {
-    const early = { type: 'finish', finishReason: { unified: 'error' } };
-    const delta = { type: 'text-delta', delta: 'not content' };
-    const content = [...ODD, revoked({}), early, delta, { type: 'error', error: 'no' }, { type: 'text', text: 'fine' }];
-    for (const rest of [{}, { finishReason: null, usage: 7, response: 5 }, { finishReason: 'stop', response: [] }]) {
-      expect(await asked(giving({ content, ...rest }))).toEqual({ text: 'fine', model: 'm-1', finish: 'other' });
+    for (const read of [() => undefined, async () => undefined, async () => null, async () => 5, async () => 'done']) {
+      expect((await failureOf(reading(read), SUBSCRIBED)).data).toEqual({ retryable: false });
     }
+    const calls: string[] = [];
+    const then = (): void => void calls.push('then');
+    const trap = new Proxy({}, { get: () => then });
+    const parts = [{ type: 'raw', then }, trap, { type: 'text-delta', delta: 'x', then }, { ...finish, then }];
+    const stream = (): ReadableStream<unknown> =>
+      new ReadableStream({ pull: (out) => (parts.length > 0 ? out.enqueue(parts.shift()) : out.close()) });
+    const model = modelOf(generating(undefined).doGenerate, async () => ({ stream: stream() }));
+    expect((await replyOf(model, SUBSCRIBED)).text).toBe('x');
+    expect((await replyOf(generating({ content: [{ type: 'text', text: 'x', then }, trap] }))).text).toBe('x');
+    expect(calls).toEqual([]);
   },
 );
 
-verifies('model.failure', 'a failure that cannot be looked at is told as something else', async () => {
+verifies('model.failure', 'a generated result without a content list fails with a clear message', async () => {
+  const list = { length: 1, 0: { type: 'text', text: 'x' } };
+  for (const content of [undefined, null, 'text', 5, {}, list, new Set(), revoked([])]) {
+    const { message, data } = await failureOf(generating({ content }));
+    expect(message).toBe("test 'm-1' failed: its result has no list of content");
+    expect(data).toEqual({ retryable: false });
+  }
+  for (const result of [undefined, null, 5, 'text', [], revoked({})]) await failureOf(generating(result));
+  expect((await failureOf({ ...generating({}), doGenerate: 5 } as never)).data).toEqual({ retryable: false });
+});
+
+verifies('model.failure', 'a malformed content part of a generated reply is ignored', async () => {
+  const early = { type: 'finish', finishReason: { unified: 'error' } };
+  const delta = { type: 'text-delta', delta: 'not content' };
+  const content = [
+    ...MALFORMED,
+    revoked({}),
+    early,
+    delta,
+    { type: 'error', error: 'no' },
+    { type: 'text', text: 'fine' },
+  ];
+  for (const rest of [{}, { finishReason: null, usage: 7, response: 5 }, { finishReason: 'stop', response: [] }]) {
+    expect(await replyOf(generating({ content, ...rest }))).toEqual({ text: 'fine', model: 'm-1', finish: 'other' });
+  }
+});
+
+verifies('model.failure', 'an error whose properties cannot be read is reported as BACKEND_FAILED', async () => {
   const trap = Object.defineProperty(new Error('no'), 'message', {
     get() {
       throw new Error('a trap');
     },
   });
   for (const thrown of [revoked(new Error('no')), trap]) {
-    expect((await failure(modelOf(() => Promise.reject(thrown)))).data).toEqual({ retryable: false });
-    expect((await failure(saying({ type: 'error', error: thrown }), WATCHED)).data).toEqual({ retryable: true });
+    expect((await failureOf(modelOf(() => Promise.reject(thrown)))).data).toEqual({ retryable: false });
+    expect((await failureOf(streaming({ type: 'error', error: thrown }), SUBSCRIBED)).data).toEqual({
+      retryable: true,
+    });
   }
 });
 
-verifies('model.failure', 'a reply of many calls keeps the process busy for a minute, or has no end', async () => {
+verifies('model.failure', '10,000 tool calls in one reply are read in linear time, and more are refused', async () => {
   const call = (id: string): object => ({ type: 'tool-call', toolCallId: id, toolName: 't', input: '' });
-  const ids = Array.from({ length: 10_000 }, (_, nth) => (nth < 5000 ? `c-${nth}` : 'c'));
+  const ids = Array.from({ length: 10_000 }, (_, index) => (index < 5000 ? `c-${index}` : 'c'));
   const start = process.cpuUsage();
-  const { toolCalls = [] } = await asked(giving({ content: ids.map(call) }));
+  const { toolCalls = [] } = await replyOf(generating({ content: ids.map(call) }));
   const tooMany = [...ids, 'x'].map(call);
   for (const { message, data } of [
-    await failure(giving({ content: tooMany })),
-    await failure(saying(...tooMany, finish), WATCHED),
+    await failureOf(generating({ content: tooMany })),
+    await failureOf(streaming(...tooMany, finish), SUBSCRIBED),
   ]) {
     expect(message).toContain('more than 10000 tool calls');
     expect(data).toEqual({ retryable: false });
@@ -187,11 +198,11 @@ verifies('model.failure', 'a reply of many calls keeps the process busy for a mi
   expect((user + system) / 1000).toBeLessThan(3000);
 });
 
-verifies('model.failure', 'a whole answer is larger than all bounds', async () => {
-  const text = (length: number): Model => giving({ content: [{ type: 'text', text: 'é'.repeat(length) }] });
-  expect((await asked(text(500), { maxBytes: 1000 })).text).toHaveLength(500);
-  for (const model of [text(501), giving({ content: new Array(1002) })]) {
-    const { message, data } = await failure(model, { maxBytes: 1000 });
+verifies('model.failure', 'a generated reply over the size limit is refused', async () => {
+  const text = (length: number): Model => generating({ content: [{ type: 'text', text: 'é'.repeat(length) }] });
+  expect((await replyOf(text(500), { maxBytes: 1000 })).text).toHaveLength(500);
+  for (const model of [text(501), generating({ content: new Array(1002) })]) {
+    const { message, data } = await failureOf(model, { maxBytes: 1000 });
     expect(message).toContain('more than 1000 bytes');
     expect(data).toEqual({ retryable: false });
   }
@@ -199,17 +210,20 @@ verifies('model.failure', 'a whole answer is larger than all bounds', async () =
 
 const FINISHES = ['stop', 'length', 'content-filter', 'tool-calls', 'error', 'other', 'approved', null];
 const usage = { inputTokens: { total: 3 }, outputTokens: { total: undefined } };
-const few = fc.constantFrom('', 'a', 'b', 'a-2', 'é');
-const anyPiece = fc.oneof(
-  fc.record({ type: fc.constantFrom('text', 'reasoning'), text: fc.oneof(few, fc.constantFrom(5, null, undefined)) }),
+const shortText = fc.constantFrom('', 'a', 'b', 'a-2', 'é');
+const anyPart = fc.oneof(
+  fc.record({
+    type: fc.constantFrom('text', 'reasoning'),
+    text: fc.oneof(shortText, fc.constantFrom(5, null, undefined)),
+  }),
   fc.record({
     type: fc.constant('tool-call'),
-    toolCallId: few,
-    toolName: few,
-    input: fc.oneof(few, fc.constantFrom({}, null)),
+    toolCallId: shortText,
+    toolName: shortText,
+    input: fc.oneof(shortText, fc.constantFrom({}, null)),
     providerExecuted: fc.constantFrom(undefined, false, true),
   }),
-  fc.constantFrom(...ODD),
+  fc.constantFrom(...MALFORMED),
 );
 const anyEnd = fc.record({
   finishReason: fc.constantFrom('stop', undefined, null, ...FINISHES.map((unified) => ({ unified, raw: 'x' }))),
@@ -223,16 +237,16 @@ const anyThrown = fc.constantFrom<unknown>(
   new LoopError('BACKEND_FAILED', 'The script is at its end.', { retryable: false }),
 );
 
-/** One piece of a whole answer as a stream has it. */
-function streamedPiece(piece: unknown): unknown {
-  const { type, text } = Object(piece) as { type?: unknown; text?: unknown };
-  return type === 'text' || type === 'reasoning' ? { type: `${type}-delta`, id: '0', delta: text } : piece;
+/** The stream part that corresponds to a content part. */
+function streamPartOf(part: unknown): unknown {
+  const { type, text } = Object(part) as { type?: unknown; text?: unknown };
+  return type === 'text' || type === 'reasoning' ? { type: `${type}-delta`, id: '0', delta: text } : part;
 }
 
-verifies('model.port', 'whether somebody watches changes what a model is taken to have said', async () => {
+verifies('model.port', 'a streamed and a generated reply with the same parts have the same outcome', async () => {
   const kinds = new Set<string>();
   const outcome = (model: Model, options: Partial<CallModelOptions>): Promise<object> =>
-    asked(model, { clock: { elapsed: () => 7 }, ...options }).then(
+    replyOf(model, { clock: { elapsed: () => 7 }, ...options }).then(
       (reply) => {
         kinds.add('reply');
         return reply;
@@ -244,7 +258,7 @@ verifies('model.port', 'whether somebody watches changes what a model is taken t
     );
   await fc.assert(
     fc.asyncProperty(
-      fc.array(anyPiece, { maxLength: 8 }),
+      fc.array(anyPart, { maxLength: 8 }),
       anyEnd,
       anyThrown,
       fc.constantFrom(8, 1000),
@@ -252,7 +266,7 @@ verifies('model.port', 'whether somebody watches changes what a model is taken t
         const metadata =
           response === undefined ? [] : [{ type: 'response-metadata', modelId: Object(response).modelId }];
         const failing = thrown === undefined ? [] : [{ type: 'error', error: thrown }];
-        const parts = [...metadata, ...failing, ...content.map(streamedPiece), { type: 'finish', ...end }];
+        const parts = [...metadata, ...failing, ...content.map(streamPartOf), { type: 'finish', ...end }];
         const doGenerate = async () => {
           if (thrown !== undefined) throw thrown;
           return { content, response, ...end };

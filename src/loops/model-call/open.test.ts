@@ -20,7 +20,7 @@ const hostile = new Proxy(
   {},
   {
     get: () => {
-      throw new Error('not to be looked at');
+      throw new Error('must not be read');
     },
   },
 );
@@ -34,48 +34,49 @@ const thenable = Object.fromEntries([
   ],
 ]);
 
-const broken: readonly [what: string, backend: ModelProvider | undefined][] = [
+/** Backends that cannot be opened, with a description for the test titles. */
+const broken: readonly [description: string, backend: ModelProvider | undefined][] = [
   ['a backend that does not exist', undefined],
   ['an open that throws an error', throwing(new Error('no package'))],
-  ['an open that throws an outcome of another kind', throwing(new LoopError('DEFINITION_INVALID', 'bad options'))],
+  ['an open that throws a LoopError with another code', throwing(new LoopError('DEFINITION_INVALID', 'bad options'))],
   ['an open that throws BACKEND_FAILED', throwing(new LoopError('BACKEND_FAILED', 'no key', { retryable: false }))],
   ['an open that throws a text', throwing('no')],
-  ['an open that throws nothing', throwing(undefined)],
-  ['an open that throws what cannot be looked at', throwing(hostile)],
+  ['an open that throws undefined', throwing(undefined)],
+  ['an open that throws an unreadable object', throwing(hostile)],
   ['an open that rejects', opening(() => Promise.reject(new Error('no network')))],
   ['an open that rejects with null', opening(() => Promise.reject(null))],
-  ['an open that gives nothing', opening(() => undefined)],
-  ['an open that gives no model', opening(async () => ({}))],
-  ['an open that gives what cannot be looked at', opening(() => hostile)],
+  ['an open that returns undefined', opening(() => undefined)],
+  ['an open that returns an empty object', opening(async () => ({}))],
+  ['an open that returns an unreadable object', opening(() => hostile)],
   ['an open whose thenable throws', opening(() => thenable)],
 ];
 
-for (const [what, backend] of broken) {
+for (const [description, backend] of broken) {
   const backends = backend === undefined ? [] : [backend];
   for (const ref of [{ id: 'bad' }, { id: 'bad', model: 'named' }]) {
-    const named = 'model' in ref ? ', its model named' : '';
+    const named = 'model' in ref ? ' (explicit model)' : '';
 
-    verifies('policy.backend', `${what} counts as BACKEND_FAILED and goes to the fallback${named}`, async () => {
+    verifies('policy.backend', `${description} is BACKEND_FAILED and causes a fallback${named}`, async () => {
       const policy = { fallback: [{ id: 'told' }] };
-      const told = answering(['well', 'well']);
+      const fallback = answering(['well', 'well']);
       const host = hostOf(
         [prompt('p', 'hi', { backend: ref, policy }), defineAgent({ id: 'agent', model: ref, policy })],
-        { backends: [...backends, told] },
+        { backends: [...backends, fallback] },
       );
       expect(await host.run({ loop: 'p', input: {} })).toMatchObject({ status: 'ok', output: { text: 'well' } });
       const agent = await host.run({ loop: 'agent', input: { prompt: 'hi' } });
       expect(agent).toMatchObject({ status: 'ok', output: { text: 'well' } });
     });
 
-    verifies('policy.backend', `${what} fails with BACKEND_FAILED where there is no fallback${named}`, async () => {
+    verifies('policy.backend', `${description} is BACKEND_FAILED without a fallback${named}`, async () => {
       const agent = defineAgent({ id: 'agent', model: ref });
       const host = hostOf([prompt('p', 'hi', { backend: ref }), agent], { backends });
       expect((await host.run({ loop: 'p', input: {} })).error).toMatchObject({ code: 'BACKEND_FAILED' });
-      const asked = await host.run({ loop: 'agent', input: { prompt: 'hi' } });
-      expect(asked.error).toMatchObject({ code: 'BACKEND_FAILED' });
+      const result = await host.run({ loop: 'agent', input: { prompt: 'hi' } });
+      expect(result.error).toMatchObject({ code: 'BACKEND_FAILED' });
     });
 
-    verifies('policy.backend', `${what} among the fallbacks is passed over${named}`, async () => {
+    verifies('policy.backend', `${description} among the fallbacks is skipped${named}`, async () => {
       const first = { ...throwing(new Error('down')), id: 'first' };
       const policy = { fallback: [ref, { id: 'told' }] };
       const host = hostOf([prompt('p', 'hi', { backend: { id: 'first' }, policy })], {
@@ -86,13 +87,13 @@ for (const [what, backend] of broken) {
   }
 }
 
-verifies('policy.backend', 'a fallback that does not exist harms nothing while the first backend answers', async () => {
-  const policy = { fallback: [{ id: 'nobody' }] };
+verifies('policy.backend', 'an unknown fallback does no harm while the first backend answers', async () => {
+  const policy = { fallback: [{ id: 'missing' }] };
   const host = hostOf([prompt('p', 'hi', { backend: { id: 'told' }, policy })], { backends: [answering(['well'])] });
   expect(await host.run({ loop: 'p', input: {} })).toMatchObject({ status: 'ok', output: { text: 'well' } });
 });
 
-verifies('policy.backend', 'an open that never ends is bounded by the timeout, and then passed over', async () => {
+verifies('policy.backend', 'an open that never settles times out and causes a fallback', async () => {
   const clock = new ManualClock(0);
   const hangs = opening(() => new Promise(() => {}));
   const policy = { timeoutMs: 500, fallback: [{ id: 'told' }] };
@@ -106,7 +107,7 @@ verifies('policy.backend', 'an open that never ends is bounded by the timeout, a
   expect(await running).toMatchObject({ status: 'ok', output: { text: 'well' } });
 });
 
-verifies('policy.backend', 'what a backend throws when it is opened is told without secrets', async () => {
+verifies('policy.backend', 'the error of a backend that cannot be opened contains no secrets', async () => {
   const backends = [throwing(new Error('cannot log in with api_key=sk-abcdefghijklmnop'))];
   const host = hostOf([prompt('p', 'hi', { backend: { id: 'bad' } })], { backends });
   const { error } = await host.run({ loop: 'p', input: {} });

@@ -1,6 +1,7 @@
 /**
- * Other names of what is protected: hard links of its files, and bind mounts of its files and directories. They are found by
- * device and inode, among the mount points and, if a protected file has more than one name, among all files that were searched.
+ * Finds aliases of protected files and directories: hard links and bind mounts. Aliases have the device and inode of a
+ * protected file. They are searched for among the mount points and, if a protected file has several hard links, among all
+ * files in the searched directories.
  */
 import { type BigIntStats, type Dirent, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -16,10 +17,10 @@ import { ENTRIES_PER_SLICE, type FoundStores, findStores } from './find-stores.j
 import { containsPath, parentsWithin } from './paths.js';
 import { inodeOf, isDatabase, lstatOrUndefined } from './store-protection.js';
 
-/** What is protected, by device and inode. */
+/** Devices and inodes of protected files and directories. */
 interface ProtectedInodes {
   readonly all: ReadonlySet<string>;
-  /** True if a file has more than one name. */
+  /** True if one of the files has several hard links. */
   readonly hasLinks: boolean;
 }
 
@@ -28,29 +29,29 @@ interface PathAlias {
   readonly isDirectory: boolean;
 }
 
-/** Bounds how much of a data directory is compared, nearest first. */
+/** The maximum number of entries of data directories that are compared, breadth first. */
 const MAX_ENTRIES = 20_000;
-/** How long a search holds for the tools for files. */
+/** How long the file tools use the result of a search. */
 const CACHE_MS = 1000;
 
-/** Other names, in the places that were searched, of what these stores and those of this process hold. */
-export async function findAliases(places: readonly string[], stores: FoundStores): Promise<readonly PathAlias[]> {
+/** Returns the aliases, in these directories, of files of the found stores and of the stores of this process. */
+export async function findAliases(directories: readonly string[], stores: FoundStores): Promise<readonly PathAlias[]> {
   const { all, hasLinks } = await protectedInodesOf(stores);
-  const found: PathAlias[] = [];
-  for (const path of /* guard: mounted-names-searched */ mountPointsIn(places)) {
+  const aliases: PathAlias[] = [];
+  for (const path of /* guard: mounted-names-searched */ mountPointsIn(directories)) {
     const status = lstatOrUndefined(path);
-    if (status !== undefined && all.has(inodeOf(status))) found.push({ path, isDirectory: status.isDirectory() });
+    if (status !== undefined && all.has(inodeOf(status))) aliases.push({ path, isDirectory: status.isDirectory() });
   }
   // guard: linked-names-hidden
-  if (!hasLinks) return found;
+  if (!hasLinks) return aliases;
   const isFile = (entry: Dirent): boolean => !entry.isDirectory() && !entry.isSymbolicLink();
   for await (const { path, status } of statEntries(stores.searchedDirectories, isFile)) {
-    if (status.nlink > 1n && all.has(inodeOf(status))) found.push({ path, isDirectory: false });
+    if (status.nlink > 1n && all.has(inodeOf(status))) aliases.push({ path, isDirectory: false });
   }
-  return found;
+  return aliases;
 }
 
-/** Tells whether what was opened in the roots is protected under another name. */
+/** Detects whether a file that was opened in the roots is an alias of a protected file. */
 export class AliasDetector {
   private readonly roots: readonly string[];
   private readonly now: () => number;
@@ -65,7 +66,10 @@ export class AliasDetector {
     this.now = now;
   }
 
-  /** A file with one name that is below no mount point is where its path says, and costs no search. */
+  /**
+   * Returns true if the file, or a directory above it, is protected under another name. A file with a single hard link
+   * that is not below a mount point has no alias, so it needs no search.
+   */
   async isAlias(real: string, status: BigIntStats): Promise<boolean> {
     // guard: hard-links-searched
     const isLinked = status.nlink > 1n && !status.isDirectory();
@@ -82,7 +86,7 @@ export class AliasDetector {
     return this.mountPoints.some((point) => containsPath(point, real));
   }
 
-  /** Callers share a search that is under way. */
+  /** Returns the cached inodes. Concurrent callers share one search. */
   private protectedInodes(): Promise<ProtectedInodes> {
     if (this.inodes !== undefined && this.now() < this.inodesExpireAt) return this.inodes;
     this.inodesExpireAt = Number.POSITIVE_INFINITY;
@@ -103,30 +107,34 @@ async function protectedInodesOf({ dataDirectories, sharedDirectories }: FoundSt
     all.add(inodeOf(status));
     hasLinks ||= status.nlink > 1n && !status.isDirectory();
   };
-  const beside = sharedDirectories.flatMap((directory) => {
+  const sharedStoreFiles = sharedDirectories.flatMap((directory) => {
     const names = readEntries(directory).map(({ name }) => name);
     const stores = storeFileNames(names, (name) => isDatabase(join(directory, name)));
     return [...stores].map((name) => join(directory, name));
   });
-  const used = protectedDatabases()
+  const ownDirectories = protectedDatabases()
     .map((path) => dirname(path))
     .filter(isInDataDirectory);
   const directories = [
-    ...new Set([...protectedDirectories(), ...used, /* guard: foreign-data-directories-searched */ ...dataDirectories]),
+    ...new Set([
+      ...protectedDirectories(),
+      ...ownDirectories,
+      /* guard: foreign-data-directories-searched */ ...dataDirectories,
+    ]),
   ];
-  for (const path of [...protectedDatabases().flatMap(storeFilesOf), ...beside, ...directories])
+  for (const path of [...protectedDatabases().flatMap(storeFilesOf), ...sharedStoreFiles, ...directories])
     add(lstatOrUndefined(path));
-  let left = MAX_ENTRIES;
+  let remainingEntries = MAX_ENTRIES;
   for await (const { path, status } of statEntries(directories, () => true)) {
-    if (--left < 0) break;
+    if (--remainingEntries < 0) break;
     add(status);
-    // They are read afterwards.
+    // `statEntries` reads the appended directories too.
     if (status.isDirectory()) directories.push(path);
   }
   return { all, hasLinks };
 }
 
-/** The entries of directories, links not followed. Directories that are added meanwhile are read too. */
+/** Yields the entries of directories without following links. Directories appended during iteration are read too. */
 async function* statEntries(directories: readonly string[], isWanted: (entry: Dirent) => boolean) {
   let count = 0;
   for (const directory of directories) {
@@ -153,8 +161,8 @@ function hasInodeOf(inodes: ReadonlySet<string>, path: string): boolean {
   return status !== undefined && inodes.has(inodeOf(status));
 }
 
-/** The mount points in these places; none where the system has no list of them. */
-export function mountPointsIn(places: readonly string[]): readonly string[] {
+/** Returns the mount points below these directories; none if the system does not provide /proc/self/mountinfo. */
+export function mountPointsIn(directories: readonly string[]): readonly string[] {
   let table: string;
   try {
     table = readFileSync('/proc/self/mountinfo', 'utf8');
@@ -162,11 +170,11 @@ export function mountPointsIn(places: readonly string[]): readonly string[] {
     return [];
   }
   return parseMountPoints(table).filter((point) =>
-    places.some((place) => point !== place && containsPath(place, point)),
+    directories.some((directory) => point !== directory && containsPath(directory, point)),
   );
 }
 
-/** The mount points that a table like /proc/self/mountinfo names; spaces and backslashes are octal numbers in it. */
+/** Parses the mount points of /proc/self/mountinfo, where spaces and backslashes are octal escapes. */
 export function parseMountPoints(table: string): readonly string[] {
   const points = table.split('\n').flatMap((line) => line.split(' ')[4] ?? []);
   return points.map((point) =>

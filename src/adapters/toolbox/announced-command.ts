@@ -1,8 +1,8 @@
 /**
- * A sandboxed command sees all that appears in its roots while it runs. So it announces what it sees and what of it it hides
- * (base/announcement.ts) before it looks for stores; a process that creates a store announces that and waits for the command. A
- * creation that is under way already is waited for here. What the command leaves that only a store may write is removed before
- * the announcement ends.
+ * Runs a sandboxed command while no store is created in its roots: the command would see the new store. Before it searches
+ * for stores, it announces the directories it sees and those it hides (base/announcement.ts). A process that creates a
+ * store announces that and waits for the command; a creation that is already in progress is waited for here. Data markers
+ * that the command leaves are removed before the announcement ends.
  */
 import { setTimeout } from 'node:timers/promises';
 import {
@@ -21,14 +21,14 @@ import { inodeAt } from './store-protection.js';
 import { toolError } from './tool-error.js';
 
 const POLL_INTERVAL_MS = 20;
-/** A name could be held for ever; this bounds what that costs. */
+/** Bounds the wait, because a process could keep an announcement for ever. */
 const MAX_CREATION_WAIT_MS = 10_000;
-/** Bounds the names that one command holds. A store in a directory that is not announced as hidden waits for the command. */
+/** The maximum number of announced hidden directories. A store created in any other waits for the command. */
 const MAX_ANNOUNCED_DIRECTORIES = 200;
-/** Bounds what a note names. */
+/** The maximum number of files that a note lists. */
 const MAX_LISTED_FILES = 5;
 
-/** Runs a sandboxed command while no store is created in what it sees. */
+/** Runs a sandboxed command while no store is created in the directories it sees. */
 export async function runAnnouncedCommand(
   roots: Roots,
   abort: AbortSignal | undefined,
@@ -36,16 +36,16 @@ export async function runAnnouncedCommand(
 ): Promise<ToolOutput> {
   const announcement = new Announcement();
   try {
-    const places = searchRootsOf(roots.realPaths);
-    // What is mounted in a root has another parent elsewhere.
-    const seen = inodesOf([...places, ...mountPointsIn(places)]);
+    const searchRoots = searchRootsOf(roots.realPaths);
+    // Mount points are announced too: outside of the sandbox, a mounted directory may have another parent.
+    const visibleInodes = inodesOf([...searchRoots, ...mountPointsIn(searchRoots)]);
     // guard: command-announced
-    await announceOrRefuse(() => announcement.add('command', seen));
+    await announceOrRefuse(() => announcement.add('command', visibleInodes));
     // guard: command-waits-for-store-creation
-    await waitForStoreCreations(new Set(seen), roots, abort);
+    await waitForStoreCreations(new Set(visibleInodes), roots, abort);
     const startedMs = Date.now();
     const mounts = await mountsFor(roots.realPaths);
-    if (inodesOf(places).some((inode) => !seen.includes(inode))) throw rootMovedError(roots.realPaths);
+    if (inodesOf(searchRoots).some((inode) => !visibleInodes.includes(inode))) throw rootMovedError(roots.realPaths);
     await announceOrRefuse(async () => {
       // guard: hidden-directories-announced
       await announcement.add('hides', inodesOf(mounts.hiddenDirectories).slice(0, MAX_ANNOUNCED_DIRECTORIES));
@@ -72,62 +72,62 @@ async function announceOrRefuse(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Waits until no store is being created in these directories. */
+/** Waits until no store is being created in directories with these inodes. Throws TOOL_FAILED after `maxWaitMs`. */
 export async function waitForStoreCreations(
-  seen: ReadonlySet<string>,
+  visibleInodes: ReadonlySet<string>,
   roots: Pick<Roots, 'realPaths'>,
   abort: AbortSignal | undefined,
-  patienceMs: number = MAX_CREATION_WAIT_MS,
+  maxWaitMs: number = MAX_CREATION_WAIT_MS,
 ): Promise<void> {
-  const isSeen = (announced: AnnouncedDirectory): boolean =>
-    announced.kind === 'store' && seen.has(announced.directory) && isTrustedAnnouncement(announced);
-  for (const begun = performance.now(); ; ) {
+  const isVisible = (announced: AnnouncedDirectory): boolean =>
+    announced.kind === 'store' && visibleInodes.has(announced.directory) && isTrustedAnnouncement(announced);
+  for (const startedMs = performance.now(); ; ) {
     abort?.throwIfAborted();
-    const creation = listAnnouncements().find(isSeen);
+    const creation = listAnnouncements().find(isVisible);
     if (creation === undefined) return;
-    if (performance.now() - begun > patienceMs) {
+    if (performance.now() - startedMs > maxWaitMs) {
       throw toolError(
-        `Nothing was run: process ${creation.pid} has been creating a store in ${roots.realPaths.join(', ')} for ${patienceMs / 1000} seconds, ` +
-          'and a command would see it. Try again; if that does not help, let the operator end that process.',
+        `Nothing was run: process ${creation.pid} has been creating a store in ${roots.realPaths.join(', ')} for ${maxWaitMs / 1000} seconds, ` +
+          'and a command would see it. Try again; if that does not help, ask the operator to end that process.',
       );
     }
     await setTimeout(POLL_INTERVAL_MS);
   }
 }
 
-/** Runs a command, and removes what it must not leave, however it ends. */
+/** Runs a command and removes the data markers it leaves, whether it succeeds or not. */
 async function runAndRemoveMarkers(
   roots: Roots,
   before: ReturnType<typeof stateBeforeCommand>,
   command: () => Promise<ToolOutput>,
 ): Promise<ToolOutput> {
-  let answer: ToolOutput;
+  let output: ToolOutput;
   try {
-    answer = await command();
+    output = await command();
   } catch (error) {
     await removeCommandMarkers(roots.realPaths, before);
     throw error;
   }
-  const notes = [answer.note, ...markerNotesOf(await removeCommandMarkers(roots.realPaths, before), roots)].filter(
+  const notes = [output.note, ...markerNotesOf(await removeCommandMarkers(roots.realPaths, before), roots)].filter(
     (note) => note,
   );
-  return notes.length === 0 ? answer : { ...answer, note: notes.join(' ') };
+  return notes.length === 0 ? output : { ...output, note: notes.join(' ') };
 }
 
 function markerNotesOf({ removed, notRemoved, problem }: MarkerCleanup, roots: Roots): readonly string[] {
-  const named = (directories: readonly string[]): string => {
+  const listFiles = (directories: readonly string[]): string => {
     const files = directories
       .slice(0, MAX_LISTED_FILES)
       .map((directory) => roots.displayPath(`${directory}/${DATA_MARKER}`));
     return `${files.join(', ')}${directories.length > MAX_LISTED_FILES ? ` and ${directories.length - MAX_LISTED_FILES} more` : ''}`;
   };
-  const why = `a file of this name closes its directory to all tools, and only Rondo may create it`;
+  const reason = 'a file of this name closes its directory to all tools, and only Rondo may create it';
   return [
-    ...(removed.length === 0 ? [] : [`It created ${named(removed)}, which was removed: ${why}.`]),
+    ...(removed.length === 0 ? [] : [`It created ${listFiles(removed)}, which was removed: ${reason}.`]),
     ...(notRemoved.length === 0
       ? []
-      : [`It created ${named(notRemoved)}, which could not be removed: ${why}. Let the operator remove it.`]),
-    ...(problem === undefined ? [] : [`What it created could not be searched for the file ${DATA_MARKER}: ${problem}`]),
+      : [`It created ${listFiles(notRemoved)}, which could not be removed: ${reason}. Ask the operator to remove it.`]),
+    ...(problem === undefined ? [] : [`The roots could not be searched for the file ${DATA_MARKER}: ${problem}`]),
   ];
 }
 

@@ -1,7 +1,7 @@
 /**
- * Markers of data directories that a sandboxed command has written. They would close directories to all tools, so they are removed when
- * the command has ended. Rondo itself marks no directory that a command sees: a store that is created waits until the command
- * has ended (see exposure.ts). A marker that may be another's work is left.
+ * Removes the data markers that a sandboxed command has written. A marker closes its directory to all tools, and only Rondo
+ * may write one. Rondo itself marks no directory that a running command sees: the creation of a store waits until the
+ * command has ended (see sqlite/sandbox-exposure.ts). A marker that another process may have written is kept.
  */
 import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,27 +12,33 @@ import type { SandboxMounts } from './mounts.js';
 import { inodeAt, inodeOf, lstatOrUndefined, markerIn } from './store-protection.js';
 import { toolError } from './tool-error.js';
 
-/** What was there before a command. */
+/** The state of the roots before a command. */
 export interface StateBeforeCommand {
-  /** Directories in which the command can create nothing, data directories among them, by device and inode. */
+  /** The inodes of directories in which the command can create nothing, including data directories. */
   readonly unwritableInodes: ReadonlySet<string>;
-  /** Markers that are older were moved into the roots; undefined if they may have been there unseen. */
+  /**
+   * The change time, in milliseconds, from which on a marker may be the command's; an older one was moved into the roots.
+   * Undefined if not every directory could be read: then an older marker may have been there unnoticed.
+   */
   readonly earliestMarkerAt: bigint | undefined;
 }
 
-/** Markers that a command left. */
+/** The directories in which a command left markers. */
 export interface MarkerCleanup {
   readonly removed: readonly string[];
-  /** Those that could not be removed. */
+  /** The directories whose marker could not be removed. */
   readonly notRemoved: readonly string[];
-  /** Why the roots could not be searched. */
+  /** The reason why the roots could not be searched completely. */
   readonly problem?: string;
 }
 
-/** File systems take their time from a coarse clock. */
+/** File systems use a coarse clock for timestamps. */
 const CLOCK_SLACK_MS = 1000;
 
-/** @param startedMs when the search began whose result this is. */
+/**
+ * Records the state of the roots before a command.
+ * @param startedMs the time at which the search for stores began.
+ */
 export function stateBeforeCommand(
   { stores, hiddenDirectories, coveredDirectories }: SandboxMounts,
   startedMs: number,
@@ -49,25 +55,25 @@ export function stateBeforeCommand(
   };
 }
 
-/** Removes the markers in these roots that a command has written, which has ended. */
+/** Removes the markers in these roots that a command has written. The command must have ended. */
 export async function removeCommandMarkers(
   roots: readonly string[],
   before: StateBeforeCommand,
 ): Promise<MarkerCleanup> {
   const removed = new Set<string>();
-  const left: string[] = [];
+  const notRemoved: string[] = [];
   try {
-    // Below a directory with a marker nothing is searched, so it is searched when its marker is gone.
-    for (let places = roots; places.length > 0; ) {
-      const planted = findCommandMarkers(await findStores(places), before);
-      // Other commands may write the same marker again and again; theirs are removed when they end.
-      places = planted.filter((directory) => !removed.has(directory) && tryRemoveMarker(directory, left));
-      for (const directory of places) removed.add(directory);
+    // A search does not descend into a marked directory, so it is searched after its marker has been removed.
+    for (let directories = roots; directories.length > 0; ) {
+      const marked = findCommandMarkers(await findStores(directories), before);
+      // Another command may rewrite a marker repeatedly; its markers are removed when it ends.
+      directories = marked.filter((directory) => !removed.has(directory) && tryRemoveMarker(directory, notRemoved));
+      for (const directory of directories) removed.add(directory);
     }
   } catch (error) {
-    return { removed: [...removed], notRemoved: left, problem: (error as Error).message };
+    return { removed: [...removed], notRemoved, problem: (error as Error).message };
   }
-  return { removed: [...removed], notRemoved: left };
+  return { removed: [...removed], notRemoved };
 }
 
 function findCommandMarkers(
@@ -85,16 +91,17 @@ function findCommandMarkers(
   });
 }
 
-/** Removes the marker from a directory, unless a link has taken the place of the directory: other commands may still run. */
-function tryRemoveMarker(directory: string, left: string[]): boolean {
+/** Removes the marker from a directory. Fails if the directory was replaced by a link: other commands may still run. */
+function tryRemoveMarker(directory: string, notRemoved: string[]): boolean {
   try {
-    return withPathDescriptor(directory, directoryMovedError, (at) => {
+    return withPathDescriptor(directory, directoryMovedError, (descriptorPath) => {
+      const marker = join(descriptorPath, DATA_MARKER);
       // guard: planted-marker-removed
-      if (lstatOrUndefined(join(at, DATA_MARKER))?.isFile()) unlinkSync(join(at, DATA_MARKER));
+      if (lstatOrUndefined(marker)?.isFile()) unlinkSync(marker);
       return true;
     });
   } catch {
-    left.push(directory);
+    notRemoved.push(directory);
     return false;
   }
 }

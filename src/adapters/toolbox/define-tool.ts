@@ -1,13 +1,13 @@
-/** A tool of the toolbox: checks its input itself, whoever calls it, and asks unless it only reads. */
+/** Defines the tools of the toolbox. Every tool validates its input, and asks for approval unless it only reads. */
 import type { ApprovalTarget } from '../../protocol/approval.js';
 import type { Json } from '../../protocol/json.js';
 import { type LoopsTool, type LoopsToolOptions, loopsTool } from '../../protocol/tool.js';
 import { type InputSchema, validateInput } from './input-schema.js';
 
-/** What a tool answers: a JSON object. */
+/** The output of a tool: a JSON object. */
 export type ToolOutput = { readonly [name: string]: Json };
 
-/** A tool of the toolbox, whatever it takes. */
+/** A tool of the toolbox with input `I`. */
 export type ToolboxTool<I> = LoopsTool<I, ToolOutput>;
 
 interface ReadToolOptions<I> {
@@ -17,40 +17,40 @@ interface ReadToolOptions<I> {
   execute(input: I, options: LoopsToolOptions): Promise<ToolOutput>;
 }
 
-/** A tool that changes nothing: it runs without a question, and again after a crash. */
-export function defineReadTool<I>(parts: ReadToolOptions<I>): ToolboxTool<I> {
-  const { name, description, inputSchema } = parts;
+/** Defines a tool that changes nothing. It runs without approval and is repeated after a crash. */
+export function defineReadTool<I>(tool: ReadToolOptions<I>): ToolboxTool<I> {
+  const { name, description, inputSchema } = tool;
   return loopsTool<I, ToolOutput>({
     name,
     description,
     inputSchema,
     readOnly: true,
     safety: 'pure',
-    execute: async (input, options) => parts.execute(validateInput(name, inputSchema, input), options),
+    execute: async (input, options) => tool.execute(validateInput(name, inputSchema, input), options),
   });
 }
 
 interface ActionToolOptions<I> extends ReadToolOptions<I> {
   readonly safety: 'once' | 'idempotent';
-  /** What a person is asked; throws where there is nothing to ask, as it could not be done. */
+  /** Returns the question that a person answers. Throws if the call would fail, so that no question is asked. */
   approvalMessage(input: I): Promise<string> | string;
-  /** What a call acts on right now; undefined for a tool that touches no file. `execute` acts on nothing else. */
+  /** Returns the file or directory that the call acts on; undefined for a tool without one. `execute` acts on no other. */
   approvalTarget(input: I): Promise<ApprovalTarget> | undefined;
 }
 
-/** A tool that does something: a person sees what, unless the mode says that nobody watches. */
-export function defineActionTool<I>(parts: ActionToolOptions<I>): ToolboxTool<I> {
-  const { name, description, inputSchema, safety } = parts;
-  const acting = loopsTool<I, ToolOutput>({
+/** Defines a tool with side effects. A person approves each call, except in the mode `unsupervised`. */
+export function defineActionTool<I>(tool: ActionToolOptions<I>): ToolboxTool<I> {
+  const { name, description, inputSchema, safety } = tool;
+  const actionTool = loopsTool<I, ToolOutput>({
     name,
     description,
     inputSchema,
     readOnly: false,
     safety,
     requestApproval: async (input, { mode }) =>
-      mode === 'unsupervised' ? null : parts.approvalMessage(validateInput(name, inputSchema, input)),
-    approvalTarget: async (input) => parts.approvalTarget(validateInput(name, inputSchema, input)),
-    execute: async (input, options) => parts.execute(validateInput(name, inputSchema, input), options),
+      mode === 'unsupervised' ? null : tool.approvalMessage(validateInput(name, inputSchema, input)),
+    approvalTarget: async (input) => tool.approvalTarget(validateInput(name, inputSchema, input)),
+    execute: async (input, options) => tool.execute(validateInput(name, inputSchema, input), options),
   });
-  return acting.withApproval('ask');
+  return actionTool.withApproval('ask');
 }

@@ -1,6 +1,6 @@
 /**
- * `edit_file`: a text in a file for another. The old text must stand there exactly once, when a person is asked and again
- * when it is done, so an approval is never used on another place. Only UTF-8 is edited; all other bytes stay as they are.
+ * The tool `edit_file`: replaces a text in a file. The old text must occur exactly once, both when approval is requested and
+ * when the edit is made, so that an approval is never applied to another occurrence. Only UTF-8 files can be edited.
  */
 import { defineActionTool, type ToolboxTool } from './define-tool.js';
 import { applyChange, type ContentTransform, MAX_WRITE_BYTES, previewChange } from './file-change.js';
@@ -16,19 +16,19 @@ const inputSchema = defineInput({
     type: 'string',
     min: 1,
     max: MAX_WRITE_BYTES,
-    description: 'The text to replace, exactly as in the file, without line numbers, and long enough to be there once.',
+    description: 'The text to replace, exactly as in the file, without line numbers, and long enough to be unique.',
   },
-  new: { type: 'string', max: MAX_WRITE_BYTES, description: 'What stands there instead.' },
-  all: { type: 'boolean', optional: true, description: 'Replaces every occurrence, however many.' },
+  new: { type: 'string', max: MAX_WRITE_BYTES, description: 'The replacement text.' },
+  all: { type: 'boolean', optional: true, description: 'Replaces every occurrence.' },
 });
 
 type EditFileInput = InferInput<typeof inputSchema>;
 
+/** Creates the tool `edit_file`. */
 export function editFileTool(roots: Roots): ToolboxTool<EditFileInput> {
   return defineActionTool({
     name: 'edit_file',
-    description:
-      'Replaces a text in a file with another. The old text must stand there exactly once, unless all is true.',
+    description: 'Replaces a text in a file with another. The old text must occur exactly once, unless all is true.',
     inputSchema,
     safety: 'once',
     approvalMessage: async (input) => {
@@ -48,11 +48,12 @@ function editTransform(input: EditFileInput): ContentTransform {
     if (text === undefined) throw toolError(`${quotePath(path)} is not UTF-8 text; an edit would damage it.`);
     if (input.old === input.new)
       throw toolError(`old and new are the same; nothing would change in ${quotePath(path)}.`);
-    const { old, next, places } = findOldText(text, input);
-    if (places.length === 0)
-      throw toolError(`old does not stand in ${quotePath(path)}. ${similarLinesHint(text, old)}`);
-    if (places.length > 1 && !all) throw toolError(ambiguousMatchMessage(path, text, places));
-    if (text.length + places.length * next.length <= MAX_WRITE_BYTES) return replaceMatches(text, old, next, places);
+    const { oldText, newText, offsets } = findOldText(text, input);
+    if (offsets.length === 0)
+      throw toolError(`old does not occur in ${quotePath(path)}. ${similarLinesHint(text, oldText)}`);
+    if (offsets.length > 1 && !all) throw toolError(ambiguousMatchMessage(path, text, offsets));
+    if (text.length + offsets.length * newText.length <= MAX_WRITE_BYTES)
+      return replaceMatches(text, oldText, newText, offsets);
     throw toolError(
       `${quotePath(path)} would become longer than ${MAX_WRITE_BYTES} characters; use run_command to change it.`,
     );
@@ -60,53 +61,53 @@ function editTransform(input: EditFileInput): ContentTransform {
 }
 
 interface TextMatches {
-  readonly old: string;
-  readonly next: string;
-  readonly places: readonly number[];
+  readonly oldText: string;
+  readonly newText: string;
+  readonly offsets: readonly number[];
 }
 
-/** Who views a file with Windows line ends does not see them, so a text is found without them too. */
+/** Finds the old text. view_file does not show Windows line endings, so the text may be given without them. */
 function findOldText(text: string, input: EditFileInput): TextMatches {
-  const exact = { old: input.old, next: input.new, places: findOccurrences(text, input.old) };
-  if (exact.places.length > 0 || !text.includes('\r\n') || input.old.includes('\r')) return exact;
-  const windows = (part: string): string => part.replace(/\r?\n/g, '\r\n');
-  const old = windows(input.old);
-  return { old, next: windows(input.new), places: findOccurrences(text, old) };
+  const exact = { oldText: input.old, newText: input.new, offsets: findOccurrences(text, input.old) };
+  if (exact.offsets.length > 0 || !text.includes('\r\n') || input.old.includes('\r')) return exact;
+  const toWindows = (part: string): string => part.replace(/\r?\n/g, '\r\n');
+  const oldText = toWindows(input.old);
+  return { oldText, newText: toWindows(input.new), offsets: findOccurrences(text, oldText) };
 }
 
-function replaceMatches(text: string, old: string, next: string, places: readonly number[]): string {
+function replaceMatches(text: string, oldText: string, newText: string, offsets: readonly number[]): string {
   const parts: string[] = [];
-  let from = 0;
-  for (const at of places) {
-    // Those that overlap the one before are gone with it.
-    if (at < from) continue;
-    parts.push(text.slice(from, at), next);
-    from = at + old.length;
+  let copiedTo = 0;
+  for (const offset of offsets) {
+    // A match that overlaps the previous one was replaced with it.
+    if (offset < copiedTo) continue;
+    parts.push(text.slice(copiedTo, offset), newText);
+    copiedTo = offset + oldText.length;
   }
-  parts.push(text.slice(from));
+  parts.push(text.slice(copiedTo));
   return parts.join('');
 }
 
-function ambiguousMatchMessage(path: string, text: string, places: readonly number[]): string {
-  const first = places.slice(0, 8).map((at) => text.slice(0, at).split('\n').length);
-  const more = places.length > first.length ? ', …' : '';
+function ambiguousMatchMessage(path: string, text: string, offsets: readonly number[]): string {
+  const lineNumbers = offsets.slice(0, 8).map((offset) => text.slice(0, offset).split('\n').length);
+  const more = offsets.length > lineNumbers.length ? ', …' : '';
   return (
-    `old stands in ${quotePath(path)} ${places.length} times (lines ${first.join(', ')}${more}). ` +
-    'Take more of the lines around the one you mean, or set all to true.'
+    `old occurs in ${quotePath(path)} ${offsets.length} times (lines ${lineNumbers.join(', ')}${more}). ` +
+    'Include more of the surrounding lines, or set all to true.'
   );
 }
 
-/** The lines that look most like what was looked for: those that differ in white space only. */
-function similarLinesHint(text: string, old: string): string {
+/** Returns a hint with the lines around the first one that differs from the old text in whitespace only. */
+function similarLinesHint(text: string, oldText: string): string {
   const lines = splitLines(text);
   const trimmed = lines.map((line) => line.trim());
-  const wanted = splitLines(old).map((line) => line.trim());
-  for (const line of wanted.filter(({ length }) => length > 2).slice(0, 20)) {
-    const at = trimmed.indexOf(line);
-    if (at === -1) continue;
-    const from = Math.max(0, at - 2);
-    const shown = lines.slice(from, at + 5).map((near, i) => `${from + i + 1}\t${truncate(near, 200)}`);
-    return `It must match exactly, white space included. The nearest lines are:\n${shown.join('\n')}`;
+  const trimmedOldLines = splitLines(oldText).map((line) => line.trim());
+  for (const line of trimmedOldLines.filter(({ length }) => length > 2).slice(0, 20)) {
+    const index = trimmed.indexOf(line);
+    if (index === -1) continue;
+    const first = Math.max(0, index - 2);
+    const excerpt = lines.slice(first, index + 5).map((near, i) => `${first + i + 1}\t${truncate(near, 200)}`);
+    return `It must match exactly, including whitespace. The nearest lines are:\n${excerpt.join('\n')}`;
   }
-  return 'Nothing in it is like it; view the file again.';
+  return 'No line is similar to it; view the file again.';
 }

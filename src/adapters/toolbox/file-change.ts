@@ -1,6 +1,6 @@
 /**
- * A change of one file: foreseen, so that a person sees the diff before anything happens, and performed. Both follow the
- * same plan from what is there to what shall be there. Days may lie between: a plan that no longer fits refuses.
+ * Previews and applies the change of one file. A person approves the diff of the preview; the change may be applied much
+ * later. Both use the same transform from the old content to the new, which throws if it does not fit the file any longer.
  */
 import type { Stats } from 'node:fs';
 import { join } from 'node:path';
@@ -13,12 +13,13 @@ import type { OpenPath, Roots } from './roots.js';
 import { decodeUtf8 } from './text.js';
 import { notApprovedError, quotePath, toolError } from './tool-error.js';
 
-/** The largest file that is written or edited. */
+/** The maximum size of a file that can be written or edited. */
 export const MAX_WRITE_BYTES = 4 * 1024 * 1024;
 
-/** What there is, or undefined if there is no file; what shall be there, or a refusal. */
-export type ContentTransform = (present: Buffer | undefined) => string;
+/** Returns the new content of a file. `current` is undefined if the file does not exist. Throws if it does not fit. */
+export type ContentTransform = (current: Buffer | undefined) => string;
 
+/** The path of a changed file for display, and the diff. */
 export type FileChange = { readonly path: string; readonly diff: string };
 
 interface ExistingFile {
@@ -26,46 +27,49 @@ interface ExistingFile {
   readonly stats: Stats;
 }
 
-/** What the change would do. Touches nothing. */
-export async function previewChange(roots: Roots, path: string, plan: ContentTransform): Promise<FileChange> {
+/** Returns the diff of a change without making it. */
+export async function previewChange(roots: Roots, path: string, transform: ContentTransform): Promise<FileChange> {
   const { real, missing } = await roots.nearestExisting(path);
-  const present =
+  const current =
     missing.length > 0 ? undefined : await roots.open(path, 'file', (opened) => readExistingFile(opened, path));
-  return describeChange(roots.displayPath(join(real, ...missing)), present?.bytes, plan(present?.bytes));
+  return describeChange(roots.displayPath(join(real, ...missing)), current?.bytes, transform(current?.bytes));
 }
 
-/** Does it, if the plan still fits; an approved change only to the file that was approved. */
+/** Makes a change. With an approval, throws TOOL_NOT_ADMITTED if the path leads to another file than the approved one. */
 export async function applyChange(
   roots: Roots,
   path: string,
-  plan: ContentTransform,
+  transform: ContentTransform,
   approved?: ApprovalTarget,
 ): Promise<FileChange> {
-  // A plan that does not fit must not leave new directories behind.
-  await previewChange(roots, path, plan);
-  return roots.openLocation(path, approved, (spot) =>
-    runExclusive(spot.realPath, async () => {
-      const present = await roots
-        .openWithin(spot.directory, spot.name, 'file', (opened) => readExistingFile(opened, path))
+  // A change that does not fit must not leave new directories behind.
+  await previewChange(roots, path, transform);
+  return roots.openLocation(path, approved, (location) =>
+    runExclusive(location.realPath, async () => {
+      const current = await roots
+        .openWithin(location.directory, location.name, 'file', (opened) => readExistingFile(opened, path))
         .catch(undefinedIfMissing);
-      const text = plan(present?.bytes);
+      const text = transform(current?.bytes);
       // guard: new-file-replaces-nothing
-      assertStillNew(path, approved, present?.bytes, text);
-      await replaceFile(roots, spot, path, text, present?.stats);
-      return describeChange(roots.displayPath(spot.realPath), present?.bytes, text);
+      assertStillNew(path, approved, current?.bytes, text);
+      await replaceFile(roots, location, path, text, current?.stats);
+      return describeChange(roots.displayPath(location.realPath), current?.bytes, text);
     }),
   );
 }
 
-/** A file that was approved as a new one replaces nothing but what an earlier attempt of the same call has written. */
+/**
+ * Throws if a file was approved as new but exists. A file with the new content is accepted: an earlier attempt of the same
+ * call may have written it.
+ */
 function assertStillNew(
   path: string,
   approved: ApprovalTarget | undefined,
-  present: Buffer | undefined,
+  current: Buffer | undefined,
   text: string,
 ): void {
-  if (approved?.isNew !== true || present === undefined || present.equals(Buffer.from(text))) return;
-  throw notApprovedError(`${quotePath(path)} was approved as a new file, and was created since`);
+  if (approved?.isNew !== true || current === undefined || current.equals(Buffer.from(text))) return;
+  throw notApprovedError(`${quotePath(path)} was approved as a new file, but has been created since`);
 }
 
 async function readExistingFile(opened: OpenPath, path: string): Promise<ExistingFile> {
@@ -79,11 +83,11 @@ function undefinedIfMissing(error: unknown): undefined {
   if ((cause as NodeJS.ErrnoException | undefined)?.code !== 'ENOENT') throw error;
 }
 
-function describeChange(path: string, present: Buffer | undefined, text: string): FileChange {
-  const before = present === undefined ? undefined : decodeUtf8(present);
-  if (present === undefined || before !== undefined) return { path, diff: unifiedDiff(path, before, text) };
+function describeChange(path: string, current: Buffer | undefined, text: string): FileChange {
+  const before = current === undefined ? undefined : decodeUtf8(current);
+  if (current === undefined || before !== undefined) return { path, diff: unifiedDiff(path, before, text) };
   return {
     path,
-    diff: `(in place of ${present.length} bytes that are not text)\n${unifiedDiff(path, undefined, text)}`,
+    diff: `(in place of ${current.length} bytes that are not text)\n${unifiedDiff(path, undefined, text)}`,
   };
 }

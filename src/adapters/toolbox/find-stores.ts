@@ -1,8 +1,8 @@
 /**
- * The stores in directories, whatever process uses them: data directories, by name or marker, and databases beside other files,
- * by the files that lie beside them. Everything is searched, and the number of directories is bounded: with more of them the
- * search fails, as a store among them could be shown to a command. A directory is read again only if its ctime has changed; what is in
- * a file is looked at each time.
+ * Finds the stores of all processes in directories: data directories, by name or marker, and databases in directories with
+ * other files, by the files that accompany a database. The search covers every directory and fails if there are too many
+ * of them, because an unsearched one could expose a store to a command. A directory is read again only if its ctime has
+ * changed; whether a file is a database is checked each time.
  */
 import { type BigIntStats, readdirSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -16,63 +16,64 @@ import {
 import { hasDataMarker, inodeAt, inodeOf, isDatabase, lstatOrUndefined } from './store-protection.js';
 import { toolError } from './tool-error.js';
 
+/** The result of a search for stores. */
 export interface FoundStores {
   readonly dataDirectories: readonly string[];
-  /** Directories with a database and other files. */
+  /** Directories that contain a database and may contain other files. */
   readonly sharedDirectories: readonly string[];
-  /** The directories that were searched: all but data directories. */
+  /** All directories that were searched, without the data directories. */
   readonly searchedDirectories: readonly string[];
-  /** The directories with a marker that counts, also those that were searched because they were named. */
+  /** Directories with a valid marker, including the start directories of the search. */
   readonly markedDirectories: readonly string[];
-  /** True if a directory could not be read. */
+  /** True if some directory could not be read. */
   readonly isPartial: boolean;
 }
 
-/** What the names in a directory tell. */
+/** The relevant names in a directory. */
 interface DirectoryListing {
   readonly ctimeNs: bigint;
   readonly isRead: boolean;
   readonly subdirectories: readonly string[];
   readonly hasMarker: boolean;
-  /** Of files that are databases if their content says so. */
+  /** Names of files with an accompanying file of a store. They are databases if their content is one. */
   readonly databaseCandidates: readonly string[];
 }
 
 const MAX_DIRECTORIES = 100_000;
-/** How many directories or files are looked at before other work gets its turn. */
+/** The number of directories or files that are processed before the search yields to the event loop. */
 export const ENTRIES_PER_SLICE = 256;
-/** A directory that changed more recently could change again without another ctime. */
+/** The resolution of ctime: a directory that changed more recently could change again with the same ctime. */
 const MIN_UNCHANGED_MS = 2000n;
 
 const NO_NAMES: readonly string[] = [];
 
-/** Listings by device and inode. */
+/** Cached listings by device and inode. */
 const listingsByInode = new Map<string, DirectoryListing>();
 
-/** Searches these directories, nearest first. */
+/** Searches these directories and all below them, breadth first. Throws TOOL_FAILED if there are too many. */
 export async function findStores(
-  places: readonly string[],
-  most: number = MAX_DIRECTORIES,
+  startDirectories: readonly string[],
+  maxDirectories: number = MAX_DIRECTORIES,
   now: () => number = Date.now,
 ): Promise<FoundStores> {
-  const own = new Set(protectedDirectories().map(inodeAt));
+  const ownInodes = new Set(protectedDirectories().map(inodeAt));
   const dataDirectories: string[] = [];
   const sharedDirectories: string[] = [];
   const searchedDirectories: string[] = [];
   const markedDirectories: string[] = [];
   let isPartial = false;
-  const queue = [...places];
-  // The queue grows while it is read.
+  const queue = [...startDirectories];
+  // Subdirectories are appended during iteration.
   for (const [index, path] of queue.entries()) {
     if (index % ENTRIES_PER_SLICE === ENTRIES_PER_SLICE - 1) await setImmediate();
-    const isPlace = index < places.length;
+    const isStart = index < startDirectories.length;
     const status = lstatOrUndefined(path);
     if (!status?.isDirectory()) continue;
     const listing = cachedListing(path, status, now);
     isPartial ||= !listing.isRead;
-    const isMarkedHere = listing.hasMarker && hasDataMarker(path, status);
-    if (isMarkedHere) markedDirectories.push(path);
-    if (!isPlace && (isMarkedHere || isInDataDirectory(basename(path)) || own.has(inodeOf(status)))) {
+    const isMarked = listing.hasMarker && hasDataMarker(path, status);
+    if (isMarked) markedDirectories.push(path);
+    if (!isStart && (isMarked || isInDataDirectory(basename(path)) || ownInodes.has(inodeOf(status)))) {
       dataDirectories.push(path);
       continue;
     }
@@ -83,7 +84,8 @@ export async function findStores(
       )
     )
       sharedDirectories.push(path);
-    if (queue.length + listing.subdirectories.length > most) throw tooManyDirectoriesError(places, most);
+    if (queue.length + listing.subdirectories.length > maxDirectories)
+      throw tooManyDirectoriesError(startDirectories, maxDirectories);
     // guard: every-directory-searched
     for (const name of listing.subdirectories) queue.push(`${path}/${name}`);
   }
@@ -92,8 +94,8 @@ export async function findStores(
 
 function cachedListing(path: string, status: BigIntStats, now: () => number): DirectoryListing {
   const inode = inodeOf(status);
-  const known = listingsByInode.get(inode);
-  if (known?.ctimeNs === status.ctimeNs) return known;
+  const cached = listingsByInode.get(inode);
+  if (cached?.ctimeNs === status.ctimeNs) return cached;
   const isSettled = BigInt(now()) - status.ctimeMs >= MIN_UNCHANGED_MS;
   const listing = readListing(path, status.ctimeNs);
   listingsByInode.delete(inode);
@@ -101,7 +103,7 @@ function cachedListing(path: string, status: BigIntStats, now: () => number): Di
   if (isSettled && listing !== undefined) listingsByInode.set(inode, listing);
   const oldest = listingsByInode.size > MAX_DIRECTORIES ? listingsByInode.keys().next().value : undefined;
   if (oldest !== undefined) listingsByInode.delete(oldest);
-  // In a directory that cannot be read the marker may still be found by its name.
+  // In a directory that cannot be listed, the marker may still be accessible by its name.
   return (
     listing ?? {
       ctimeNs: status.ctimeNs,
@@ -130,9 +132,9 @@ function readListing(path: string, ctimeNs: bigint): DirectoryListing | undefine
   }
 }
 
-function tooManyDirectoriesError(places: readonly string[], most: number): Error {
+function tooManyDirectoriesError(startDirectories: readonly string[], maxDirectories: number): Error {
   return toolError(
-    `Nothing was done: ${places.join(', ')} holds more than ${most} directories, too many to look for stores that must be hidden. ` +
-      'Let the operator name smaller roots.',
+    `Nothing was done: ${startDirectories.join(', ')} contains more than ${maxDirectories} directories, too many to search for stores that must be hidden. ` +
+      'Ask the operator to configure smaller roots.',
   );
 }

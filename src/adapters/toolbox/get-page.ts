@@ -1,6 +1,6 @@
 /**
- * One GET to one URL. The name is resolved here, every address that it has is judged, and the connection is opened to one of
- * exactly those addresses, as numbers: nobody resolves the name again. Nothing is kept between requests.
+ * Sends one GET request. The host name is resolved here, all its addresses are checked, and the connection is opened to one
+ * of these addresses. The name is not resolved again, which prevents DNS rebinding. Requests share no state.
  */
 import { lookup } from 'node:dns/promises';
 import { type IncomingMessage, request } from 'node:http';
@@ -11,47 +11,48 @@ import type { FetchOptions } from './options.js';
 import { truncate } from './text.js';
 import { toolError } from './tool-error.js';
 
+/** A response, with its body up to the limit. */
 export interface FetchedPage {
   readonly status: number;
-  /** Where it leads instead. */
+  /** The target of a redirect. */
   readonly location: string | undefined;
   readonly contentType: string;
   readonly encoding: string | undefined;
   readonly body: Buffer;
-  /** Whether it went on beyond what was read. */
+  /** True if the body is longer than the limit. */
   readonly isTruncated: boolean;
 }
 
 const DEFAULT_MAX_BYTES = 1024 * 1024;
 const ALLOWED_PORTS = ['80', '443', '8080', '8443'];
 const MAX_URL_CHARS = 4096;
-/** Addresses that are tried, one after another. */
+/** The number of addresses that are tried, one after another. */
 const MAX_TRIED_ADDRESSES = 3;
 
-/** The URL, if it is one that may be asked at all. Nothing is sent or looked up to tell. */
+/** Parses a URL and checks scheme, port and host against the options. Does not use the network. Throws TOOL_FAILED. */
 export function parseAllowedUrl(text: string, base: URL | undefined, options: FetchOptions): URL {
-  const named = JSON.stringify(truncate(text, 200));
-  // Programs do not agree on what these mean, so a person may read another host than the one that is asked.
+  const quoted = JSON.stringify(truncate(text, 200));
+  // URL parsers disagree about these characters, so a person could read another host than the one that is contacted.
   if (text.length > MAX_URL_CHARS || /[\p{Cc}\s\\]/u.test(text) || !URL.canParse(text, base?.href)) {
-    throw toolError(`${named} is not a URL that can be fetched; write https://HOST/PATH.`);
+    throw toolError(`${quoted} is not a URL that can be fetched; write https://HOST/PATH.`);
   }
   const url = new URL(text, base?.href);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw toolError(`${named} is refused: only http and https can be fetched.`);
+    throw toolError(`${quoted} is refused: only http and https can be fetched.`);
   }
-  if (url.username !== '' || url.password !== '') throw toolError(`${named} is refused: it has a user name in it.`);
+  if (url.username !== '' || url.password !== '') throw toolError(`${quoted} is refused: it contains a user name.`);
   const port = url.port || (url.protocol === 'https:' ? '443' : '80');
   if (!options.allowPrivate && !ALLOWED_PORTS.includes(port)) {
-    throw toolError(`${named} is refused: port ${port} is not one of ${ALLOWED_PORTS.join(', ')}.`);
+    throw toolError(`${quoted} is refused: port ${port} is not one of ${ALLOWED_PORTS.join(', ')}.`);
   }
   const host = bareHost(url);
   if (options.allow !== undefined && !options.allow.some((pattern) => matchesHost(pattern, host))) {
-    throw toolError(`${named} is refused: of hosts only ${options.allow.join(', ')} may be fetched.`);
+    throw toolError(`${quoted} is refused: only ${options.allow.join(', ')} may be fetched.`);
   }
   return url;
 }
 
-/** Without brackets, and without the dot that ends a full name. */
+/** Returns the host name without the brackets of an IPv6 address and without the trailing dot of a full name. */
 function bareHost({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
 }
@@ -60,20 +61,20 @@ function matchesHost(pattern: string, host: string): boolean {
   return pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern;
 }
 
-/** The addresses of the host, if all of them may be reached: one that may not is enough to refuse. */
+/** Returns the addresses of the host. Throws TOOL_FAILED if one of them is not allowed. */
 async function resolveAddresses(url: URL, options: FetchOptions): Promise<readonly string[]> {
   const host = bareHost(url);
   const resolve: ResolveHost = isIP(host) === 0 ? (options.resolve ?? systemResolve) : async () => [host];
-  const addresses = await refuseNotPublic(url, options.allowPrivate ? resolve(host) : publicAddresses(host, resolve));
+  const addresses = await withRefusal(url, options.allowPrivate ? resolve(host) : publicAddresses(host, resolve));
   if (addresses.length === 0) throw toolError(`${url.host} has no address.`);
-  // Anything else would be resolved once more when it is connected to.
+  // Anything else would be resolved again on connect.
   if (!addresses.every((address) => isIP(address) !== 0))
-    throw toolError(`${url.host} is refused: it was resolved to something that is no IP address.`);
-  // The older kind first: where the newer does not work, nothing says so for a long time.
+    throw toolError(`${url.host} is refused: it was resolved to something that is not an IP address.`);
+  // IPv4 first: without IPv6 connectivity, a connection attempt over IPv6 may time out very slowly.
   return [...addresses].sort((a, b) => isIP(a) - isIP(b)).slice(0, MAX_TRIED_ADDRESSES);
 }
 
-async function refuseNotPublic(url: URL, addresses: Promise<readonly string[]>): Promise<readonly string[]> {
+async function withRefusal(url: URL, addresses: Promise<readonly string[]>): Promise<readonly string[]> {
   try {
     return await addresses;
   } catch (error) {
@@ -87,19 +88,19 @@ async function systemResolve(hostname: string): Promise<readonly string[]> {
   return (await lookup(hostname, { all: true, verbatim: true })).map(({ address }) => address);
 }
 
-/** Asks for the page. The signal ends it at any point, and rejects with its reason. */
+/** Gets a page. Rejects with the reason of the signal as soon as it aborts. */
 export async function getPage(url: URL, options: FetchOptions, signal: AbortSignal): Promise<FetchedPage> {
   const addresses = await abortable(signal, resolveAddresses(url, options));
-  let failure: unknown;
+  let lastError: unknown;
   for (const address of addresses) {
     try {
       return await requestPage(url, address, options, signal);
     } catch (error) {
-      failure = error;
+      lastError = error;
     }
     signal.throwIfAborted();
   }
-  throw failure;
+  throw lastError;
 }
 
 async function requestPage(
@@ -115,34 +116,34 @@ async function requestPage(
     'user-agent': 'rondo',
   };
   const createConnection = (): Socket => connectSocket(url, address, options);
-  const sent = request({ method: 'GET', path: `${url.pathname}${url.search}`, headers, createConnection });
-  const stop = (): void => void sent.destroy();
+  const outgoing = request({ method: 'GET', path: `${url.pathname}${url.search}`, headers, createConnection });
+  const stop = (): void => void outgoing.destroy();
   signal.addEventListener('abort', stop, { once: true });
   try {
-    const answer = new Promise<IncomingMessage>((answered, reject) => {
-      sent.on('response', answered).on('error', reject);
-      sent.on('close', () => reject(new Error('the connection was closed without an answer')));
-      sent.end();
+    const response = new Promise<IncomingMessage>((onResponse, reject) => {
+      outgoing.on('response', onResponse).on('error', reject);
+      outgoing.on('close', () => reject(new Error('the connection was closed without an answer')));
+      outgoing.end();
     });
-    const incoming = await abortable(signal, answer);
-    const read = await abortable(signal, readBody(incoming, options.maxBytes ?? DEFAULT_MAX_BYTES));
+    const incoming = await abortable(signal, response);
+    const body = await abortable(signal, readBody(incoming, options.maxBytes ?? DEFAULT_MAX_BYTES));
     signal.throwIfAborted();
-    const { statusCode: status = 0, headers: answered } = incoming;
-    const { location, 'content-type': contentType = '', 'content-encoding': encoding } = answered;
-    return { status, location, contentType, encoding, ...read };
+    const { statusCode: status = 0, headers: responseHeaders } = incoming;
+    const { location, 'content-type': contentType = '', 'content-encoding': encoding } = responseHeaders;
+    return { status, location, contentType, encoding, ...body };
   } catch (error) {
     throw signal.aborted ? signal.reason : error;
   } finally {
     signal.removeEventListener('abort', stop);
-    sent.destroy();
+    outgoing.destroy();
   }
 }
 
-/** Opened to the number; the name is only for the certificate. */
+/** Connects to the address. The host name is used for the certificate only. */
 function connectSocket(url: URL, address: string, { connect = connectPlainSocket }: FetchOptions): Socket {
-  const secure = url.protocol === 'https:';
-  const socket = connect(address, Number(url.port || (secure ? 443 : 80)));
-  if (!secure) return socket;
+  const isSecure = url.protocol === 'https:';
+  const socket = connect(address, Number(url.port || (isSecure ? 443 : 80)));
+  if (!isSecure) return socket;
   const host = bareHost(url);
   return tlsConnect({ socket, host, ALPNProtocols: ['http/1.1'], ...(isIP(host) === 0 && { servername: host }) });
 }
@@ -151,19 +152,22 @@ function connectPlainSocket(host: string, port: number): Socket {
   return netConnect({ host, port, autoSelectFamily: false });
 }
 
-async function readBody(incoming: IncomingMessage, most: number): Promise<Pick<FetchedPage, 'body' | 'isTruncated'>> {
-  const pieces: Buffer[] = [];
+async function readBody(
+  incoming: IncomingMessage,
+  maxBytes: number,
+): Promise<Pick<FetchedPage, 'body' | 'isTruncated'>> {
+  const chunks: Buffer[] = [];
   let size = 0;
   incoming.on('error', () => undefined);
-  for await (const piece of incoming as AsyncIterable<Buffer>) {
-    pieces.push(piece);
-    size += piece.length;
-    if (size > most) return { body: Buffer.concat(pieces).subarray(0, most), isTruncated: true };
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > maxBytes) return { body: Buffer.concat(chunks).subarray(0, maxBytes), isTruncated: true };
   }
-  return { body: Buffer.concat(pieces), isTruncated: false };
+  return { body: Buffer.concat(chunks), isTruncated: false };
 }
 
-/** Work that cannot be stopped, no longer waited for than the signal allows. */
+/** Awaits work that cannot be stopped, or rejects with the reason of the signal as soon as it aborts. */
 async function abortable<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   let abort = (): void => undefined;
   const aborted = new Promise<never>((_resolve, reject) => {

@@ -240,7 +240,7 @@ verifies('cli.contract', 'a turn cannot be found again', async () => {
   expect(session).toMatchObject({ sessionId: 'mine', turns: [{ loopId: 'fail' }, { loopId: 'echo' }] });
   const vague = await project.run(['trace', 'mine']);
   expect(vague.code).toBe(64);
-  expect(vague.stderr).toContain('could be any of 2 turns');
+  expect(vague.stderr).toContain('matches 2 turns');
   const none = await project.run(['status', 's-nothing', '--json']);
   expect(none.code).toBe(1);
   expect((JSON.parse(none.stdout) as Failed).error.code).toBe('TURN_NOT_FOUND');

@@ -79,7 +79,7 @@ const ours = (model: MockLanguageModelV3, trace: 'kept' | 'read' = 'kept') => {
   };
 };
 
-/** The same, with somebody who watches: the model is asked for streams. */
+/** The same with a subscriber, so the model streams. */
 const oursWatched = (model: MockLanguageModelV3) => {
   const turn = agentOf(model);
   return async (): Promise<void> => {

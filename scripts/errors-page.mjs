@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 /** @type {Readonly<Record<string, string>>} */
 export const advice = {
   APPROVAL_DENIED:
-    'Somebody said no, or nobody answered in time; the message says who and why. Run it again to ask again.',
+    'It was denied or expired; the message says by whom and why. Run the turn again to request it again.',
   BACKEND_FAILED: 'Read the message: a key, a package, an address or the service itself. Add `retry` or `fallback`.',
   BUDGET_EXHAUSTED:
     'An agent reached `maxRounds` or a limit of `stop`; a turn says `stopped`. Raise the limit, or run it again.',
@@ -21,7 +21,7 @@ export const advice = {
     'The message says why. Look what waits with `rondo approvals` and `rondo status`; it may have been decided.',
   DEFINITION_INVALID: 'Mend what the message names. `rondo check` lists every flaw with its line.',
   DEPTH_EXCEEDED: 'Look for a composite that calls itself; if it is meant, raise `maxDepth`.',
-  EFFECT_IN_DOUBT: 'Somebody gave it up with `rondo resolve --fail`. If it has to be done, start a new turn.',
+  EFFECT_IN_DOUBT: 'It was resolved with `rondo resolve --fail`. If the work is still needed, start a new turn.',
   ENTRY_TOO_NEW: 'Use the newer version of Rondo that wrote the store.',
   EXECUTION_FAILED: 'Read `details.failedStep`, or the message of what was thrown; mend the code or the mapping.',
   INPUT_VALIDATION_FAILED: 'Mend the input at the places in `details.errors`. `rondo show` prints the schema.',

@@ -121,7 +121,7 @@ function assertTold(ended) {
   expect(signal === null && ms < VERB_MS, `an end within ${VERB_MS} ms`, { code, signal, ms, stderr });
   const text = stdout + stderr;
   expect(!/\n\s+at .*\d+:\d+/.test(text), 'no stack', text);
-  expect(!/Something is wrong inside|undefined|\[object/.test(text), 'words for people', text);
+  expect(!/Internal error|undefined|\[object/.test(text), 'words for people', text);
 }
 
 /** @param {import('../support/store-attack.mjs').Stage} stage @param {readonly string[]} args @param {(stage: any) => Promise<number>} state */

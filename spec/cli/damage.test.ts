@@ -91,7 +91,7 @@ verifies('cli.damage', 'a damaged session is accepted or removed by name, and th
   damage(project, 'three');
   const accepted = await project.run(['doctor', '--accept', 'one', '--as', 'ada']);
   expect(accepted.code).toBe(3);
-  expect(accepted.stderr).toContain('The session stays refused: what is left cannot be read.');
+  expect(accepted.stderr).toContain('The session stays refused: its remaining data cannot be read.');
   const removed = await project.json(['remove', 'three', '--yes', '--as', 'bob', '--reason', 'test data']);
   expect(removed).toMatchObject({ session: 'three', removed: true, by: 'bob', reason: 'test data' });
   const { code, stdout } = await project.run(['doctor', '--full', '--json']);

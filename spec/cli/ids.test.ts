@@ -22,7 +22,7 @@ verifies('definition.ids', 'a loop with any valid id runs and is shown, with and
   expect(shown.definition.id).toBe('summarize/v1');
   const missing = await project.run(['run', 'summarize/v1@9.0.0']);
   expect({ code: missing.code, stderr: missing.stderr }).toMatchObject({ code: 1 });
-  expect(missing.stderr).toContain('"summarize/v1" is there as 1.0.0');
+  expect(missing.stderr).toContain('"summarize/v1" exists as 1.0.0');
 });
 
 verifies(

@@ -25,7 +25,7 @@ const cases: readonly Case[] = [
   { what: 'no loop', args: ['run'], code: 64, says: /missing required argument 'loop'/i },
   { what: 'two loops', args: ['run', 'echo', 'echo'], code: 64, says: /too many arguments/i },
   { what: 'an unknown loop', args: ['run', 'eco'], code: 1, says: /Did you mean "echo"\?\nLOOP_NOT_FOUND/ },
-  { what: 'an unknown version', args: ['run', 'echo@9.0.0'], code: 1, says: /is there as 1\.0\.0/ },
+  { what: 'an unknown version', args: ['run', 'echo@9.0.0'], code: 1, says: /exists as 1\.0\.0/ },
   { what: 'a missing definition file', args: ['run', './eco.json'], code: 64, says: /no file \.\/eco\.json/ },
   { what: 'malformed JSON', args: run('--input', '{"a": 1,\n "b": }'), code: 64, says: /\(line 2, column 7\)/ },
   { what: 'text after JSON', args: run('--input', '{} {}'), code: 64, says: /after the end.*\(line 1, column 4\)/ },

@@ -109,7 +109,7 @@ verifies('cli.contract', 'a turn is found by status, id, prefix and session', as
   expect(session).toMatchObject({ sessionId: 'mine', turns: [{ loopId: 'fail' }, { loopId: 'echo' }] });
   const ambiguous = await project.run(['trace', 'mine']);
   expect(ambiguous.code).toBe(64);
-  expect(ambiguous.stderr).toContain('could be any of 2 turns');
+  expect(ambiguous.stderr).toContain('matches 2 turns');
   const none = await project.run(['status', 's-nothing', '--json']);
   expect(none.code).toBe(1);
   expect((JSON.parse(none.stdout) as Failed).error.code).toBe('TURN_NOT_FOUND');

@@ -1,4 +1,4 @@
-// Texts that are large, deep or both, for whoever reads definitions.
+// Definition texts that are large, deeply nested or both.
 
 const N = 100_000;
 export const monsters: readonly string[] = [

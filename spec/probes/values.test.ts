@@ -444,7 +444,7 @@ verifies('kernel.value', 'V12 thenables', async () => {
 
 verifies(
   'kernel.value',
-  'V13 what somebody gave to all objects of the process is journaled as part of each',
+  'members of a polluted Object.prototype are never journaled',
   async () => {
     const fixture = kernelFixture();
     const given = { n: 1, in: { m: 2 } };

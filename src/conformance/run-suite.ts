@@ -23,7 +23,7 @@ import {
 export interface ConformanceOptions {
   /** The ids of the checks to make; the others are reported as not applicable. */
   readonly only?: readonly string[];
-  /** How long one check may take; 10 seconds unless told. */
+  /** The timeout of one check in milliseconds. @default 10000 */
   readonly timeoutMs?: number;
 }
 

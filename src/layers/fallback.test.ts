@@ -65,7 +65,7 @@ verifies('policy.fallback', 'one backend is down, and so is everything', async (
   expect((await run(await twin.k.open(), twin.body)).status).toBe('error');
 });
 
-verifies('policy.fallback', 'a refusal, a cancel or a useless answer is taken to somebody else', async () => {
+verifies('policy.fallback', 'a refusal, a cancel or an unusable reply is not passed on to the next backend', async () => {
   for (const code of ['CONTENT_REFUSED', 'CANCELLED', 'REPLY_INVALID', 'BUDGET_EXHAUSTED', 'EXECUTION_FAILED']) {
     const w = world({ a: failing(code) });
     expect(await outcomeOf(w)).toMatchObject({ status: 'error', error: { code } });

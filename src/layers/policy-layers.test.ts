@@ -111,7 +111,7 @@ verifies('policy.order', 'layers stand in another order than the policy promises
   expect(sent).toMatchObject({ prompt: 'use [redacted]', promptLength: 'use [redacted]'.length });
 });
 
-verifies('policy.order', 'a kept answer passes unfiltered, waits for the limit, or asks somebody', async () => {
+verifies('policy.order', 'a cached reply is filtered, needs no approval and does not wait for the rate limit', async () => {
   const k = kit();
   const layers = policyLayers(() => partsOf(k), gate);
   await finish(k, { layers }, (scope) => scope.effect(asking(k)));

@@ -43,7 +43,7 @@ verifies('policy.rate', 'sessions together ask a backend more often than it allo
   expect(twin.map(([, at]) => at)).toEqual([0, 0, 0, 0, 0]);
 });
 
-verifies('policy.rate', 'some window of time holds more starts than the limit, or somebody overtakes', () => {
+verifies('policy.rate', 'no window contains more starts than the limit, and the order of arrival is kept', () => {
   const arrival = fc.record({ gap: fc.nat(200), leaves: fc.array(fc.nat(9), { maxLength: 4 }) });
   const arrivals = fc.array(arrival, { minLength: 1, maxLength: 80 });
   fc.assert(

@@ -186,7 +186,7 @@ const caseBodies: { readonly [name: string]: CaseBody } = {
       await store.snapshots.save('a', { nextSeq: next, tailDigest: `t${next}`, state: { n: [next] } });
     deepStrictEqual(await store.snapshots.load('a'), { nextSeq: 2, tailDigest: 't2', state: { n: [2] } });
   },
-  'reading while somebody writes gives a whole beginning': async (store) => {
+  'reading during a write returns a complete prefix': async (store) => {
     const claim = await store.journal.claim('a');
     for (let i = 0; i < 40; i++) await store.journal.append(sampleBatch('a', { ...claim, nextSeq: i * 5 }, 5));
     const seen: number[] = [];

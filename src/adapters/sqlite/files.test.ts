@@ -120,7 +120,7 @@ verifies('sqlite.files', 'a record of an owner is believed only as a private fil
   await store.close();
 });
 
-verifies('sqlite.files', 'a record that somebody planted does not keep the store from being opened', async () => {
+verifies('sqlite.files', 'a planted owner file does not prevent the store from being opened', async () => {
   const file = freshFile();
   const planted = { pid: process.pid, start: 'another boot 1', socket: `${file}.sock`, secret: 'a'.repeat(64) };
   writeOwnerFile(file, planted);

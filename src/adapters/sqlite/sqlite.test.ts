@@ -39,7 +39,7 @@ verifies('sqlite.schema', 'an older version opens a newer file and damages it', 
   expect(fault.message).toContain(`migration ${migrations.length + 1}; this version knows ${migrations.length}`);
 });
 
-verifies('sqlite.schema', 'a file with another past, or of somebody else, is taken for ours', async () => {
+verifies('sqlite.schema', 'a database with another history or of another program is refused', async () => {
   const changed = freshFile();
   await (await openSqlite(changed)).close();
   const raw = openDriver(changed);
@@ -195,7 +195,7 @@ verifies('sqlite.failure', 'a store that cannot be written says it could', async
   for (const path of [file, `${file}.anchor`]) chmodSync(path, 0o444);
   chmodSync(directory, 0o555);
   chmodSync(root, 0o755);
-  // Root may write anywhere, so as root the attempt is made by somebody else.
+  // Root may write anywhere, so as root the attempt is made by another user.
   const as = process.getuid?.() === 0 ? ['65534'] : [];
   const { stdout } = spawnSync(process.execPath, [ownerScriptPath, builtStoreUrl, file, 'try', ...as], {
     encoding: 'utf8',

@@ -101,7 +101,7 @@ function findOriginProblem(
   return `config.roots: ${leaving} leaves the directory of its definition (${directory}), which is not trusted. ${trustAdvice(directory)}`;
 }
 
-/** The definition's own directory unless told. */
+/** Defaults to the directory of the definition. */
 function rootPathsOf(config: ToolConfig): readonly string[] {
   return (config as Partial<ToolboxOptions>).roots ?? ['.'];
 }
@@ -118,7 +118,7 @@ async function openRoots({ directory = '', trusted }: DefinitionOrigin, config: 
   );
 }
 
-/** Whoever calls it has passed the gate: the question was asked before. */
+/** The caller has passed the approval gate. */
 function toToolFunction(tool: AnyTool, approvedTarget: ApprovalTarget | undefined): ToolFunction {
   const run = tool.withApproval('always_allow');
   return async (input, call) => {

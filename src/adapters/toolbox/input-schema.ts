@@ -61,7 +61,7 @@ export function defineInput<const M extends InputFields>(members: M): InputSchem
   return { '~standard': { version: 1, vendor: 'rondo', validate, jsonSchema: { input: shown, output: shown } } };
 }
 
-/** The input if it fits; a tool may be called by somebody who did not look. */
+/** Returns the input if it is valid. A caller may not have validated it. */
 export function validateInput<I>(tool: string, schema: InputSchema<I>, input: unknown): I {
   const result = schema['~standard'].validate(input);
   if (result.issues === undefined) return result.value;

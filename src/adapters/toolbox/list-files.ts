@@ -12,15 +12,15 @@ const MAX_OUTPUT_CHARS = 60_000;
 const MAX_NOTES = 5;
 
 const inputSchema = defineInput({
-  path: { type: 'string', optional: true, description: 'The directory; the first root unless told.' },
-  depth: { type: 'integer', optional: true, min: 1, max: 20, description: 'How many levels to list; 1 unless told.' },
+  path: { type: 'string', optional: true, description: 'The directory. Default: the first root.' },
+  depth: { type: 'integer', optional: true, min: 1, max: 20, description: 'How many levels to list. Default: 1.' },
   hidden: { type: 'boolean', optional: true, description: 'Also what begins with a dot.' },
   limit: {
     type: 'integer',
     optional: true,
     min: 1,
     max: MAX_LIMIT,
-    description: `How many entries; ${DEFAULT_LIMIT} unless told.`,
+    description: `How many entries. Default: ${DEFAULT_LIMIT}.`,
   },
 });
 

@@ -8,11 +8,11 @@ import { isObject } from '../../base/own-property.js';
 export interface CommandOptions {
   /** `required` (the default) runs nothing where bubblewrap does not work; `preferred` then runs without; `off` never uses it. */
   readonly sandbox?: 'required' | 'preferred' | 'off';
-  /** Whether a sandboxed command reaches the network, loopback included; false unless told. */
+  /** True to give sandboxed commands network access, loopback included. @default false */
   readonly network?: boolean;
-  /** The longest that a command may take; two minutes unless told. */
+  /** The maximum duration of a command in milliseconds. @default 120000 */
   readonly timeoutMs?: number;
-  /** How much of the output is kept, half of it from the beginning and half from the end; 64 KiB unless told. */
+  /** How much output is returned, half of it from the beginning and half from the end. @default 65536 */
   readonly maxOutputBytes?: number;
   /** How many processes a sandboxed command may have at a time. @default 256 */
   readonly maxProcesses?: number;
@@ -22,23 +22,23 @@ export interface CommandOptions {
   readonly maxFileBytes?: number;
   /** All that a command finds in its environment beside PATH, LANG and HOME. */
   readonly env?: { readonly [name: string]: string };
-  /** Where the program bwrap is; looked for in the usual places unless told. */
+  /** The path of bwrap. @default the standard locations */
   readonly bubblewrap?: string;
 }
 
 /** What may be fetched. */
 export interface FetchOptions {
-  /** Hosts, as `example.com` or `*.example.com`; every public one unless told. */
+  /** Allowed hosts, such as `example.com` or `*.example.com`. @default all public hosts */
   readonly allow?: readonly string[];
-  /** Whether addresses and ports that are not public may be reached; false unless told. */
+  /** True to allow addresses and ports that are not public. @default false */
   readonly allowPrivate?: boolean;
-  /** Over all redirects; 30 seconds unless told. */
+  /** The timeout for all redirects together, in milliseconds. @default 30000 */
   readonly timeoutMs?: number;
-  /** How much of a page is read; 1 MiB unless told. */
+  /** The maximum size of a page in bytes. @default 1048576 */
   readonly maxBytes?: number;
-  /** 5 unless told. */
+  /** @default 5 */
   readonly maxRedirects?: number;
-  /** All addresses of a name; the system's own resolver unless told. */
+  /** Returns all addresses of a name. @default the system resolver */
   readonly resolve?: (hostname: string) => Promise<readonly string[]>;
   /** Opens the connection to an address that was checked. */
   readonly connect?: (address: string, port: number) => Socket;

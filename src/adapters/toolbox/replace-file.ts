@@ -1,6 +1,6 @@
 /**
- * Writes a file whole: into a new file in the same open directory, which then takes the place of the old one. Whoever
- * reads sees the old content or the new, and a write that fails leaves the old. Writes to one file wait for each other.
+ * Replaces a file atomically: writes a new file in the same open directory and renames it over the old one. A reader sees
+ * the old content or the new one, and a failed write leaves the old one. Writes to one file are serialised.
  */
 import { randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';

@@ -19,7 +19,7 @@ import { notApprovedError, quotePath, toolError, toPathError } from './tool-erro
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY, O_DIRECTORY } = constants;
 /** Without following a link: the last one of a path, or on macOS (O_NOFOLLOW_ANY, which Node does not name) any of them. */
 export const NO_LINKS_FLAG = process.platform === 'darwin' ? 0x20000000 : O_NOFOLLOW;
-/** Without waiting for whoever writes into a pipe. */
+/** Opens a FIFO without waiting for a writer. */
 const READ_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 /** Linux's O_PATH, which Node does not name: a descriptor that identifies a file without opening it. */
 const O_PATH = 0o10000000;

@@ -21,7 +21,7 @@ const DEFAULT_MAX_OUTPUT_BYTES = 64 * 1024;
 
 const inputSchema = defineInput({
   command: { type: 'string', min: 1, max: 20_000, description: 'What /bin/sh is to run.' },
-  directory: { type: 'string', optional: true, description: 'Where it runs; the first root unless told.' },
+  directory: { type: 'string', optional: true, description: 'The working directory. Default: the first root.' },
   timeoutSeconds: {
     type: 'integer',
     optional: true,

@@ -45,7 +45,7 @@ const MAX_PRINTED_BYTES = 64 * 1024 * 1024;
 /** How long a program may take to tidy up, and a killed one to be gone. */
 const KILL_GRACE_MS = 500;
 const KILL_WAIT_MS = 2000;
-/** What is left in the pipe is read as long as something comes, but not for ever: somebody else may hold it. */
+/** Reads the rest of the pipe while data arrives, for a limited time: another process may hold it open. */
 const DRAIN = { pauseMs: 50, rounds: 4 } as const;
 
 /** Puts stderr into stdout for the program that follows; its arguments are no text for the shell. */

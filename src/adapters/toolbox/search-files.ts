@@ -30,14 +30,14 @@ const inputSchema = defineInput({
   query: { type: 'string', min: 1, max: 500, description: 'The text to find, within one line.' },
   pattern: { type: 'boolean', optional: true, description: 'query is a regular expression (RE2 syntax).' },
   ignoreCase: { type: 'boolean', optional: true, description: 'Letters match in either case.' },
-  path: { type: 'string', optional: true, description: 'A directory or a file; the first root unless told.' },
+  path: { type: 'string', optional: true, description: 'A directory or a file. Default: the first root.' },
   hidden: { type: 'boolean', optional: true, description: 'Also in files and directories that begin with a dot.' },
   limit: {
     type: 'integer',
     optional: true,
     min: 1,
     max: MAX_LIMIT,
-    description: `How many lines; ${DEFAULT_LIMIT} unless told.`,
+    description: `How many lines. Default: ${DEFAULT_LIMIT}.`,
   },
 });
 

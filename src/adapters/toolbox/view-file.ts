@@ -16,13 +16,13 @@ const MAX_OUTPUT_CHARS = 60_000;
 
 const inputSchema = defineInput({
   path: { type: 'string', min: 1, description: 'The file.' },
-  offset: { type: 'integer', optional: true, min: 1, description: 'The first line to show; 1 unless told.' },
+  offset: { type: 'integer', optional: true, min: 1, description: 'The first line to show. Default: 1.' },
   limit: {
     type: 'integer',
     optional: true,
     min: 1,
     max: MAX_LIMIT,
-    description: `How many lines; ${DEFAULT_LIMIT} unless told.`,
+    description: `How many lines. Default: ${DEFAULT_LIMIT}.`,
   },
 });
 

@@ -148,7 +148,7 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
     level: 'MUST',
     title: 'a loop that is not there is refused, or gives a whole failed call',
     async run(stage) {
-      await stage.register(echoLoop(stage, 'somebody'));
+      await stage.register(echoLoop(stage, 'known'));
       const run = await stage.tryRun('nobody', {});
       if (run.refusalReason === undefined)
         assertThat(run.error !== undefined, 'a loop that is not there gave no error');

@@ -1,4 +1,4 @@
-/** How a verb that failed is told, and with which code the process ends. */
+/** Reports the error of a verb and determines the exit code. */
 import { errorCodes, Fault, LoopError } from '../../base/errors.js';
 import { UsageError } from '../settings.js';
 import type { Terminal } from './terminal.js';
@@ -12,7 +12,7 @@ interface ErrorReport {
   readonly details?: unknown;
 }
 
-/** The exit code of an outcome or a fault. */
+/** Returns the exit code of an error code. */
 export function exitCodeOfError(code: string): number {
   return Object.hasOwn(errorCodes, code) ? errorCodes[code as keyof typeof errorCodes].exitCode : exitCodes.failed;
 }
@@ -24,16 +24,19 @@ function errorReportOf(thrown: unknown): ErrorReport {
     return { exitCode: exitCodeOfError(code), code, message, ...(data !== undefined && { details: data }) };
   }
   const message = thrown instanceof Error ? thrown.message : String(thrown);
-  return { exitCode: exitCodes.fault, code: 'INTERNAL', message: `Something is wrong inside Rondo: ${message}` };
+  return { exitCode: exitCodes.fault, code: 'INTERNAL', message: `Internal error: ${message}` };
 }
 
-/** Tells what was thrown; with `json` also as a document on stdout. Stacks are for those who debug. */
+/**
+ * Prints an error to stderr and, with `json`, as a document to stdout. Returns the exit code. The stack is printed only with
+ * RONDO_DEBUG=1.
+ */
 export async function reportError(thrown: unknown, terminal: Terminal, json: boolean): Promise<number> {
-  const { exitCode: code, ...error } = errorReportOf(thrown);
+  const { exitCode, ...error } = errorReportOf(thrown);
   const label = error.code === 'USAGE' || error.code === 'INTERNAL' ? '' : `${error.code}: `;
   terminal.printToStderr(`rondo: ${label}${sanitizeMessage(error.message)}`);
   if (terminal.streams.env.RONDO_DEBUG === '1' && thrown instanceof Error) terminal.printToStderr(thrown.stack ?? '');
-  else if (error.code === 'INTERNAL') terminal.printToStderr('Set RONDO_DEBUG=1 to see where.');
+  else if (error.code === 'INTERNAL') terminal.printToStderr('Set RONDO_DEBUG=1 to see the stack.');
   if (json) await terminal.printJson({ error });
-  return code;
+  return exitCode;
 }

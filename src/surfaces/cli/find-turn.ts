@@ -1,5 +1,4 @@
-/** Turns as people name them: by the id, by the session if it has one turn, or by a beginning that only one has. */
-
+/** Finds turns by id, by session id, or by a unique prefix of the turn id. */
 import { LoopError } from '../../base/errors.js';
 import type { Host } from '../../host/host.js';
 import type { TurnStatus } from '../../protocol/trace.js';
@@ -10,35 +9,35 @@ const MAX_LISTED_IDS = 5;
 
 const SESSION_ID_PATTERN = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
 
-/** Refuses what cannot be the name of a session. */
+/** Throws a UsageError if the text is not a valid session id. */
 export function assertSessionId(session: string | undefined): void {
   if (session === undefined || SESSION_ID_PATTERN.test(session)) return;
-  throw new UsageError('--session must be 1 to 100 letters, digits or _ . : - and not begin with a point.');
+  throw new UsageError('--session must be 1 to 100 letters, digits or _ . : - and not begin with a dot.');
 }
 
-/** The turns of this id or session, or the one whose id begins like this; TURN_NOT_FOUND if there is none. */
-export async function findTurns(host: Host, given: string): Promise<readonly TurnStatus[]> {
+/** Returns the turns with this id or session id, or the turn whose id begins with it. Throws TURN_NOT_FOUND. */
+export async function findTurns(host: Host, reference: string): Promise<readonly TurnStatus[]> {
   try {
-    return await host.archive.status(given);
+    return await host.archive.status(reference);
   } catch (thrown) {
-    if (!(thrown instanceof LoopError) || thrown.code !== 'TURN_NOT_FOUND' || given.length < MIN_PREFIX_CHARS)
+    if (!(thrown instanceof LoopError) || thrown.code !== 'TURN_NOT_FOUND' || reference.length < MIN_PREFIX_CHARS)
       throw thrown;
-    const all = await host.archive.turns();
-    const meant = all.filter(({ turnId }) => turnId.startsWith(given));
-    if (meant.length === 0) throw thrown;
-    return [requireSingleTurn(meant, given)];
+    const turns = await host.archive.turns();
+    const matches = turns.filter(({ turnId }) => turnId.startsWith(reference));
+    if (matches.length === 0) throw thrown;
+    return [requireSingleTurn(matches, reference)];
   }
 }
 
-/** The one turn that is meant. */
-export async function findTurn(host: Host, given: string): Promise<TurnStatus> {
-  return requireSingleTurn(await findTurns(host, given), given);
+/** Returns the only turn that the reference matches. Throws TURN_NOT_FOUND, or a UsageError if it matches several. */
+export async function findTurn(host: Host, reference: string): Promise<TurnStatus> {
+  return requireSingleTurn(await findTurns(host, reference), reference);
 }
 
-function requireSingleTurn(turns: readonly TurnStatus[], given: string): TurnStatus {
+function requireSingleTurn(turns: readonly TurnStatus[], reference: string): TurnStatus {
   const [first] = turns;
   if (first !== undefined && turns.length === 1) return first;
   const ids = turns.slice(0, MAX_LISTED_IDS).map(({ turnId }) => turnId);
   const more = turns.length > MAX_LISTED_IDS ? `, and ${turns.length - MAX_LISTED_IDS} more` : '';
-  throw new UsageError(`"${given}" could be any of ${turns.length} turns: ${ids.join(', ')}${more}. Write more of it.`);
+  throw new UsageError(`"${reference}" matches ${turns.length} turns: ${ids.join(', ')}${more}. Give a longer prefix.`);
 }

@@ -1,30 +1,32 @@
-/** Runs a turn with live terminal output: the tree while it runs, how to continue when it is interrupted, its result. */
+/** Runs a turn with live terminal output: the call tree, a hint after an interruption, and the result. */
 import type { TurnOptions } from '../../host/host.js';
 import type { TraceEvent, TurnResult } from '../../protocol/trace.js';
 import type { Pricing } from '../../views/trace-tree.js';
 import { exitCodeOf, outcomeLines, summaryLineOf } from './outcome.js';
 import type { Terminal } from './terminal.js';
 
+/** Options of `runWithLiveOutput`. */
 export interface LiveRunOptions {
   readonly terminal: Terminal;
   readonly price: Pricing;
+  /** True if the call tree is shown while the turn runs. */
   readonly watch: boolean;
 }
 
-/** Runs a turn with live terminal output. */
+/** Runs a turn with `work` and shows its progress. */
 export async function runWithLiveOutput(
   { terminal, price, watch }: LiveRunOptions,
   work: (options: TurnOptions) => Promise<TurnResult>,
 ): Promise<TurnResult> {
   const tree = watch ? await createLiveTree(terminal, price) : undefined;
-  let turn: string | undefined;
+  let startedTurnId: string | undefined;
   const onTurn = (turnId: string): void => {
-    turn = turnId;
+    startedTurnId = turnId;
   };
   const onEvent = (event: TraceEvent): void => tree?.apply(event);
   terminal.onInterrupt = () => {
     tree?.end();
-    return interruptionMessage(turn);
+    return interruptionMessage(startedTurnId);
   };
   try {
     return await work({ onTurn, onEvent });
@@ -40,13 +42,13 @@ async function createLiveTree(terminal: Terminal, price: Pricing) {
   return new LiveTree(stderr, { color: terminal.displayOf(stderr).color, price, now: Date.now });
 }
 
-/** What to do after an interruption; `turn` is known as soon as anything can have been recorded. */
-export function interruptionMessage(turn: string | undefined): string {
-  if (turn === undefined) return 'Interrupted before the turn began: nothing was recorded.';
-  return `Interrupted. Continue with: rondo resume ${turn}`;
+/** Returns the message after an interruption. `turnId` is defined as soon as anything may have been recorded. */
+export function interruptionMessage(turnId: string | undefined): string {
+  if (turnId === undefined) return 'Interrupted before the turn began: nothing was recorded.';
+  return `Interrupted. Continue with: rondo resume ${turnId}`;
 }
 
-/** Prints how a turn ended: the output to stdout, the rest to the person. */
+/** Prints the result of a turn: the output to stdout, everything else to stderr. Returns the exit code. */
 export async function printResult(result: TurnResult, terminal: Terminal, json: boolean): Promise<number> {
   if (json) await terminal.printJson(result);
   else if (result.status === 'ok') await terminal.printPrettyJson(result.output);

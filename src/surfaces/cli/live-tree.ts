@@ -33,7 +33,7 @@ export interface LiveTreeOptions {
   readonly price?: Pricing;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Milliseconds from frame to frame; 100 unless told. */
+  /** The frame interval in milliseconds. @default 100 */
   readonly frameIntervalMs?: number;
 }
 

@@ -1,4 +1,4 @@
-/** The host of one verb, on the store of the settings, which other processes may be using too. */
+/** Opens the host of a verb on the store of the settings. Other processes may use the same store. */
 import {
   type ComposedHost,
   composeHost,
@@ -10,25 +10,26 @@ import {
 import type { Terminal } from './terminal.js';
 
 interface OpenHostOptions {
-  /** The loops that it can run. */
+  /** The loops that the host can run. */
   readonly definitions: Definitions;
-  /** True if a store that is absent is made. */
+  /** True if a missing store is created. */
   readonly createIfMissing: boolean;
 }
 
-/** A host, and how to leave its store: another process then takes over what is left to own. */
+/** A host, and the function that closes its store. If this process owned the store, another one takes over. */
 export type OpenHost = Pick<ComposedHost, 'host' | 'close'>;
 
-export function openHost(settings: ProjectSettings, purpose: OpenHostOptions, terminal: Terminal): Promise<OpenHost> {
-  return composeHost(settings, { ...purpose, notify: (message) => terminal.printToStderr(message) });
+/** Opens a host whose notices are printed to stderr. */
+export function openHost(settings: ProjectSettings, options: OpenHostOptions, terminal: Terminal): Promise<OpenHost> {
+  return composeHost(settings, { ...options, notify: (message) => terminal.printToStderr(message) });
 }
 
-/** A host that only looks at what was recorded. */
+/** Opens a host without loops, to read the journal. */
 export async function openHostForReading(settings: ProjectSettings, terminal: Terminal): Promise<OpenHost> {
   return openHost(settings, { definitions: await emptyDefinitions(), createIfMissing: false }, terminal);
 }
 
-/** A host that goes on with what was recorded, with the loops of the project. */
+/** Opens a host with the loops of the project, to run recorded turns. */
 export async function openHostForRunning(settings: ProjectSettings, terminal: Terminal): Promise<OpenHost> {
   return openHost(settings, { definitions: await loadLoops(settings), createIfMissing: false }, terminal);
 }

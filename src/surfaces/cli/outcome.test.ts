@@ -3,7 +3,7 @@ import { verifies } from '../../../spec/verifies.js';
 import type { TurnResult } from '../../protocol/trace.js';
 import { summaryLineOf } from './outcome.js';
 
-verifies('cli.tree', 'the tokens of a repair or a retry are missing from the sum', () => {
+verifies('cli.tree', 'the token totals include repairs and retries', () => {
   const payload = { durationMs: 1, inputTokens: 7, outputTokens: 3 };
   const trace = ['call.backend.responded', 'rondo.backend.responded'].map((type) => ({
     callId: 't',

@@ -1,25 +1,26 @@
-/** How a turn ended, for people: what came of it, where it failed, and what to do next. */
+/** Describes the result of a turn in messages for the terminal: the error, the pending items, and the next command. */
 import type { PendingItem, TraceEvent, TurnResult } from '../../protocol/trace.js';
 import { exitCodeOfError } from './error-report.js';
 import { formatDuration, sanitizeMessage, sanitizeText } from './terminal-text.js';
 import { exitCodes } from './verb.js';
 
+/** Returns the exit code of a turn's result. */
 export function exitCodeOf({ status, error }: Pick<TurnResult, 'status' | 'error'>): number {
   if (status === 'ok') return exitCodes.ok;
   if (status === 'paused') return exitCodes.paused;
   return error === undefined ? exitCodes.failed : exitCodeOfError(error.code);
 }
 
-/** Status, duration, turn and tokens in one line. */
+/** Returns status, duration, turn and tokens in one line. */
 export function summaryLineOf({ status, durationMs, turnId, trace }: TurnResult): string {
-  const tokens = tokenTotalsOf(trace);
-  const used = tokens === undefined ? '' : `, ${tokens.input} tokens in, ${tokens.output} out`;
-  // What was refused before it began has left no turn to look at.
-  const which = trace.length === 0 && status === 'error' ? '' : `, turn ${sanitizeText(turnId)}`;
-  return `${status} after ${formatDuration(durationMs)}${which}${used}`;
+  const totals = tokenTotalsOf(trace);
+  const tokens = totals === undefined ? '' : `, ${totals.input} tokens in, ${totals.output} out`;
+  // A turn that was refused before it started is not in the journal.
+  const turn = trace.length === 0 && status === 'error' ? '' : `, turn ${sanitizeText(turnId)}`;
+  return `${status} after ${formatDuration(durationMs)}${turn}${tokens}`;
 }
 
-/** Sums up what the models of a trace read and wrote; undefined if none was asked. */
+/** Returns the sums of input and output tokens in a trace; undefined without model calls. */
 function tokenTotalsOf(trace: readonly TraceEvent[]): { input: number; output: number } | undefined {
   const answers = trace.filter(({ type }) => /^(?:call|rondo)\.backend\.responded$/.test(type));
   if (answers.length === 0) return undefined;
@@ -32,11 +33,11 @@ function tokenTotalsOf(trace: readonly TraceEvent[]): { input: number; output: n
   return sum;
 }
 
-/** What went wrong and where, or what is waited for, and what to do next. */
+/** Returns the lines that explain a result: the error with its location, or the pending items, and the next command. */
 export function outcomeLines(result: TurnResult): readonly string[] {
   const { status, error, pending = [], turnId, reason } = result;
   if (status === 'paused') return [...pending.flatMap(pendingLines), ...nextStepLines(pending, turnId)];
-  if (status === 'stopped') return [`Stopped: ${sanitizeText(reason ?? 'no reason was given')}`];
+  if (status === 'stopped') return [`Stopped: ${sanitizeText(reason ?? 'no reason given')}`];
   if (error === undefined) return [];
   return [
     `${sanitizeText(error.code)}: ${sanitizeMessage(error.message)}`,
@@ -45,18 +46,18 @@ export function outcomeLines(result: TurnResult): readonly string[] {
   ];
 }
 
-/** An answer to an approval goes on with the turn by itself; whatever else there is does not. */
+/** Returns the next command. `rondo approve` and `rondo deny` resume the turn; other items need `rondo resume`. */
 function nextStepLines(pending: readonly PendingItem[], turnId: string): readonly string[] {
-  const others = pending.length === 0 || pending.some(({ kind }) => kind !== 'approval');
-  return others ? [`Then: rondo resume ${sanitizeText(turnId)}`] : ['What they are about: rondo approvals'];
+  const needsResume = pending.length === 0 || pending.some(({ kind }) => kind !== 'approval');
+  return needsResume ? [`Then: rondo resume ${sanitizeText(turnId)}`] : ['For details: rondo approvals'];
 }
 
-/** How an approval is answered. */
+/** Returns the commands that answer an approval. */
 export function answerCommands(id: string): readonly string[] {
   return [`  rondo approve ${id}`, `  rondo deny ${id} --reason TEXT`];
 }
 
-/** What a turn waits for, and how it is given. */
+/** Describes a pending item and the commands that settle it. */
 export function pendingLines({ kind, name, until, id = '', ...item }: PendingItem): readonly string[] {
   const key = sanitizeText(item.key);
   if (kind === 'timer') return [`Waits until ${until} (${key}).`];
@@ -64,10 +65,10 @@ export function pendingLines({ kind, name, until, id = '', ...item }: PendingIte
     return [`Waits for approval ${sanitizeText(id)}. Answer with one of:`, ...answerCommands(sanitizeText(id))];
   if (kind === 'signal') return [`Waits for the signal "${sanitizeText(name ?? '')}" (${key}).`];
   return [
-    `It is unknown whether "${sanitizeText(name ?? '')}" happened (${key}). Find out, then say so:`,
-    `  rondo resolve ${key} --retry           it did not happen: do it`,
-    `  rondo resolve ${key} --result JSON     it happened, and this came of it`,
-    `  rondo resolve ${key} --fail            give it up`,
+    `It is unknown whether "${sanitizeText(name ?? '')}" happened (${key}). Find out, then resolve it:`,
+    `  rondo resolve ${key} --retry           it did not happen: perform it`,
+    `  rondo resolve ${key} --result JSON     it happened with this result`,
+    `  rondo resolve ${key} --fail            record it as failed`,
   ];
 }
 
@@ -81,9 +82,9 @@ function failedStepLines(details: unknown): readonly string[] {
 function adviceLines({ loopId, turnId, trace }: TurnResult, code: string): readonly string[] {
   if (code === 'LOOP_NOT_FOUND' && trace.length === 0) return ['Next: rondo list'];
   if (code === 'INPUT_VALIDATION_FAILED') return [`Next: rondo show ${sanitizeText(loopId)}`];
-  if (code === 'KEY_CONFLICT') return ['Next: choose another --key, or give the same input and --as again.'];
+  if (code === 'KEY_CONFLICT') return ['Next: use another --key, or the same input and --as as before.'];
   if (code === 'REPLAY_MISMATCH') {
-    return ['The code is not what it was. The turn stands where it stood; bring the old code back, then resume it.'];
+    return ['The code has changed since the turn started. Restore the earlier code, then resume the turn.'];
   }
   return trace.length === 0 ? [] : [`Next: rondo trace ${sanitizeText(turnId)}`];
 }

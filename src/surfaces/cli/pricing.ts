@@ -1,8 +1,8 @@
-/** What tokens cost by the project's config. */
+/** Computes the cost of tokens from the prices in the project's config. */
 import type { Pricing } from '../../views/trace-tree.js';
 import type { ProjectConfig } from '../compose.js';
 
-/** The cost of an answer in millionths of the currency; undefined where the config names no price. */
+/** Returns a function that computes the cost of a model answer in millionths of a currency unit; undefined without a price. */
 export function pricingOf({ prices }: ProjectConfig): Pricing {
   return (backendId, model, inputTokens, outputTokens) => {
     const price = prices.get(`${backendId}/${model}`);

@@ -4,16 +4,16 @@ import { renderTable } from './table.js';
 import { widthOf } from './terminal-text.js';
 
 const rows = [
-  ['hello', '1.0.0', 'prompt', 'Greets somebody by name'],
+  ['hello', '1.0.0', 'prompt', 'Greets a person by name'],
   ['retrieve-passages', '10.2.0', 'tool', 'Finds passages'],
 ];
 
-verifies('cli.tree', 'columns do not line up, or lines end in blanks', () => {
+verifies('cli.tree', 'columns are aligned, and lines have no trailing spaces', () => {
   const head = ['LOOP', 'VERSION', 'KIND', 'ABOUT'];
   expect(renderTable(rows, { width: 80, head, align: ['left', 'right'] })).toBe(
     [
       'LOOP               VERSION  KIND    ABOUT',
-      'hello                1.0.0  prompt  Greets somebody by name',
+      'hello                1.0.0  prompt  Greets a person by name',
       'retrieve-passages   10.2.0  tool    Finds passages',
     ].join('\n'),
   );
@@ -38,7 +38,7 @@ verifies('cli.tree', 'columns do not line up, or lines end in blanks', () => {
   expect(renderTable([], { width: 80 })).toBe('');
 });
 
-verifies('cli.tree', 'a table is wider than the terminal', () => {
+verifies('cli.tree', 'a table is never wider than the terminal', () => {
   expect(renderTable(rows, { width: 44 }).split('\n')[0]).toBe('hello              1.0.0   prompt  Greets s…');
   const long = ['x'.repeat(500), 'y'.repeat(500), 'z'];
   for (const width of [1, 5, 20, 60]) {
@@ -47,7 +47,7 @@ verifies('cli.tree', 'a table is wider than the terminal', () => {
   }
 });
 
-verifies('cli.tree', 'a cell steers the terminal, or its colour counts as width', () => {
+verifies('cli.tree', 'a cell cannot control the terminal, and its colour does not count as width', () => {
   const colored = renderTable(
     [
       [['ok', 'green'], 'a\u001b[2J\nb'],

@@ -75,7 +75,7 @@ export function sanitizeOutput(text: string, color: boolean): string {
 }
 
 export interface SanitizeOptions {
-  /** The most characters that are shown of it; 1,000 unless told. */
+  /** The maximum number of characters. @default 1000 */
   readonly max?: number;
   /** Whether it may have lines of its own; in one line, a line end is shown as a sign. */
   readonly lines?: boolean;

@@ -133,7 +133,7 @@ export class ApprovalPrompter {
     if (reason !== undefined) await this.submitAnswer(approval, false, reason === '' ? {} : { reason });
   }
 
-  /** A line; undefined if somebody would rather stop or leave. */
+  /** Returns a line, or undefined if the user stops or leaves. */
   private async readLine(question: string): Promise<string | undefined> {
     const { screen, colors } = this.deps;
     const reading = await screen.readLine(`${colors.yellow('?')} ${question} ${colors.yellow('›')} `);

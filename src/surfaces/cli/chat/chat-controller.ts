@@ -81,7 +81,7 @@ export class ChatController {
     return place !== -1;
   }
 
-  /** Talks until somebody leaves; the code to end with. */
+  /** Runs the conversation until the user leaves, and returns the exit code. */
   async run(): Promise<number> {
     const { screen, colors, turnTemplate } = this.deps;
     await this.resumeOpenTurn(true);
@@ -246,7 +246,7 @@ export class ChatController {
     await this.renderMissedEvents();
   }
 
-  /** Somebody else has gone on with the session: tells what happened there. */
+  /** Another process has continued the session: prints what happened there. */
   private async renderMissedEvents(): Promise<void> {
     const { host, screen, transcript, turnTemplate } = this.deps;
     const events = await host.archive.events(turnTemplate.sessionId);

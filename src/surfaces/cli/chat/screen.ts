@@ -1,6 +1,6 @@
 /**
- * The terminal of a chat: what is written above, and a line to type on below. While the agent works there is no line
- * until somebody types; from then on, what the agent says comes in whole rows above it.
+ * The terminal of a chat: output above, an input line below. While the agent works, the input line is hidden until the user
+ * types; from then on, output appears in complete rows above it.
  */
 import { clearScreenDown, createInterface, cursorTo, type Interface, type Key, moveCursor } from 'node:readline';
 import type { Output } from '../output.js';
@@ -38,7 +38,7 @@ export class Screen {
   private listener: InputListener | undefined;
   /** What came while nobody listened. */
   private readonly bufferedResults: LineResult[] = [];
-  /** Who waits for somebody to finish typing. */
+  /** Callers that wait until the user has finished typing. */
   private readonly typingWaiters: (() => void)[] = [];
   private isClosed = false;
 
@@ -73,12 +73,12 @@ export class Screen {
     this.write(`${this.deps.endRow()}${lines.map((line) => `${line}\n`).join('')}`);
   }
 
-  /** The next line that somebody types by themselves, be it already there. */
+  /** Returns the next line that the user enters without being asked; it may have been entered already. */
   async nextLine(prompt: string): Promise<LineResult> {
     return this.bufferedResults.shift() ?? this.readLine(prompt);
   }
 
-  /** Asks for a line. What somebody is in the middle of typing was meant for something else, and is finished first. */
+  /** Asks for a line. A line that the user is typing already is finished first, because it was meant for something else. */
   async readLine(prompt: string): Promise<LineResult> {
     while (this.isPromptVisible && this.readline.line !== '')
       await new Promise<void>((resolve) => this.typingWaiters.push(resolve));
@@ -101,7 +101,7 @@ export class Screen {
     else if (reading.line.trim() !== '') working.onLine(reading.line);
   }
 
-  /** Gives what came to whoever asked for it, or else to the work. */
+  /** Delivers a line to the pending question, or else to the conversation. */
   private deliver(reading: LineResult): void {
     const { resolveRead: asked, listener } = this;
     this.resolveRead = undefined;

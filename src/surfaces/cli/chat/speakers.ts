@@ -32,7 +32,7 @@ export class Speakers {
     else if (type === 'child-generation') this.replies.delete(content.childGenerationId);
   }
 
-  /** Whoever is not known stands below the nearest that is. */
+  /** An unknown speaker is shown below its nearest known ancestor. */
   speakerOf(generationId: string): Speaker {
     const known = this.byGeneration.get(generationId);
     if (known !== undefined) return known;

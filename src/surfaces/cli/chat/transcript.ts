@@ -23,7 +23,7 @@ export interface TranscriptOptions {
   width(): number;
   /** Whether to leave out a message of the user: who typed it has seen it. */
   hidesUserMessage?(text: string): boolean;
-  /** Whether whoever reads this is asked about approvals; then that one waits need not be told. */
+  /** True if the reader is asked for approvals; then pending ones need no notice. */
   readonly promptsForApprovals?: boolean;
 }
 
@@ -151,7 +151,7 @@ export class Transcript {
   private renderSpeakerChange(generationId: string, { depth, name, toolCallId }: Speaker): string {
     const before = this.lastSpeakerId;
     this.lastSpeakerId = generationId;
-    // Back to whoever it was begun by, or to the same.
+    // Back to the speaker that started it, or to the same one.
     if (`${before}/`.startsWith(`${generationId}/`)) return '';
     if (depth === 0 || (toolCallId !== undefined && toolCallId === this.lastToolCallId)) return '';
     return `${indentOf({ depth })}${agentNameLine(name, this.colors, this.room({ depth }))}\n`;

@@ -1,4 +1,4 @@
-/** The process that a driver runs in: it loads the driver, judges the runtime and tells each step to the one that watches. */
+/** Runs in the child process of a driver: loads the driver, runs the checks and reports each step to the parent process. */
 import { pathToFileURL } from 'node:url';
 import { catalogue } from '../../../conformance/catalogue.js';
 import type { LsemDriver } from '../../../conformance/driver.js';
@@ -7,17 +7,17 @@ import { runChecks } from '../../../conformance/run-suite.js';
 import { exitCodes } from '../verb.js';
 import { DRIVER_PROCESS_ENV, type DriverAssignment, type DriverProgress } from './messages.js';
 
-/** Judges as it is told, once; resolves when everything was handed over. */
+/** Receives one assignment, runs its checks and sends the report. Resolves when all messages are sent. */
 export async function runDriverProcess(): Promise<number> {
-  // What the driver starts is no process of a driver.
+  // Processes that the driver starts must not run as driver processes.
   delete process.env[DRIVER_PROCESS_ENV];
-  // Without the one that watches there is nobody to tell.
+  // Without the parent process the report has no receiver.
   process.once('disconnect', () => process.exit(exitCodes.ok));
-  const assigned = new Promise<DriverAssignment>((resolve) =>
-    process.once('message', (sent) => resolve(sent as DriverAssignment)),
+  const assignment = new Promise<DriverAssignment>((resolve) =>
+    process.once('message', (message) => resolve(message as DriverAssignment)),
   );
   await sendProgress({ ready: true });
-  const { file, options, decided } = await assigned;
+  const { file, options, decided } = await assignment;
   try {
     const driver = await loadDriver(file);
     await sendProgress({ loaded: driver.name });

@@ -1,6 +1,6 @@
 /**
- * Judges the runtime of a driver in a process of its own, so that whatever the driver does (write to stdout, block, throw
- * out of a timer, exit) ends at most the check that it did it in. What is left is judged by a further process.
+ * Runs the conformance suite on a driver in a child process. A driver that writes to stdout, blocks, throws in a timer or
+ * exits fails at most the check that is running; another process runs the remaining checks.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { catalogue } from '../../../conformance/catalogue.js';
@@ -10,40 +10,42 @@ import type { ConformanceOptions } from '../../../conformance/run-suite.js';
 import { UsageError } from '../../settings.js';
 import { DRIVER_PROCESS_ENV, type DriverAssignment, type DriverProgress } from './messages.js';
 
-/** How many processes a driver may take down before it is given up. */
+/** The number of processes that a driver may terminate before the suite gives up. */
 // guard: lost-processes-bounded
 const MAX_LOST_PROCESSES = 5;
-/** What a check takes beside its own time: closing its runtimes, and starting a process. */
+/** Extra time for closing the runtimes of a check and for starting a process. */
 const OVERHEAD_MS = 5_000;
 const DEFAULT_TIMEOUT_MS = 10_000;
 
-/** How one process ended. */
+/** The outcome of one child process. */
 type ProcessOutcome =
   | { readonly report: ConformanceReport }
   | { readonly refused: string }
   | { readonly lost: string; readonly check: string | undefined; readonly name: string | undefined };
 
+/** Options of `judgeDriver`. */
 export interface JudgeDriverOptions {
   readonly file: string;
   readonly options: ConformanceOptions;
-  /** Told how to end what runs, while something does. */
+  /** Called for each child process with the function that kills it. */
   readonly onStart: (stop: () => void) => void;
 }
 
-/** The report on the runtime of a driver; a UsageError if the file holds no driver. */
+/** Returns the report on the runtime of a driver. Throws a UsageError if the file exports no usable driver. */
 export async function judgeDriver({ file, options, onStart }: JudgeDriverOptions): Promise<ConformanceReport> {
   const decided = new Map<string, CheckResult>();
-  for (let lost = 1; ; lost++) {
-    const end = await judgeInProcess({ file, options, decided: [...decided.values()] }, decided, onStart);
-    if ('report' in end) return end.report;
-    if ('refused' in end) throw new UsageError(`The driver ${file} cannot be used: ${end.refused.replace(/\.$/, '')}.`);
-    const { check, name } = end;
+  for (let lostCount = 1; ; lostCount++) {
+    const outcome = await judgeInProcess({ file, options, decided: [...decided.values()] }, decided, onStart);
+    if ('report' in outcome) return outcome.report;
+    if ('refused' in outcome)
+      throw new UsageError(`The driver ${file} cannot be used: ${outcome.refused.replace(/\.$/, '')}.`);
+    const { check, name } = outcome;
     if (check === undefined || name === undefined) {
-      throw new UsageError(`The driver ${file} was not loaded: ${end.lost}.`);
+      throw new UsageError(`The driver ${file} was not loaded: ${outcome.lost}.`);
     }
     // guard: lost-check-fails
-    decided.set(check, failedResult(check, end.lost));
-    if (lost === MAX_LOST_PROCESSES) return reportAfterGivingUp(name, options, decided);
+    decided.set(check, failedResult(check, outcome.lost));
+    if (lostCount === MAX_LOST_PROCESSES) return reportAfterGivingUp(name, options, decided);
   }
 }
 
@@ -52,14 +54,14 @@ function failedResult(id: string, note: string): CheckResult {
   return checkResultOf(check ?? { id, section: '', level: 'MUST', title: id }, 'fail', note);
 }
 
-/** What a driver that takes down one process after another comes to. */
+/** Returns the report for a driver that terminated too many processes. Checks without a result fail. */
 function reportAfterGivingUp(
   name: string,
   { only }: ConformanceOptions,
   decided: ReadonlyMap<string, CheckResult>,
 ): ConformanceReport {
   const rows = [...catalogue, ...suiteChecks].map((check) => {
-    if (only?.includes(check.id) === false) return checkResultOf(check, 'not-applicable', 'not asked for');
+    if (only?.includes(check.id) === false) return checkResultOf(check, 'not-applicable', 'not selected');
     return (
       decided.get(check.id) ??
       failedResult(check.id, `not judged: the driver took down ${MAX_LOST_PROCESSES} processes`)
@@ -68,36 +70,37 @@ function reportAfterGivingUp(
   return reportOf(name, catalogue, rows);
 }
 
-/** Judges until the report is there or the process is lost; every result on the way is kept. */
+/** Runs checks in one child process until it reports or is lost. Adds every result on the way to `decided`. */
 function judgeInProcess(
-  task: DriverAssignment,
+  assignment: DriverAssignment,
   decided: Map<string, CheckResult>,
   onStart: JudgeDriverOptions['onStart'],
 ): Promise<ProcessOutcome> {
-  const { timeoutMs = DEFAULT_TIMEOUT_MS } = task.options;
+  const { timeoutMs = DEFAULT_TIMEOUT_MS } = assignment.options;
   const limitMs = 2 * timeoutMs + OVERHEAD_MS;
   const child = spawnDriverProcess();
   onStart(() => killProcessGroup(child));
   let check: string | undefined;
   let name: string | undefined;
   return new Promise<ProcessOutcome>((resolve) => {
-    const settle = (how: ProcessOutcome): void => {
+    const settle = (outcome: ProcessOutcome): void => {
       clearTimeout(timer);
       // guard: messages-after-report-ignored
       child.off('message', onMessage);
       // guard: settled-process-ended
       killProcessGroup(child);
-      resolve(how);
+      resolve(outcome);
     };
-    const lose = (why: string): void => settle({ lost: why, /* guard: lost-process-names-its-check */ check, name });
-    const late = (): void => lose(`the driver blocked its process for ${limitMs} ms`);
-    let timer = setTimeout(late, limitMs);
-    const onMessage = (sent: unknown): void => {
-      const progress = sent as DriverProgress;
+    const lose = (reason: string): void =>
+      settle({ lost: reason, /* guard: lost-process-names-its-check */ check, name });
+    const onTimeout = (): void => lose(`the driver blocked its process for ${limitMs} ms`);
+    let timer = setTimeout(onTimeout, limitMs);
+    const onMessage = (message: unknown): void => {
+      const progress = message as DriverProgress;
       clearTimeout(timer);
       // guard: silence-timer-restarted
-      timer = setTimeout(late, limitMs);
-      if (progress.ready) child.send(task);
+      timer = setTimeout(onTimeout, limitMs);
+      if (progress.ready) child.send(assignment);
       name = progress.loaded ?? name;
       check = progress.check ?? check;
       // guard: results-kept-as-they-come
@@ -111,7 +114,7 @@ function judgeInProcess(
   });
 }
 
-/** The same command line again, its stdout among our messages for people: ours is for the report. */
+/** Starts this command line again. The child's stdout is redirected to stderr, because stdout is for the report. */
 function spawnDriverProcess(): ChildProcess {
   return spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', 'conformance'], {
     stdio: ['ignore', /* guard: driver-stdout-redirected */ 2, 2, 'ipc'],
@@ -120,12 +123,12 @@ function spawnDriverProcess(): ChildProcess {
   });
 }
 
-/** Ends the process, and those that the driver started. */
+/** Kills the process group: the child process and all processes that the driver started. */
 function killProcessGroup({ pid }: ChildProcess): void {
   if (pid === undefined) return;
   try {
     process.kill(/* guard: process-group-killed */ -pid, 'SIGKILL');
   } catch {
-    // It has ended, and so have those it started.
+    // The process group has already ended.
   }
 }

@@ -81,7 +81,7 @@ async function pausedRound(dice: Dice, { hosts, deeds }: ReturnType<typeof hosts
   const before = deeds.count;
   const ends = await shoot(dice, hosts, id, answers);
   // An older writer of a session is refused, and tells so.
-  const refusals = ends.filter((end) => end !== 'taken' && (hosts.length === 1 || !/wanted to write/.test(end)));
+  const refusals = ends.filter((end) => end !== 'taken' && (hosts.length === 1 || !/tried to write/.test(end)));
   expect([...new Set(refusals)], where).toEqual(refusals.length === 0 ? [] : ['it was answered before']);
   const approved = await assertOne(host, id, answers, ends, where);
   expect(await host.resume(turnId), where).toMatchObject({ status: approved ? 'ok' : 'error' });

@@ -97,7 +97,7 @@ async function pausedRound(
   const outcomes = await answerConcurrently(random, hosts, id, answers);
   // A host whose claim of the session is older is refused by the fence.
   const refusals = outcomes.filter(
-    (outcome) => outcome !== 'accepted' && (hosts.length === 1 || !/wanted to write/.test(outcome)),
+    (outcome) => outcome !== 'accepted' && (hosts.length === 1 || !/tried to write/.test(outcome)),
   );
   expect([...new Set(refusals)], where).toEqual(refusals.length === 0 ? [] : ['it was answered before']);
   const approved = await assertOne(host, id, answers, outcomes, where);

@@ -442,23 +442,19 @@ verifies('kernel.value', 'V12 thenables', async () => {
   ).toEqual({ status: 'ok', output: 1 });
 });
 
-verifies(
-  'kernel.value',
-  'members of a polluted Object.prototype are never journaled',
-  async () => {
-    const fixture = kernelFixture();
-    const given = { n: 1, in: { m: 2 } };
-    Object.defineProperty(Object.prototype, 'everywhere', { value: 'x', enumerable: true, configurable: true });
-    try {
-      await run(await fixture.open(), (s) => s.record('a.b', () => given));
-    } finally {
-      Reflect.deleteProperty(Object.prototype, 'everywhere');
-    }
-    const fact = (await fixture.entries()).find(({ type }) => type === 'a.b');
-    expect(fact?.value).toEqual(given);
-    expect(Object.keys(fact?.value as object)).toEqual(['n', 'in']);
-    const bare = Object.assign(Object.create(null), given);
-    await run(await fixture.open(), (s) => s.record('a.b', () => bare), 't2');
-    expect((await fixture.entries()).findLast(({ type }) => type === 'a.b')?.value).toEqual(given);
-  },
-);
+verifies('kernel.value', 'members of a polluted Object.prototype are never journaled', async () => {
+  const fixture = kernelFixture();
+  const given = { n: 1, in: { m: 2 } };
+  Object.defineProperty(Object.prototype, 'everywhere', { value: 'x', enumerable: true, configurable: true });
+  try {
+    await run(await fixture.open(), (s) => s.record('a.b', () => given));
+  } finally {
+    Reflect.deleteProperty(Object.prototype, 'everywhere');
+  }
+  const fact = (await fixture.entries()).find(({ type }) => type === 'a.b');
+  expect(fact?.value).toEqual(given);
+  expect(Object.keys(fact?.value as object)).toEqual(['n', 'in']);
+  const bare = Object.assign(Object.create(null), given);
+  await run(await fixture.open(), (s) => s.record('a.b', () => bare), 't2');
+  expect((await fixture.entries()).findLast(({ type }) => type === 'a.b')?.value).toEqual(given);
+});

@@ -65,13 +65,17 @@ verifies('policy.fallback', 'one backend is down, and so is everything', async (
   expect((await run(await twin.k.open(), twin.body)).status).toBe('error');
 });
 
-verifies('policy.fallback', 'a refusal, a cancel or an unusable reply is not passed on to the next backend', async () => {
-  for (const code of ['CONTENT_REFUSED', 'CANCELLED', 'REPLY_INVALID', 'BUDGET_EXHAUSTED', 'EXECUTION_FAILED']) {
-    const w = world({ a: failing(code) });
-    expect(await outcomeOf(w)).toMatchObject({ status: 'error', error: { code } });
-    expect(w.asked).toHaveLength(1);
-  }
-});
+verifies(
+  'policy.fallback',
+  'a refusal, a cancel or an unusable reply is not passed on to the next backend',
+  async () => {
+    for (const code of ['CONTENT_REFUSED', 'CANCELLED', 'REPLY_INVALID', 'BUDGET_EXHAUSTED', 'EXECUTION_FAILED']) {
+      const w = world({ a: failing(code) });
+      expect(await outcomeOf(w)).toMatchObject({ status: 'error', error: { code } });
+      expect(w.asked).toHaveLength(1);
+    }
+  },
+);
 
 verifies('policy.fallback', 'all backends failed, and nobody can tell which and how', async () => {
   const last = failing('BACKEND_FAILED', { status: 503, retryable: true });

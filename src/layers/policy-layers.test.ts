@@ -111,19 +111,23 @@ verifies('policy.order', 'layers stand in another order than the policy promises
   expect(sent).toMatchObject({ prompt: 'use [redacted]', promptLength: 'use [redacted]'.length });
 });
 
-verifies('policy.order', 'a cached reply is filtered, needs no approval and does not wait for the rate limit', async () => {
-  const k = kit();
-  const layers = policyLayers(() => partsOf(k), gate);
-  await finish(k, { layers }, (scope) => scope.effect(asking(k)));
-  const [performed, now] = [k.performed.length, k.clock.now()];
-  const again = await finish(k, { layers }, (scope) => scope.effect(asking(k, 'use sk-456')), 't2');
-  expect(again).toEqual({ status: 'ok', output: REPLY });
-  expect([k.performed.length, k.clock.now()]).toEqual([performed, now]);
-  const { filters: _, ...open } = FULL;
-  const unfiltered = await finish(k, { layers }, (scope) => scope.effect(asking(k, 'use [redacted]', open)), 't3');
-  expect(k.performed).toHaveLength(performed);
-  expect(unfiltered).toEqual({ status: 'ok', output: await backends.good?.() });
-});
+verifies(
+  'policy.order',
+  'a cached reply is filtered, needs no approval and does not wait for the rate limit',
+  async () => {
+    const k = kit();
+    const layers = policyLayers(() => partsOf(k), gate);
+    await finish(k, { layers }, (scope) => scope.effect(asking(k)));
+    const [performed, now] = [k.performed.length, k.clock.now()];
+    const again = await finish(k, { layers }, (scope) => scope.effect(asking(k, 'use sk-456')), 't2');
+    expect(again).toEqual({ status: 'ok', output: REPLY });
+    expect([k.performed.length, k.clock.now()]).toEqual([performed, now]);
+    const { filters: _, ...open } = FULL;
+    const unfiltered = await finish(k, { layers }, (scope) => scope.effect(asking(k, 'use [redacted]', open)), 't3');
+    expect(k.performed).toHaveLength(performed);
+    expect(unfiltered).toEqual({ status: 'ok', output: await backends.good?.() });
+  },
+);
 
 verifies('policy.order', 'what is refused takes a place, looks into the cache or waits', async () => {
   const k = kit();

@@ -1,4 +1,4 @@
-/** A store in memory: the same promises as any other while the process lives, and nothing after it. */
+/** A store in memory. It keeps the promises of every store while the process lives, and loses everything when it ends. */
 import { Fault } from '../../base/errors.js';
 import { singleProcessLeases } from '../../journal/leases.js';
 import { toStoredEntry } from '../../journal/record.js';
@@ -17,45 +17,45 @@ const RESOLVED = Promise.resolve();
 
 class MemoryJournal implements Journal {
   private readonly sessions: Map<string, MemorySession>;
-  /** Counts over all sessions, so that a removed session's writer never fits the one that took its name. */
+  /** Counts the claims of all sessions, so that the writer of a removed session is stale for a new one of the same name. */
   private claimCount = 0;
 
-  constructor(streams: Map<string, MemorySession>) {
-    this.sessions = streams;
+  constructor(sessions: Map<string, MemorySession>) {
+    this.sessions = sessions;
   }
 
-  async claim(session: string): Promise<Claim> {
-    const stream = this.sessions.get(session) ?? { fence: 0, nextSeq: 0, batches: [] };
-    this.sessions.set(session, stream);
+  async claim(name: string): Promise<Claim> {
+    const session = this.sessions.get(name) ?? { fence: 0, nextSeq: 0, batches: [] };
+    this.sessions.set(name, session);
     this.claimCount += 1;
     // guard: claim-raises-the-fence
-    stream.fence = this.claimCount;
-    return { fence: stream.fence, nextSeq: stream.nextSeq };
+    session.fence = this.claimCount;
+    return { fence: session.fence, nextSeq: session.nextSeq };
   }
 
   append(batch: Batch): Promise<void> {
-    const stream = this.sessions.get(batch.session);
+    const session = this.sessions.get(batch.session);
     if (
-      stream === undefined ||
+      session === undefined ||
       // guard: stale-fence-refused
-      stream.fence !== batch.fence ||
+      session.fence !== batch.fence ||
       // guard: append-only-at-the-end
-      stream.nextSeq !== batch.firstSeq
+      session.nextSeq !== batch.firstSeq
     ) {
-      return isAlreadyAppended(batch, stream) ? RESOLVED : Promise.reject(staleWriterFault(batch, stream));
+      return isAlreadyAppended(batch, session) ? RESOLVED : Promise.reject(staleWriterFault(batch, session));
     }
-    const large = batch.entries.some((entry) => entry.blob !== undefined);
-    stream.batches.push(large ? { ...batch, entries: batch.entries.map(toStoredEntry) } : batch);
-    stream.nextSeq += batch.entries.length;
+    const hasBlobs = batch.entries.some((entry) => entry.blob !== undefined);
+    session.batches.push(hasBlobs ? { ...batch, entries: batch.entries.map(toStoredEntry) } : batch);
+    session.nextSeq += batch.entries.length;
     return RESOLVED;
   }
 
-  async *read(session: string, from: number): AsyncGenerator<readonly Entry[]> {
-    const stream = this.sessions.get(session);
-    if (stream === undefined) return;
-    let index = firstBatchIndex(stream.batches, from);
-    for (; index < stream.batches.length; index++) {
-      const batch = stream.batches[index];
+  async *read(name: string, from: number): AsyncGenerator<readonly Entry[]> {
+    const session = this.sessions.get(name);
+    if (session === undefined) return;
+    let index = firstBatchIndex(session.batches, from);
+    for (; index < session.batches.length; index++) {
+      const batch = session.batches[index];
       if (batch !== undefined)
         yield batch.firstSeq >= from
           ? batch.entries
@@ -67,75 +67,75 @@ class MemoryJournal implements Journal {
     return [...this.sessions].map(([session, { nextSeq }]) => ({ session, nextSeq }));
   }
 
-  async remove(session: string): Promise<void> {
+  async remove(name: string): Promise<void> {
     // guard: removed-session-forgotten
-    this.sessions.delete(session);
+    this.sessions.delete(name);
   }
 }
 
 /** True if exactly this batch was appended before. */
-function isAlreadyAppended({ firstSeq, fence, entries }: Batch, stream: MemorySession | undefined): boolean {
-  const batch = stream?.batches[firstBatchIndex(stream.batches, firstSeq)];
+function isAlreadyAppended({ firstSeq, fence, entries }: Batch, session: MemorySession | undefined): boolean {
+  const batch = session?.batches[firstBatchIndex(session.batches, firstSeq)];
   if (batch?.firstSeq !== firstSeq || batch.fence !== fence) return false;
   return JSON.stringify(batch.entries) === JSON.stringify(entries.map(toStoredEntry));
 }
 
-function staleWriterFault(batch: Batch, stream: MemorySession | undefined): Fault {
-  const { session, fence, firstSeq } = batch;
-  const found = stream === undefined ? 'it was removed' : `it stands at fence ${stream.fence}, entry ${stream.nextSeq}`;
-  return new Fault(
-    'STALE_WRITER',
-    `Session "${session}": writer ${fence} wanted to write entry ${firstSeq}, but ${found}.`,
-    {
-      session,
-      fence,
-      first: firstSeq,
-    },
-  );
+function staleWriterFault({ session: name, fence, firstSeq }: Batch, session: MemorySession | undefined): Fault {
+  const state =
+    session === undefined
+      ? 'the session was removed'
+      : `the session is at fence ${session.fence}, entry ${session.nextSeq}`;
+  const message = `Session "${name}": a writer with fence ${fence} tried to write entry ${firstSeq}, but ${state}.`;
+  return new Fault('STALE_WRITER', message, { session: name, fence, first: firstSeq });
 }
 
-/** The place of the batch that holds an entry, by halving. */
-function firstBatchIndex(batches: readonly Batch[], from: number): number {
+/** Finds the batch that contains an entry, by binary search. */
+function firstBatchIndex(batches: readonly Batch[], seq: number): number {
   let low = 0;
   let high = batches.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     const batch = batches[middle];
-    if (batch !== undefined && batch.firstSeq + batch.entries.length <= from) low = middle + 1;
+    if (batch !== undefined && batch.firstSeq + batch.entries.length <= seq) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-function memoryBlobs(streams: Map<string, MemorySession>): Blobs {
+function memoryBlobs(sessions: Map<string, MemorySession>): Blobs {
   return {
-    put: async (session, digest, text) => {
-      const stream = streams.get(session);
-      if (stream === undefined) return;
-      stream.blobs ??= new Map();
-      stream.blobs.set(digest, text);
+    put: async (name, digest, text) => {
+      const session = sessions.get(name);
+      if (session === undefined) return;
+      session.blobs ??= new Map();
+      session.blobs.set(digest, text);
     },
-    get: async (session, digest) => streams.get(session)?.blobs?.get(digest),
+    get: async (name, digest) => sessions.get(name)?.blobs?.get(digest),
   };
 }
 
-function memorySnapshots(streams: Map<string, MemorySession>): Snapshots {
+function memorySnapshots(sessions: Map<string, MemorySession>): Snapshots {
   return {
-    load: async (session) => streams.get(session)?.snapshot,
-    save: async (session, snapshot) => {
-      const stream = streams.get(session);
-      if (stream !== undefined) stream.snapshot = structuredClone(snapshot);
+    load: async (name) => sessions.get(name)?.snapshot,
+    save: async (name, snapshot) => {
+      const session = sessions.get(name);
+      if (session !== undefined) session.snapshot = structuredClone(snapshot);
     },
   };
 }
 
-/** A new, empty store. */
+/**
+ * Creates an empty store in memory.
+ *
+ * @example
+ * const session = await Session.open('ada', { store: memoryStore(), clock: systemClock, ids: systemIds });
+ */
 export function memoryStore(): Store {
-  const streams = new Map<string, MemorySession>();
+  const sessions = new Map<string, MemorySession>();
   return {
-    journal: new MemoryJournal(streams),
-    blobs: memoryBlobs(streams),
-    snapshots: memorySnapshots(streams),
+    journal: new MemoryJournal(sessions),
+    blobs: memoryBlobs(sessions),
+    snapshots: memorySnapshots(sessions),
     leases: singleProcessLeases,
     close: async () => {},
   };

@@ -1,15 +1,15 @@
-/** The machine's own time and chance. */
+/** The clock, the ids and the random numbers of the platform. */
 import { randomUUID } from 'node:crypto';
 import type { Clock, Ids } from '../../journal/clock.js';
 
-/** The longest delay a timer of the platform takes; longer sleeps are made of several. */
+/** The longest delay that `setTimeout` accepts. Longer sleeps use several timers. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** What the platform offers to tell the time and to wait. */
+/** The functions of the platform that a clock needs. */
 export interface TimeSource {
-  /** The wall clock. */
+  /** The wall clock, in milliseconds since the epoch. */
   readonly now: () => number;
-  /** The monotonic clock. */
+  /** The monotonic clock, in milliseconds. */
   readonly elapsed: () => number;
   readonly setTimeout: (callback: () => void, ms: number) => unknown;
   readonly clearTimeout: (timer: never) => void;
@@ -22,7 +22,7 @@ const PLATFORM_TIME: TimeSource = {
   clearTimeout,
 };
 
-/** A clock over the platform's, or over another source of time. */
+/** Creates a clock from the functions of the platform, or from those of a test. */
 export function createClockFrom(
   // guard: sleep-measured-monotonically
   { now, elapsed, setTimeout, clearTimeout }: TimeSource,
@@ -32,17 +32,17 @@ export function createClockFrom(
     elapsed,
     sleep: (ms, signal) =>
       new Promise((resolve, reject) => {
-        const due = elapsed() + ms;
+        const dueAtElapsed = elapsed() + ms;
         let timer: unknown;
         const abort = (): void => {
           clearTimeout(timer as never);
           reject(signal.reason);
         };
-        // A timer of the platform may fire up to a millisecond early.
+        // `setTimeout` may fire up to a millisecond early.
         const arm = (): void => {
-          const left = due - elapsed();
-          if (left > 0) {
-            timer = setTimeout(arm, Math.min(Math.ceil(left), MAX_TIMEOUT_MS));
+          const remainingMs = dueAtElapsed - elapsed();
+          if (remainingMs > 0) {
+            timer = setTimeout(arm, Math.min(Math.ceil(remainingMs), MAX_TIMEOUT_MS));
             return;
           }
           signal.removeEventListener('abort', abort);
@@ -55,8 +55,10 @@ export function createClockFrom(
   };
 }
 
+/** The clock of the platform. */
 export const systemClock: Clock = createClockFrom(PLATFORM_TIME);
 
+/** Random UUIDs and `Math.random`. */
 export const systemIds: Ids = {
   id: () => randomUUID(),
   random: () => Math.random(),

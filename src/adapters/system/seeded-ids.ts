@@ -1,7 +1,7 @@
-/** Ids and numbers that follow from a seed: the same seed, the same run. */
+/** Reproducible ids and random numbers for tests: the same seed gives the same sequence. */
 import type { Ids } from '../../journal/clock.js';
 
-/** A small generator of 32-bit state (mulberry32): good enough to choose test cases, not for secrets. */
+/** Creates a random number generator with 32 bits of state (mulberry32). It is good enough for test cases, not for secrets. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -12,6 +12,7 @@ export function seededRandom(seed: number): () => number {
   };
 }
 
+/** Creates ids of the form `id-<seed>-<count>`, and random numbers from the same seed. */
 export function seededIds(seed: number): Ids {
   const random = seededRandom(seed);
   let count = 0;

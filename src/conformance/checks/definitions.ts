@@ -15,6 +15,7 @@ import {
   sampleLoop,
   sampleStep,
 } from '../sample-loops.js';
+import { DRAFT_2020_12_URI, draft2020Cases, nearMisses } from './definition-data.js';
 
 const REQUIRED_MEMBERS = ['id', 'name', 'version', 'inputSchema', 'outputSchema', 'kind'] as const;
 
@@ -76,36 +77,6 @@ function assertVersion(run: RecordedRun, callId: string, input: { readonly [memb
   );
   return version;
 }
-
-/** Members that look like others, each with what it would do if it were taken for the one that it looks like. */
-const nearMisses: { readonly [wrong: string]: string } = {
-  ID: 'id',
-  Name: 'name',
-  Version: 'version',
-  inputschema: 'inputSchema',
-  input_schema: 'inputSchema',
-  outputschema: 'outputSchema',
-  outputSchemas: 'outputSchema',
-  Kind: 'kind',
-  Tool: 'tool',
-  tools: 'tool',
-};
-
-const DRAFT_2020_12_URI = 'https://json-schema.org/draft/2020-12/schema';
-const draft2020Cases: readonly (readonly [schema: object, fits: unknown, unfit: unknown])[] = [
-  [{ type: 'array', prefixItems: [{ type: 'string' }, { type: 'number' }], items: false }, ['a', 1], [1, 'a']],
-  [{ type: 'object', dependentRequired: { card: ['name'] } }, { card: 1, name: 'n' }, { card: 1 }],
-  [
-    { $defs: { word: { type: 'string', minLength: 2 } }, type: 'object', properties: { w: { $ref: '#/$defs/word' } } },
-    { w: 'ok' },
-    { w: 'x' },
-  ],
-  [
-    { type: 'object', allOf: [{ properties: { a: { type: 'number' } } }], unevaluatedProperties: false },
-    { a: 1 },
-    { a: 1, b: 2 },
-  ],
-];
 
 /** A schema that means nothing is refused, or ends the call; it never takes the runtime by surprise. */
 async function assertSchemaErrorReported(stage: CheckContext, definition: SampleDefinition): Promise<void> {

@@ -196,7 +196,7 @@ verifies('schema.linear', 'a pattern never matches inside a surrogate pair', () 
   expect(linearPattern('\\B').test('a😀😁a')).toBe(true);
 });
 
-verifies('schema.linear', 'case is ignored exactly where the flag or the pattern says so', () => {
+verifies('schema.linear', 'case is ignored exactly where a flag or a modifier asks for it', () => {
   expect(linearPattern('geheim', 'i').test('GEHEIM')).toBe(true);
   expect(linearPattern('geheim').test('GEHEIM')).toBe(false);
   expect(linearPattern('a(?i:b)').test('aB')).toBe(true);

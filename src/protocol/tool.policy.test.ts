@@ -86,43 +86,43 @@ verifies(
   'looops.policy.ask',
   'a generator starts only after its approval check, and all its values arrive',
   async () => {
-    let begun = 0;
+    let started = 0;
     async function* values(): AsyncGenerator<string> {
-      begun += 1;
+      started += 1;
       yield 'half';
       yield 'whole';
     }
-    const made = (question: unknown, execute: () => AsyncIterable<string>): LoopsTool<unknown, string> =>
+    const askingTool = (question: unknown, execute: () => AsyncIterable<string>): LoopsTool<unknown, string> =>
       loopsTool({ name: 'x', inputSchema: z.unknown(), requestApproval: () => question as null, execute }).withApproval(
         'ask',
       );
     for (const question of ['Sure?', Promise.resolve('Sure?')]) {
       for (const execute of [values, () => values()]) {
-        expect(await ended(made(question, execute), {})).toBeInstanceOf(ApprovalRequiredError);
+        expect(await ended(askingTool(question, execute), {})).toBeInstanceOf(ApprovalRequiredError);
         for (const way of ways)
-          expect((await way(made(question, execute), {})).parts).toMatchObject([['tool-error', {}]]);
+          expect((await way(askingTool(question, execute), {})).parts).toMatchObject([['tool-error', {}]]);
       }
     }
     // This stream has no consumer: its rejection must not end the process.
-    expect(made(Promise.resolve('Sure?'), values).execute({}, options())).toHaveProperty('next');
-    expect(begun).toBe(0);
+    expect(askingTool(Promise.resolve('Sure?'), values).execute({}, options())).toHaveProperty('next');
+    expect(started).toBe(0);
     const both = { values: ['half', 'whole'] };
-    expect(await ended(made(null, values), {})).toEqual(both);
+    expect(await ended(askingTool(null, values), {})).toEqual(both);
     expect(
       await ended(
-        made(null, () => values()),
+        askingTool(null, () => values()),
         {},
       ),
     ).toEqual(both);
-    expect(await ended(made(Promise.resolve(null), values), {})).toEqual(both);
+    expect(await ended(askingTool(Promise.resolve(null), values), {})).toEqual(both);
     expect(
       await ended(
-        made(Promise.resolve(null), () => values()),
+        askingTool(Promise.resolve(null), () => values()),
         {},
       ),
     ).toBe('whole');
     for (const question of [null, Promise.resolve(null)]) {
-      expect((await streamed(made(question, values), {})).parts).toEqual([
+      expect((await streamed(askingTool(question, values), {})).parts).toEqual([
         ['preliminary', 'half'],
         ['preliminary', 'whole'],
         ['tool-result', 'whole'],

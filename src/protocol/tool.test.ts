@@ -212,8 +212,8 @@ verifies('looops.tool.factory', 'a tool can convert its result for the model', a
     ToolModelOutput | PromiseLike<ToolModelOutput>
   >();
   for (const way of ways) {
-    for (const made of [tool, tool.makeTool({})]) {
-      expect((await way(made, { a: 'x' })).shown).toMatchObject([{ output: { type: 'text', value: 'c1 x x' } }]);
+    for (const variant of [tool, tool.makeTool({})]) {
+      expect((await way(variant, { a: 'x' })).shown).toMatchObject([{ output: { type: 'text', value: 'c1 x x' } }]);
     }
   }
 });

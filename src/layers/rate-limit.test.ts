@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { codeOf, kernelFixture as kit, run, tick, ticks, within } from '../../spec/support/kernel-probe.js';
+import { codeOf, kit, run, tick, ticks, within } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds } from '../adapters/system/seeded-ids.js';
@@ -13,13 +13,13 @@ import { RateLimiter, rateLimitLayer } from './rate-limit.js';
 
 const SPEC: RateLimitSpec = { requests: 2, perMs: 1000 };
 
-/** Starts a run in each of many sessions at once, and tells when and in what order they were performed. */
-async function startMany(count: number, layered: boolean): Promise<readonly [session: string, at: number][]> {
-  const [clock, limits, store] = [new ManualClock(0), new RateLimiter(), memoryStore()];
+/** Starts a turn in each of `count` sessions at once. Returns when and in which order their effects were performed. */
+async function startMany(count: number, isLimited: boolean): Promise<readonly [session: string, at: number][]> {
+  const [clock, limiter, store] = [new ManualClock(0), new RateLimiter(), memoryStore()];
   const performed: [string, number][] = [];
   const runs: Promise<unknown>[] = [];
   for (let n = 0; n < count; n++) {
-    const layers = layered ? [rateLimitLayer(SPEC, limits, clock)] : [];
+    const layers = isLimited ? [rateLimitLayer(SPEC, limiter, clock)] : [];
     const session = await Session.open(`s${n}`, { store, clock, ids: seededIds(n), layers });
     const perform = (): void => void performed.push([session.name, clock.now()]);
     const effect = { kind: 'model', name: 'a', safety: 'idempotent', input: null, perform } as const;
@@ -31,7 +31,7 @@ async function startMany(count: number, layered: boolean): Promise<readonly [ses
   return performed;
 }
 
-verifies('policy.rate', 'sessions together ask a backend more often than it allows, or out of turn', async () => {
+verifies('policy.rate', 'all sessions of a process share a rate limit, in the order of arrival', async () => {
   expect(await startMany(5, true)).toEqual([
     ['s0', 0],
     ['s1', 0],
@@ -43,23 +43,23 @@ verifies('policy.rate', 'sessions together ask a backend more often than it allo
   expect(twin.map(([, at]) => at)).toEqual([0, 0, 0, 0, 0]);
 });
 
-verifies('policy.rate', 'no window contains more starts than the limit, and the order of arrival is kept', () => {
-  const arrival = fc.record({ gap: fc.nat(200), leaves: fc.array(fc.nat(9), { maxLength: 4 }) });
+verifies('policy.rate', 'no window of time contains more starts than the limit, and starts stay in order', () => {
+  const arrival = fc.record({ gap: fc.nat(200), released: fc.array(fc.nat(9), { maxLength: 4 }) });
   const arrivals = fc.array(arrival, { minLength: 1, maxLength: 80 });
   fc.assert(
     fc.property(arrivals, fc.integer({ min: 1, max: 7 }), fc.integer({ min: 1, max: 500 }), (all, requests, perMs) => {
-      const limits = new RateLimiter();
-      const starts: { readonly at: number; giveBack(): void }[] = [];
+      const limiter = new RateLimiter();
+      const starts: { readonly at: number; release(): void }[] = [];
       let now = 0;
-      for (const { gap, leaves } of all) {
+      for (const { gap, released } of all) {
         now += gap;
-        const place = limits.reserve('a', { requests, perMs }, now);
-        if (place !== undefined) starts.push({ at: now + place.delayMs, giveBack: place.release });
-        for (const back of leaves) {
-          const left = starts.at(-1 - back);
-          if (left === undefined || left.at <= now) continue;
-          left.giveBack();
-          starts.splice(starts.indexOf(left), 1);
+        const reservation = limiter.reserve('a', { requests, perMs }, now);
+        if (reservation !== undefined) starts.push({ at: now + reservation.delayMs, release: reservation.release });
+        for (const offset of released) {
+          const start = starts.at(-1 - offset);
+          if (start === undefined || start.at <= now) continue;
+          start.release();
+          starts.splice(starts.indexOf(start), 1);
         }
       }
       for (const [n, { at }] of starts.entries()) {
@@ -71,22 +71,22 @@ verifies('policy.rate', 'no window contains more starts than the limit, and the 
   );
 });
 
-verifies('policy.rate', 'two names, or two limits, hold each other back', () => {
-  const limits = new RateLimiter();
+verifies('policy.rate', 'different names and different limits are independent', () => {
+  const limiter = new RateLimiter();
   const one = { requests: 1, perMs: 1000 };
-  const delays = ['a', 'b', 'a', 'b'].map((name) => limits.reserve(name, one, 0)?.delayMs);
+  const delays = ['a', 'b', 'a', 'b'].map((name) => limiter.reserve(name, one, 0)?.delayMs);
   expect(delays).toEqual([0, 0, 1000, 1000]);
-  expect(limits.reserve('a', { requests: 5, perMs: 10 }, 0)?.delayMs).toBe(0);
+  expect(limiter.reserve('a', { requests: 5, perMs: 10 }, 0)?.delayMs).toBe(0);
 });
 
-verifies('time.monotonic', 'a wall clock that is set back or forward changes nothing about a rate limit', async () => {
+verifies('time.monotonic', 'a jump of the wall clock does not affect a rate limit', async () => {
   const one = { requests: 1, perMs: 1000 };
   for (const jump of [-3_600_000, 3_600_000]) {
     const k = kit();
-    const limits = new RateLimiter();
-    const session = await k.open({ layers: [rateLimitLayer(one, limits, k.clock)] });
-    const ask = (scope: Scope) => scope.effect(k.effect('a', 'idempotent'));
-    const running = run(session, async (scope) => [await ask(scope), await ask(scope)], 't1', 'hold');
+    const limiter = new RateLimiter();
+    const session = await k.open({ layers: [rateLimitLayer(one, limiter, k.clock)] });
+    const effect = (scope: Scope) => scope.effect(k.effect('a', 'idempotent'));
+    const running = run(session, async (scope) => [await effect(scope), await effect(scope)], 't1', 'hold');
     await ticks();
     k.clock.setWallClock(k.clock.now() + jump);
     await k.clock.advance(999);
@@ -94,80 +94,80 @@ verifies('time.monotonic', 'a wall clock that is set back or forward changes not
     await k.clock.advance(1);
     expect(await within(500, running)).toMatchObject({ status: 'ok' });
     k.clock.setWallClock(k.clock.now() + jump);
-    expect(limits.reserve('a', one, k.clock.elapsed())?.delayMs).toBe(1000);
+    expect(limiter.reserve('a', one, k.clock.elapsed())?.delayMs).toBe(1000);
   }
 });
 
-verifies('policy.rate', 'the line of those who wait grows without end', async () => {
+verifies('policy.rate', 'an effect fails with a retryable error if too many are waiting', async () => {
   for (const [kind, code] of [
     ['model', 'BACKEND_FAILED'],
     ['tool', 'TOOL_FAILED'],
   ] as const) {
     const k = kit();
-    const limits = new RateLimiter({ waiting: 2 });
-    const session = await k.open({ layers: [rateLimitLayer({ requests: 1, perMs: 1000 }, limits, k.clock)] });
-    const ask = (scope: Scope) => scope.effect({ ...k.effect('a', 'idempotent'), kind });
-    const running = run(session, (scope) => scope.all([ask, ask, ask, ask, ask]), 't1', 'hold');
+    const limiter = new RateLimiter({ maxWaiting: 2 });
+    const session = await k.open({ layers: [rateLimitLayer({ requests: 1, perMs: 1000 }, limiter, k.clock)] });
+    const effect = (scope: Scope) => scope.effect({ ...k.effect('a', 'idempotent'), kind });
+    const running = run(session, (scope) => scope.all([effect, effect, effect, effect, effect]), 't1', 'hold');
     await ticks();
     while (k.clock.nextWakeAt !== undefined) await k.clock.advanceTo(k.clock.nextWakeAt);
     const data = { name: 'a', retryable: true };
     expect(await running).toMatchObject({ status: 'error', error: { code, data } });
     expect([k.performed.length, k.clock.now()]).toEqual([3, 3000]);
   }
-  const none = new RateLimiter({ waiting: 0 });
-  expect(none.reserve('a', SPEC, 0)?.delayMs).toBe(0);
-  expect(none.reserve('a', SPEC, 0)?.delayMs).toBe(0);
-  expect(none.reserve('a', SPEC, 0)).toBeUndefined();
+  const withoutQueue = new RateLimiter({ maxWaiting: 0 });
+  expect(withoutQueue.reserve('a', SPEC, 0)?.delayMs).toBe(0);
+  expect(withoutQueue.reserve('a', SPEC, 0)?.delayMs).toBe(0);
+  expect(withoutQueue.reserve('a', SPEC, 0)).toBeUndefined();
 });
 
-verifies('policy.rate', 'those who were cancelled keep their place in the line', async () => {
+verifies('policy.rate', 'cancelled effects release their reservations', async () => {
   const k = kit();
-  const [limits, one] = [new RateLimiter(), { requests: 1, perMs: 1000 }];
-  const session = await k.open({ layers: [rateLimitLayer(one, limits, k.clock)] });
-  const ask = (scope: Scope) => scope.effect(k.effect('a', 'idempotent'));
-  const running = run(session, (scope) => scope.all([ask, ask, ask, ask]), 't1', 'hold');
+  const [limiter, one] = [new RateLimiter(), { requests: 1, perMs: 1000 }];
+  const session = await k.open({ layers: [rateLimitLayer(one, limiter, k.clock)] });
+  const effect = (scope: Scope) => scope.effect(k.effect('a', 'idempotent'));
+  const running = run(session, (scope) => scope.all([effect, effect, effect, effect]), 't1', 'hold');
   await ticks();
   await session.cancel('t1', 'enough');
   expect(await running).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
-  expect(limits.reserve('a', one, k.clock.elapsed())?.delayMs).toBe(1000);
+  expect(limiter.reserve('a', one, k.clock.elapsed())?.delayMs).toBe(1000);
 });
 
-verifies('policy.replay', 'after a crash a run takes a second place under the limit, or waits anew', async () => {
+verifies('policy.replay', 'a turn that resumes after a crash keeps its recorded reservation', async () => {
   const one = { requests: 1, perMs: 1000 };
   for (let append = 1; append < 6; append++) {
     for (const when of ['before', 'after'] as const) {
       const k = kit();
       const body = (scope: Scope) => scope.effect(k.effect('a', 'idempotent'));
-      /** A process in which so many have asked before. */
-      const layersAfter = (asked: number, limits = new RateLimiter()) => {
-        for (let n = 0; n < asked; n++) limits.reserve('a', one, k.clock.elapsed());
-        return [rateLimitLayer(one, limits, k.clock)];
+      /** The layers of a process with this many earlier reservations. */
+      const layersAfter = (reserved: number, limiter = new RateLimiter()) => {
+        for (let n = 0; n < reserved; n++) limiter.reserve('a', one, k.clock.elapsed());
+        return [rateLimitLayer(one, limiter, k.clock)];
       };
       const store = crashingStore(k.store, { appendNumber: append, when });
       await codeOf(k.open({ store, layers: layersAfter(1) }).then((session) => run(session, body)));
       await tick();
-      const recorded = (await k.types()).some((type) => type.startsWith('rondo.rate.waited'));
-      const limits = new RateLimiter();
-      const session = await k.open({ layers: layersAfter(2, limits) });
-      const place = `${when} append ${append}`;
-      expect((await run(session, body)).status, place).toBe('paused');
-      expect(limits.reserve('a', one, k.clock.elapsed())?.delayMs, place).toBe(recorded ? 2000 : 3000);
-      await k.clock.advance(recorded ? 1000 : 2000);
-      expect(await run(session, body), place).toEqual({ status: 'ok', output: 'a done' });
-      expect(k.performed, place).toHaveLength(1);
+      const isRecorded = (await k.types()).some((type) => type.startsWith('rondo.rate.waited'));
+      const limiter = new RateLimiter();
+      const session = await k.open({ layers: layersAfter(2, limiter) });
+      const label = `${when} append ${append}`;
+      expect((await run(session, body)).status, label).toBe('paused');
+      expect(limiter.reserve('a', one, k.clock.elapsed())?.delayMs, label).toBe(isRecorded ? 2000 : 3000);
+      await k.clock.advance(isRecorded ? 1000 : 2000);
+      expect(await run(session, body), label).toEqual({ status: 'ok', output: 'a done' });
+      expect(k.performed, label).toHaveLength(1);
     }
   }
 });
 
-verifies('policy.rate', 'a limit out of a definition is none, and switches itself off', async () => {
-  const bad = [
+verifies('policy.rate', 'an invalid rate limit is DEFINITION_INVALID and never means unlimited', async () => {
+  const invalid = [
     { requests: 0, perMs: 1 },
     { requests: Number.NaN, perMs: 1 },
     { requests: 1, perMs: 0 },
     { requests: 0.5, perMs: 100 },
     { requests: '1' as unknown as number, perMs: 1 },
   ];
-  for (const spec of bad) {
+  for (const spec of invalid) {
     const k = kit();
     const session = await k.open({ layers: [rateLimitLayer(spec, new RateLimiter(), k.clock)] });
     const outcome = await run(session, (scope) => scope.effect(k.effect('a')));
@@ -176,14 +176,14 @@ verifies('policy.rate', 'a limit out of a definition is none, and switches itsel
   }
 });
 
-verifies('policy.rate', 'windows of names that are long gone fill the memory, or those in use are forgotten', () => {
-  const limits = new RateLimiter();
+verifies('policy.rate', 'idle windows are dropped, and windows in use are kept', () => {
+  const limiter = new RateLimiter();
   const one = { requests: 1, perMs: 1000 };
-  limits.reserve('used', one, 0);
-  for (let n = 0; n < 5000; n++) limits.reserve(`name ${n}`, one, n);
-  limits.reserve('used', one, 5500);
-  for (let n = 0; n < 1500; n++) limits.reserve(`other ${n}`, one, 5600);
-  const { size } = (limits as unknown as { windows: Map<string, unknown> }).windows;
+  limiter.reserve('used', one, 0);
+  for (let n = 0; n < 5000; n++) limiter.reserve(`name ${n}`, one, n);
+  limiter.reserve('used', one, 5500);
+  for (let n = 0; n < 1500; n++) limiter.reserve(`other ${n}`, one, 5600);
+  const { size } = (limiter as unknown as { windows: Map<string, unknown> }).windows;
   expect(size).toBeLessThan(3000);
-  expect(limits.reserve('used', one, 5600)?.delayMs).toBe(900);
+  expect(limiter.reserve('used', one, 5600)?.delayMs).toBe(900);
 });

@@ -72,8 +72,9 @@ export class RateLimiter {
   private readonly maxWaiting: number;
   private sweepThreshold = MIN_SWEEP_WINDOWS;
 
-  constructor({ waiting = DEFAULT_MAX_WAITING }: { readonly waiting?: number } = {}) {
-    this.maxWaiting = waiting;
+  /** `maxWaiting` bounds how many effects may wait for one window. */
+  constructor({ maxWaiting = DEFAULT_MAX_WAITING }: { readonly maxWaiting?: number } = {}) {
+    this.maxWaiting = maxWaiting;
   }
 
   /** Reserves the next free start time for a name. Returns undefined if too many effects are waiting for it. */

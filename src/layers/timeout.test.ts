@@ -17,7 +17,7 @@ import { timeoutLayer } from './timeout.js';
 
 const MS = 500;
 
-/** Starts a run of one effect under a timeout, as far as it gets by itself. */
+/** Starts a turn with one effect under a timeout and waits until it makes no further progress. */
 async function begin(k: Kit, perform: Effect['perform'], ms = MS): Promise<[Session, Promise<RunOutcome>]> {
   const session = await k.open({ layers: [timeoutLayer(ms, k.clock)] });
   const running = run(session, (scope) => scope.effect(k.effect('slow', 'idempotent', perform)), 't1', 'hold');
@@ -25,37 +25,37 @@ async function begin(k: Kit, perform: Effect['perform'], ms = MS): Promise<[Sess
   return [session, running];
 }
 
-verifies('policy.timeout', 'an effect that never ends and hears nothing holds the run for ever', async () => {
+verifies('policy.timeout', 'an effect that never ends fails with TIMEOUT, even if it ignores its signal', async () => {
   const k = kit();
-  const late = deferred();
-  let heard: AbortSignal | undefined;
+  const work = deferred();
+  let received: AbortSignal | undefined;
   const [session, running] = await begin(k, (_, { signal }) => {
-    heard = signal;
-    return late.promise;
+    received = signal;
+    return work.promise;
   });
   await k.clock.advance(MS - 1);
-  expect(heard?.aborted).toBe(false);
+  expect(received?.aborted).toBe(false);
   await k.clock.advance(1);
   const error = { code: 'TIMEOUT', data: { retryable: true, timeoutMs: MS } };
   expect(await running).toMatchObject({ status: 'error', error });
-  expect([heard?.aborted, heard?.reason]).toMatchObject([true, error]);
-  late.reject(new Error('too late'));
+  expect([received?.aborted, received?.reason]).toMatchObject([true, error]);
+  work.reject(new Error('too late'));
   await ticks();
   await session.close();
   expect([duplicates(await k.entries()), unhandled]).toEqual([[], []]);
 });
 
-verifies('policy.timeout', 'a run holds for ever in a test that would also pass without the layer', async () => {
+verifies('policy.timeout', 'without the layer, an effect that never ends keeps its turn waiting', async () => {
   const k = kit();
-  const late = deferred();
-  const running = run(await k.open(), (scope) => scope.effect(k.effect('slow', 'idempotent', () => late.promise)));
+  const work = deferred();
+  const running = run(await k.open(), (scope) => scope.effect(k.effect('slow', 'idempotent', () => work.promise)));
   await expect(within(50, running)).rejects.toThrow('HANG');
-  late.resolve(null);
+  work.resolve(null);
   expect((await running).status).toBe('ok');
 });
 
-verifies('policy.timeout', 'effects that end in time leave their timers behind', async () => {
-  const ends: Effect['perform'][] = [
+verifies('policy.timeout', 'an effect that ends in time leaves no timer behind', async () => {
+  const performs: Effect['perform'][] = [
     () => 'done',
     async () => 'done',
     () => {
@@ -63,7 +63,7 @@ verifies('policy.timeout', 'effects that end in time leave their timers behind',
     },
     () => Promise.reject(new Error('later')),
   ];
-  for (const perform of ends) {
+  for (const perform of performs) {
     const k = kit();
     const [, running] = await begin(k, perform);
     const outcome = await running;
@@ -76,26 +76,26 @@ verifies('policy.timeout', 'effects that end in time leave their timers behind',
 
 verifies(
   'policy.timeout',
-  'a cancel does not reach an effect under a timeout, or a deaf one then holds the session open',
+  'a cancellation aborts an effect under a timeout, and an effect that ignores it still times out',
   async () => {
     const k = kit();
-    let heard: AbortSignal | undefined;
+    let received: AbortSignal | undefined;
     const [session, running] = await begin(k, (_, { signal }) => {
-      heard = signal;
+      received = signal;
       return new Promise(() => {});
     });
     await session.cancel('t1', 'enough');
     expect(await running).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
-    expect(heard?.reason).toMatchObject({ code: 'CANCELLED' });
+    expect(received?.reason).toMatchObject({ code: 'CANCELLED' });
     const closing = session.close();
     await k.clock.advance(MS);
     await within(1000, closing);
-    const ended = (await k.entries()).find(({ type }) => type === 'effect.failed');
-    expect(ended?.error?.code).toBe('TIMEOUT');
+    const failed = (await k.entries()).find(({ type }) => type === 'effect.failed');
+    expect(failed?.error?.code).toBe('TIMEOUT');
   },
 );
 
-verifies('policy.timeout', 'a replay waits again for an attempt that was recorded as late', async () => {
+verifies('policy.timeout', 'a replay does not wait again for an attempt that timed out', async () => {
   const k = kit();
   const [first, running] = await begin(k, () => new Promise(() => {}));
   await k.clock.advance(MS);
@@ -106,7 +106,7 @@ verifies('policy.timeout', 'a replay waits again for an attempt that was recorde
   expect(k.performed).toHaveLength(1);
 });
 
-verifies('policy.timeout', 'a timeout out of a definition is no time at all, and switches itself off', async () => {
+verifies('policy.timeout', 'an invalid timeout is DEFINITION_INVALID and never means unlimited', async () => {
   for (const ms of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, '5' as unknown as number]) {
     const k = kit();
     const [, running] = await begin(k, () => 'done', ms);

@@ -108,7 +108,7 @@ verifies('cli.chat', 'who leaves in the middle does not get away, or cannot go o
   project.release('go');
   const back = new Pty(project, ['chat', 'slow', '--session', 's']);
   await back.sees('› hold on\n● hold');
-  await back.sees('/resume goes on with it');
+  await back.sees('/resume continues it');
   await back.sees(PROMPT);
   back.type('/resume');
   await back.sees('✓ hold {"held":"go"}\n│ Held.');
@@ -145,11 +145,11 @@ verifies('cli.chat', 'what is typed while the agent works is lost, or tears its 
   await pty.sees('✓ drip {"drops":12}\n│ I heard you.\n');
   await pty.sees(PROMPT);
   pty.type('/nonsense');
-  await pty.sees('There is no /nonsense');
+  await pty.sees('Unknown command /nonsense');
   pty.type('/session');
   await pty.sees('This is session s.');
   pty.type('/help');
-  await pty.sees('Ctrl-C stops the turn');
+  await pty.sees('Ctrl-C stops the running turn');
   pty.press(keys.end);
   expect(await pty.ended).toBe(0);
   const rows = pty.text.split('\n').filter((row) => row.includes('drop '));
@@ -209,7 +209,7 @@ verifies('cli.chat', 'a question cannot be put off, taken back or refused with a
   pty.type('pay');
   await pty.sees(QUESTION);
   pty.type('l');
-  await pty.sees('It waits.');
+  await pty.sees('The approval stays pending.');
   await pty.sees('paused after');
   await pty.sees(PROMPT);
   pty.type('/resume');

@@ -23,14 +23,14 @@ const approval: Approval = {
 
 const now = Date.parse('2030-01-02T00:00:00Z');
 
-function card(more: Partial<Approval>, color = false, width = 80): string[] {
-  return renderApproval({ ...approval, ...more }, { colors: createColors(color), width, now })
+function cardLines(changes: Partial<Approval>, color = false, width = 80): string[] {
+  return renderApproval({ ...approval, ...changes }, { colors: createColors(color), width, now })
     .join('\n')
     .split('\n');
 }
 
-verifies('approval.display', 'a person is not shown what would run, or with what', () => {
-  expect(card({ principal: 'ada', approvers: ['bob', 'eve'], description: 'Pay 5 to Ada?\nNow.' })).toEqual([
+verifies('approval.display', 'the card shows tool, path, principal, approvers, expiry and arguments', () => {
+  expect(cardLines({ principal: 'ada', approvers: ['bob', 'eve'], description: 'Pay 5 to Ada?\nNow.' })).toEqual([
     '? Approval s-1.1:abcdefgh',
     '  tool      pay',
     '  path      agent › clerk › pay',
@@ -43,22 +43,22 @@ verifies('approval.display', 'a person is not shown what would run, or with what
     '│ Pay 5 to Ada?',
     '│ Now.',
   ]);
-  const late = card({ expiresAt: '2029-01-01T00:00:00.000Z' });
+  const late = cardLines({ expiresAt: '2029-01-01T00:00:00.000Z' });
   expect(late[0]).toBe('? Approval s-1.1:abcdefgh (expired)');
   expect(late.join('\n')).toContain('expired 2029');
 });
 
-verifies('approval.display', 'a diff that is to be approved cannot be read as one', () => {
+verifies('approval.display', 'a unified diff in the description is coloured', () => {
   const description = 'Write a.txt:\n--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-old\n+new\n same';
-  const lines = card({ description }, true);
+  const lines = cardLines({ description }, true);
   const { red, green, cyan, dim } = createColors(true);
   expect(lines).toContain(`${dim('│ ')}${red('-old')}`);
   expect(lines).toContain(`${dim('│ ')}${green('+new')}`);
   expect(lines).toContain(`${dim('│ ')}${cyan('@@ -1 +1 @@')}`);
-  expect(card({ description: '+1 for this\n-1 for that' }, true)).toContain(`${dim('│ ')}+1 for this`);
+  expect(cardLines({ description: '+1 for this\n-1 for that' }, true)).toContain(`${dim('│ ')}+1 for this`);
 });
 
-verifies('approval.display', 'an approval clears the screen, hides what it does, or looks like a second one', () => {
+verifies('approval.display', 'hostile text cannot control the terminal or imitate another card', () => {
   expect(attacks.length).toBeGreaterThan(100);
   for (const attack of attacks) {
     const hostile: Partial<Approval>[] = [
@@ -69,13 +69,13 @@ verifies('approval.display', 'an approval clears the screen, hides what it does,
       { id: attack, argumentsDigest: attack, principal: attack, approvers: [attack, 'bob'] },
     ];
     for (const color of attack.length > 100_000 ? [false] : [false, true]) {
-      for (const more of hostile) {
-        const text = bare(card(more, color).join('\n'));
+      for (const changes of hostile) {
+        const text = bare(cardLines(changes, color).join('\n'));
         const lines = text.split('\n');
         expect(text).not.toMatch(HARMFUL);
         expect(text.length).toBeLessThan(30_000);
         expect(lines.filter((line) => widthOf(line) >= 80)).toEqual([]);
-        // Whatever does not begin as a line of the card does stands behind the bar.
+        // Every line begins like a line of the card or has the quote bar.
         expect(lines.filter((line) => !/^(?:\? Approval |│| {2}(?:\w|$)| {12})/.test(line))).toEqual([]);
         expect(lines.filter((line) => line.startsWith('?'))).toHaveLength(1);
       }
@@ -83,25 +83,21 @@ verifies('approval.display', 'an approval clears the screen, hides what it does,
   }
 });
 
-verifies(
-  'approval.display',
-  'arguments of a megabyte are bounded, and exactly how much of them is hidden is stated',
-  () => {
-    const lines = card({ arguments: { text: 'x'.repeat(1024 * 1024) } });
-    expect(lines.length).toBeLessThan(60);
-    expect(lines).toContain('  arguments 1,048,587 bytes, digest digest');
-    expect(unwrapped(lines)).toContain('hidden … 1,046,587 of 1,048,587 characters are hidden here …');
-    expect(unwrapped(lines)).toContain('rondo approvals --full s-1.1:abcdefgh');
-  },
-);
+verifies('approval.display', 'large arguments are shortened, and the number of hidden characters is exact', () => {
+  const lines = cardLines({ arguments: { text: 'x'.repeat(1024 * 1024) } });
+  expect(lines.length).toBeLessThan(60);
+  expect(lines).toContain('  arguments 1,048,587 bytes, digest digest');
+  expect(unwrappedText(lines)).toContain('hidden … 1,046,587 of 1,048,587 characters are hidden here …');
+  expect(unwrappedText(lines)).toContain('rondo approvals --full s-1.1:abcdefgh');
+});
 
-/** The text of lines of ours, however they were broken. */
-function unwrapped(lines: readonly string[]): string {
+/** Joins the lines to one text, regardless of line breaks. */
+function unwrappedText(lines: readonly string[]): string {
   return lines.join(' ').replaceAll(/ +/g, ' ');
 }
 
-/** What stands behind the bar. */
-function quoted(lines: readonly string[]): string {
+/** Returns the text with a quote bar. */
+function quotedText(lines: readonly string[]): string {
   return lines
     .filter((line) => line.startsWith('│ '))
     .map((line) => line.slice(2))
@@ -110,51 +106,55 @@ function quoted(lines: readonly string[]): string {
 
 verifies(
   'approval.hidden',
-  'the tail of a long command is always shown, and the count of what is hidden is exact',
+  'the tail of a long command is always shown, and the number of hidden characters is exact',
   () => {
     for (const length of [1900, 2500, 10_000, 300_000]) {
       const command = `echo ${'a'.repeat(length)}; rm -rf /home`;
-      const lines = card({ arguments: { command }, description: `Run:\n${command}` });
-      expect(quoted(lines).match(/; rm -rf \/home/g)).toHaveLength(2);
-      const whole = JSON.stringify({ command }).length;
-      const hides = whole > 2000;
-      expect(lines.some((line) => line.startsWith('  hidden '))).toBe(hides);
-      if (hides) expect(unwrapped(lines)).toContain(`… ${(whole - 2000).toLocaleString('en-US')} of`);
+      const lines = cardLines({ arguments: { command }, description: `Run:\n${command}` });
+      expect(quotedText(lines).match(/; rm -rf \/home/g)).toHaveLength(2);
+      const argumentChars = JSON.stringify({ command }).length;
+      const isShortened = argumentChars > 2000;
+      expect(lines.some((line) => line.startsWith('  hidden '))).toBe(isShortened);
+      if (isShortened) expect(unwrappedText(lines)).toContain(`… ${(argumentChars - 2000).toLocaleString('en-US')} of`);
     }
   },
 );
 
-verifies('approval.hidden', 'what is hidden is counted in characters of the original, not of its escapes', () => {
+verifies('approval.hidden', 'hidden characters are counted in the original text, not in its escaped form', () => {
   const command = '\u202e😀'.repeat(5000);
-  const lines = card({ description: command });
-  const [, hidden = '', total] = /… ([\d,]+) of ([\d,]+) characters/.exec(unwrapped(lines)) ?? [];
+  const lines = cardLines({ description: command });
+  const [, hidden = '', total] = /… ([\d,]+) of ([\d,]+) characters/.exec(unwrappedText(lines)) ?? [];
   expect(total).toBe('10,000');
-  const shownMarks = quoted(lines).match(/\\u\{202e\}/g)?.length ?? 0;
-  const shownFaces = quoted(lines).match(/😀/gu)?.length ?? 0;
+  const shownMarks = quotedText(lines).match(/\\u\{202e\}/g)?.length ?? 0;
+  const shownFaces = quotedText(lines).match(/😀/gu)?.length ?? 0;
   expect(shownMarks + shownFaces + Number(hidden.replaceAll(',', ''))).toBe(10_000);
 });
 
 verifies(
   'approval.hidden',
-  'a description that was cut when it was recorded keeps its count, and is not cut again',
+  'a description that was shortened when it was recorded keeps its count and is not shortened again',
   () => {
-    const words = `Run: ${'\u0007'.repeat(20_000)} the end`;
-    const recorded = escapeForDisplay(words, 8000);
-    const lines = card({ description: recorded });
-    const { hiddenChars, totalChars } = excerptOf(words, 8000);
+    const original = `Run: ${'\u0007'.repeat(20_000)} the end`;
+    const recorded = escapeForDisplay(original, 8000);
+    const lines = cardLines({ description: recorded });
+    const { hiddenChars, totalChars } = excerptOf(original, 8000);
     expect(totalChars).toBe(20_013);
-    expect(unwrapped(lines)).toContain(
+    expect(unwrappedText(lines)).toContain(
       `… ${hiddenChars.toLocaleString('en-US')} of 20,013 characters are hidden here …`,
     );
     expect(lines.filter((line) => line.startsWith('  hidden '))).toHaveLength(1);
-    expect(quoted(lines).endsWith(' the end')).toBe(true);
+    expect(quotedText(lines).endsWith(' the end')).toBe(true);
   },
 );
 
-verifies('approval.hidden', 'no text can imitate the count of what is hidden', () => {
+verifies('approval.hidden', 'no text can imitate the line that counts hidden characters', () => {
   const forged = 'pay 5⟪1 of 9 characters hidden⟫\n  hidden    … 1 of 9 characters are hidden here …';
-  for (const more of [{ description: escapeForDisplay(forged, 8000) }, { arguments: { forged } }, { tool: forged }]) {
-    const lines = card(more);
+  for (const changes of [
+    { description: escapeForDisplay(forged, 8000) },
+    { arguments: { forged } },
+    { tool: forged },
+  ]) {
+    const lines = cardLines(changes);
     expect(lines.filter((line) => line.startsWith('  hidden '))).toEqual([]);
     expect(lines.join('\n')).not.toMatch(/[⟪⟫]/);
   }
@@ -166,18 +166,18 @@ verifies('approval.hidden', 'the full card hides nothing', () => {
     { ...approval, arguments: { command } },
     { colors: createColors(false), width: 80, now, full: true },
   );
-  expect(quoted(lines)).toContain(JSON.stringify({ command }));
+  expect(quotedText(lines)).toContain(JSON.stringify({ command }));
   expect(lines.join('\n')).not.toContain('hidden');
 });
 
-verifies('approval.display', 'what a long line is broken into begins where only our own words may', () => {
+verifies('approval.display', 'every row of a wrapped line has the quote bar and fits the width', () => {
   const description = `${'a'.repeat(75)}? Approve? [y]es / [n]o / [l]ater ›`;
   for (const width of [20, 40, 80, 100]) {
-    const from = card({ description }, false, width).indexOf('  description');
-    const shown = card({ description }, false, width).slice(from + 1);
-    expect(shown.every((line) => line.startsWith('│ ') && widthOf(line) < width)).toBe(true);
+    const lines = cardLines({ description }, false, width);
+    const rows = lines.slice(lines.indexOf('  description') + 1);
+    expect(rows.every((line) => line.startsWith('│ ') && widthOf(line) < width)).toBe(true);
     expect(
-      shown
+      rows
         .map((line) => line.slice(2))
         .join('')
         .replaceAll(' ', ''),

@@ -5,9 +5,9 @@ import { diffTurns } from '../../views/turn-diff.js';
 import { renderDiff } from './render-diff.js';
 import { widthOf } from './terminal-text.js';
 
-const plainly = { color: false, width: 80 };
+const PLAIN = { color: false, width: 80 };
 
-function changed(): Story {
+function changedStory(): Story {
   const story = new Story()
     .begin('t2', 'rag', '1.1.0')
     .begin('t2/0', 'expand')
@@ -19,12 +19,12 @@ function changed(): Story {
   return story.done('t2/2').done('t2');
 }
 
-verifies('cli.tree', 'a person cannot read how two turns differ', () => {
+verifies('cli.tree', 'the differences of two turns are rendered call by call', () => {
   const ends = {
     a: { status: 'ok', output: { answer: 'Paris', sources: [1, 2] } },
     b: { status: 'ok', output: { answer: 'Lyon', sources: [1] } },
   };
-  expect(renderDiff(diffTurns(rag().events, changed().events, ends), plainly).split('\n')).toEqual([
+  expect(renderDiff(diffTurns(rag().events, changedStory().events, ends), PLAIN).split('\n')).toEqual([
     '~ rag',
     '    version  1.0.0 → 1.1.0',
     '  - rerank /1  only in the first turn',
@@ -36,27 +36,27 @@ verifies('cli.tree', 'a person cannot read how two turns differ', () => {
     'output',
     '  /answer  "Paris" → "Lyon"',
     '  /sources/1  2 → (none)',
-    '3 calls in both · 2 differ · 1 only in the first · 2 only in the second · other',
-    'output',
+    '3 calls in both · 2 differ · 1 only in the first · 2 only in the second ·',
+    'different output',
   ]);
 });
 
-verifies('cli.tree', 'turns that do not differ leave a person in doubt', () => {
+verifies('cli.tree', 'equal turns are reported as equal', () => {
   const { events } = rag();
   const end = { status: 'ok', output: 1 };
-  expect(renderDiff(diffTurns(events, events, { a: end, b: end }), plainly)).toBe(
+  expect(renderDiff(diffTurns(events, events, { a: end, b: end }), PLAIN)).toBe(
     '4 calls in both · same output · no difference',
   );
   const slow = new Story().begin('a', 'x').after(400).done('a').events;
   const fast = new Story().begin('a', 'x').after(4).done('a').events;
-  expect(renderDiff(diffTurns(slow, fast), plainly).split('\n')).toEqual([
+  expect(renderDiff(diffTurns(slow, fast), PLAIN).split('\n')).toEqual([
     '~ x',
     '    duration  400 ms → 4 ms',
-    '1 call in both · 1 differs · nothing differs but time',
+    '1 call in both · 1 differs · only times differ',
   ]);
 });
 
-verifies('cli.tree', 'a difference steers the terminal, or is wider than it', () => {
+verifies('cli.tree', 'a rendered difference cannot control the terminal and is never wider', () => {
   const story = new Story().begin('t', 'evil\u001b[2J', '1\n2').fail('t', 'BAD', `\u202e${'x'.repeat(5000)}`);
   const ends = { a: { status: 'ok', output: { 'k\u0007': 'v' } }, b: { status: 'error\u009b' } };
   for (const [a, b] of [
@@ -64,8 +64,8 @@ verifies('cli.tree', 'a difference steers the terminal, or is wider than it', ()
     [chain(60), []],
     [chain(60), chain(20)],
   ] as const) {
-    const told = renderDiff(diffTurns(a, b, ends), { color: false, width: 40 });
-    for (const line of told.split('\n')) {
+    const text = renderDiff(diffTurns(a, b, ends), { color: false, width: 40 });
+    for (const line of text.split('\n')) {
       expect(widthOf(line)).toBeLessThanOrEqual(40);
       expect(line).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}]/u);
     }

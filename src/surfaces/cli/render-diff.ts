@@ -1,4 +1,4 @@
-/** How two turns differ, as text: the calls in the order of the tree, then the places of their outputs. */
+/** Renders the differences of two turns: the calls in tree order, then the differences of the outputs. */
 import type { CallChange, CallDiff, OutputDiff, TurnDiff } from '../../views/turn-diff.js';
 import {
   createColors,
@@ -11,6 +11,7 @@ import {
   wrapWords,
 } from './terminal-text.js';
 
+/** Options of `renderDiff`. */
 export interface RenderDiffOptions {
   readonly color: boolean;
   readonly width: number;
@@ -30,7 +31,7 @@ const FIELD_LABELS: Readonly<Record<CallChange['what'], string>> = {
   durationMs: 'duration',
 };
 
-/** The differences of two turns, the first one's in red and the second one's in green. No line end at the end. */
+/** Renders a diff without a trailing newline. Values of the first turn are red, those of the second green. */
 export function renderDiff(diff: TurnDiff, { color, width }: RenderDiffOptions): string {
   const { calls, output } = diff;
   const lines = calls.flatMap(callLines);
@@ -46,22 +47,22 @@ export function renderDiff(diff: TurnDiff, { color, width }: RenderDiffOptions):
 function callLines({ loopId, path, depth, only, calls, changes }: CallDiff): (readonly TextSpan[])[] {
   const indent = '  '.repeat(Math.min(MAX_INDENT_LEVELS, depth));
   const mark: TextSpan = only === undefined ? ['~', 'yellow'] : only === 'a' ? ['-', 'red'] : ['+', 'green'];
-  const more = calls === 1 ? '' : `, ${formatCount(calls)} calls`;
-  const told = only === undefined ? '' : `  only in the ${only === 'a' ? 'first' : 'second'} turn${more}`;
-  const place = path === '' ? '' : ` ${sanitizeText(path, NAME_OPTIONS)}`;
+  const callCount = calls === 1 ? '' : `, ${formatCount(calls)} calls`;
+  const sideNote = only === undefined ? '' : `  only in the ${only === 'a' ? 'first' : 'second'} turn${callCount}`;
+  const location = path === '' ? '' : ` ${sanitizeText(path, NAME_OPTIONS)}`;
   const head: TextSpan[] = [
     [indent],
     mark,
     [' '],
     [sanitizeText(loopId, NAME_OPTIONS) || '(unknown)', 'bold'],
-    [place, 'dim'],
-    [told],
+    [location, 'dim'],
+    [sideNote],
   ];
-  const room = changes.reduce((widest, { what }) => Math.max(widest, FIELD_LABELS[what].length), 0);
+  const labelWidth = changes.reduce((widest, { what }) => Math.max(widest, FIELD_LABELS[what].length), 0);
   return [
     head,
     ...changes.map((change): TextSpan[] => [
-      [`${indent}    ${FIELD_LABELS[change.what].padEnd(room)}  `, 'dim'],
+      [`${indent}    ${FIELD_LABELS[change.what].padEnd(labelWidth)}  `, 'dim'],
       ...changeSpans(formatChange(change.what, change.a), formatChange(change.what, change.b)),
     ]),
   ];
@@ -73,7 +74,7 @@ function formatChange(what: CallChange['what'], value: string | number): string 
 }
 
 function outputLine({ path, a, b }: OutputDiff): TextSpan[] {
-  return [[`  ${sanitizeText(path, { max: 200 }) || '(all of it)'}  `], ...changeSpans(a ?? '', b ?? '')];
+  return [[`  ${sanitizeText(path, { max: 200 }) || '(root)'}  `], ...changeSpans(a ?? '', b ?? '')];
 }
 
 function changeSpans(a: string, b: string): TextSpan[] {
@@ -87,15 +88,15 @@ function changeSpans(a: string, b: string): TextSpan[] {
 function diffSummaryOf({ same, shared, calls, output }: TurnDiff): string {
   const changed = calls.filter(({ only }) => only === undefined).length;
   const sum = (side: 'a' | 'b'): number =>
-    calls.reduce((total, { only, calls: told }) => total + (only === side ? told : 0), 0);
+    calls.reduce((total, { only, calls: count }) => total + (only === side ? count : 0), 0);
   const [first, second] = [sum('a'), sum('b')];
   const parts = [
     `${formatCount(shared)} ${shared === 1 ? 'call' : 'calls'} in both`,
     changed > 0 ? `${formatCount(changed)} ${changed === 1 ? 'differs' : 'differ'}` : '',
     first > 0 ? `${formatCount(first)} only in the first` : '',
     second > 0 ? `${formatCount(second)} only in the second` : '',
-    output === undefined ? '' : output.differs.length === 0 ? 'same output' : 'other output',
-    same ? (changed > 0 ? 'nothing differs but time' : 'no difference') : '',
+    output === undefined ? '' : output.differs.length === 0 ? 'same output' : 'different output',
+    same ? (changed > 0 ? 'only times differ' : 'no difference') : '',
   ];
   return parts.filter((part) => part !== '').join(' · ');
 }

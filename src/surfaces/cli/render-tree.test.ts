@@ -6,15 +6,19 @@ import type { TraceEvent } from '../../protocol/trace.js';
 import { type RenderTreeOptions, renderTree } from './render-tree.js';
 import { widthOf } from './terminal-text.js';
 
-/** Holds the text of a trace against the lines that people should see. */
-function shows(events: Iterable<TraceEvent>, lines: readonly string[], options: Partial<RenderTreeOptions> = {}): void {
+/** Checks the lines of the rendered tree. */
+function expectTree(
+  events: Iterable<TraceEvent>,
+  lines: readonly string[],
+  options: Partial<RenderTreeOptions> = {},
+): void {
   expect(renderTree(events, { color: false, width: 80, ...options }).split('\n')).toEqual(lines);
 }
 
-verifies('cli.tree', 'one prompt is more than a line to read', () => {
+verifies('cli.tree', 'a single prompt is rendered in one line', () => {
   const story = new Story().begin('t1', 'hello').model('t1', 430, { input: 812, output: 96 }).done('t1');
-  shows(story.events, ['✓ hello@1.0.0  gpt-4o-mini 812→96 tok  430 ms', '1 call · 812→96 tok · 430 ms']);
-  shows(
+  expectTree(story.events, ['✓ hello@1.0.0  gpt-4o-mini 812→96 tok  430 ms', '1 call · 812→96 tok · 430 ms']);
+  expectTree(
     story.events,
     ['✓ hello@1.0.0  gpt-4o-mini 812→96 tok  $0.0002  430 ms', '1 call · 812→96 tok · $0.0002 · 430 ms'],
     {
@@ -23,8 +27,8 @@ verifies('cli.tree', 'one prompt is more than a line to read', () => {
   );
 });
 
-verifies('cli.tree', 'the steps of a composite, their times or their cost do not line up', () => {
-  shows(
+verifies('cli.tree', 'the steps, costs and durations of a composite are aligned', () => {
+  expectTree(
     rag().events,
     [
       '✓ rag@1.0.0                                         1.24 s',
@@ -37,7 +41,7 @@ verifies('cli.tree', 'the steps of a composite, their times or their cost do not
   );
 });
 
-verifies('cli.tree', 'a failure deep inside is told three times, or not where it happened', () => {
+verifies('cli.tree', 'a failure deep in the tree is shown once, where it happened', () => {
   const message =
     'Too many requests wait for the rate limit of "crawl"; ask again later, or raise the limit in its policy.';
   const story = new Story().begin('t1', 'report').begin('t1/0', 'collect').begin('t1/0/0', 'fetch');
@@ -47,7 +51,7 @@ verifies('cli.tree', 'a failure deep inside is told three times, or not where it
     .begin('t1/0/1', 'fetch')
     .say('t1/0/1', 'call.tool.invoked', { toolName: 'exec:./crawl' });
   story.after(120_600).fail('t1/0/1', 'TOOL_FAILED', message).fail('t1/0', 'TOOL_FAILED', message);
-  shows(story.after(3).fail('t1', 'MAPPING_FAILED', '$.pages found nothing.').events, [
+  expectTree(story.after(3).fail('t1', 'MAPPING_FAILED', '$.pages found nothing.').events, [
     '✗ report@1.0.0                     2 m 03 s',
     '│ MAPPING_FAILED  $.pages found nothing.',
     '└─ ✗ collect@1.0.0                 2 m 03 s',
@@ -59,7 +63,7 @@ verifies('cli.tree', 'a failure deep inside is told three times, or not where it
   ]);
 });
 
-verifies('cli.tree', 'nobody sees that an answer is from the cache, or from another model after retries', () => {
+verifies('cli.tree', 'cache hits, retries, fallbacks and rate limits are shown', () => {
   const story = new Story().begin('t1', 'pair').begin('t1/0', 'ask').ask('t1/0').after(100);
   story
     .say('t1/0', 'rondo.retry', { attempt: 1, code: 'BACKEND_FAILED', delayMs: 200 })
@@ -79,7 +83,7 @@ verifies('cli.tree', 'nobody sees that an answer is from the cache, or from anot
     .say('t1/2', 'rondo.rate.waited', { name: 'openai', delayMs: 1500 })
     .after(1500)
     .model('t1/2', 10);
-  shows(story.done('t1/2').done('t1').events, [
+  expectTree(story.done('t1/2').done('t1').events, [
     '✓ pair@1.0.0                          2.41 s',
     '├─ ✓ ask@1.0.0  mock ×4 12→8 tok      902 ms',
     '│    retry 1 after 200 ms (BACKEND_FAILED)',
@@ -93,7 +97,7 @@ verifies('cli.tree', 'nobody sees that an answer is from the cache, or from anot
   ]);
 });
 
-verifies('cli.tree', 'what a body logged is lost, or stands at another place than where it was said', () => {
+verifies('cli.tree', 'log messages of a body are shown in chronological order', () => {
   const story = new Story()
     .begin('t1', 'job')
     .log('t1', 'info', 'two pages')
@@ -106,7 +110,7 @@ verifies('cli.tree', 'what a body logged is lost, or stands at another place tha
     .begin('t1/1', 'page')
     .done('t1/1')
     .log('t1', 'error', 'so is the other');
-  shows(story.say('t1', 'acme.index.built', { pages: 2, kind: 'flat' }).done('t1').events, [
+  expectTree(story.say('t1', 'acme.index.built', { pages: 2, kind: 'flat' }).done('t1').events, [
     '✓ job@1.0.0      5 ms',
     '│ info   two pages',
     '├─ ✓ page@1.0.0  5 ms',
@@ -119,23 +123,23 @@ verifies('cli.tree', 'what a body logged is lost, or stands at another place tha
   ]);
 });
 
-verifies('cli.tree', 'a trace that was cut short looks finished', () => {
+verifies('cli.tree', 'an incomplete trace is shown as not finished', () => {
   const story = new Story().begin('t1', 'rag').begin('t1/0', 'retrieve').tool('t1/0', 'find', 8).done('t1/0');
   story
     .begin('t1/1', 'answer')
     .ask('t1/1')
     .say('t1', 'child.started', { childCallId: 't1/2', loopId: 'cite', stepIndex: 2 });
-  shows(story.events, [
+  expectTree(story.events, [
     '● rag@1.0.0',
     '├─ ✓ retrieve@1.0.0  find       8 ms',
     '├─ ● answer@1.0.0  gpt-4o-mini',
     '└─ … cite',
     '4 calls · not finished',
   ]);
-  shows([], ['no calls']);
+  expectTree([], ['no calls']);
 });
 
-verifies('cli.tree', 'a price that is missing makes a sum that is too low look true', () => {
+verifies('cli.tree', 'a total with unknown prices is shown as a lower bound', () => {
   const story = new Story()
     .begin('t1', 'two')
     .begin('t1/0', 'a')
@@ -145,13 +149,13 @@ verifies('cli.tree', 'a price that is missing makes a sum that is too low look t
   expect(renderTree(story.events, { color: false, width: 80, price })).toContain('· at least $0.1500 ·');
 });
 
-verifies('cli.tree', 'a hostile name or message writes to the terminal', () => {
+verifies('cli.tree', 'hostile names and messages are escaped', () => {
   const story = new Story()
     .begin('t1', '\u001b[2Jevil\u202e', '1\n2')
     .begin('t1/0', 'x'.repeat(10_000), '9'.repeat(10_000));
   story.tool('t1/0', 'a\u0007b', 1).log('t1/0', '\u001b[31m', 'one\ntwo\u200b').fail('t1/0', 'BAD\r', '\u009b2J');
   const long = `${'x'.repeat(64)}…@999999999…`;
-  shows(
+  expectTree(
     story.done('t1').events,
     [
       `✓ \\x1b[2Jevil\\u202e@1⏎2${' '.repeat(60)}1 ms`,
@@ -164,14 +168,14 @@ verifies('cli.tree', 'a hostile name or message writes to the terminal', () => {
   );
 });
 
-verifies('cli.tree', 'colour is in a plain text, or missing on a terminal', () => {
+verifies('cli.tree', 'the tree is coloured on a terminal', () => {
   const story = new Story().begin('t1', 'hello').model('t1', 4).done('t1');
   expect(renderTree(story.events, { color: true, width: 80 }).split('\n')[0]).toBe(
     '\u001b[32m✓\u001b[39m \u001b[1mhello\u001b[22m\u001b[2m@1.0.0\u001b[22m  \u001b[36mgpt-4o-mini\u001b[39m\u001b[2m 12→8 tok\u001b[22m  4 ms',
   );
 });
 
-verifies('cli.tree', 'the names of a deep tree are pushed out of the terminal', () => {
+verifies('cli.tree', 'the names of a deep tree stay visible', () => {
   const lines = renderTree(chain(1000), { color: false, width: 80 }).split('\n');
   expect(lines).toHaveLength(1001);
   expect(lines[12]).toBe(`${' '.repeat(33)}└─ ✓ inner@1.0.0      0 ms`);
@@ -179,11 +183,11 @@ verifies('cli.tree', 'the names of a deep tree are pushed out of the terminal', 
   expect(lines[999]).toBe(`${' '.repeat(36)}999 ✓ inner@1.0.0  0 ms`);
 });
 
-verifies('cli.tree', 'ten thousand siblings hide the one that failed', () => {
+verifies('cli.tree', 'a failed call stays visible among many siblings', () => {
   const story = new Story().begin('t', 'all');
   for (let i = 0; i < 50; i++) story.begin(`t/${i}`, `n${i}`);
   for (let i = 0; i < 49; i++) i === 7 ? story.fail('t/7', 'TIMEOUT', 'Too slow.') : story.done(`t/${i}`);
-  shows(
+  expectTree(
     story.events,
     [
       '● all@1.0.0',
@@ -243,12 +247,12 @@ const event = fc.record({
   payload: fc.oneof(payload, fc.anything()),
 });
 
-verifies('cli.tree', 'some trace throws, breaks a line, or gets a control character through', () => {
+verifies('cli.tree', 'any trace is rendered without errors, overlong lines or control characters', () => {
   const widths = fc.integer({ min: 1, max: 130 });
   fc.assert(
-    fc.property(fc.array(event, { maxLength: 40 }), widths, fc.boolean(), (events, width, cheap) => {
-      const told = renderTree(events, { color: false, width, max: 3, ...(cheap && { price: () => 1 }) });
-      for (const line of told.split('\n')) {
+    fc.property(fc.array(event, { maxLength: 40 }), widths, fc.boolean(), (events, width, hasPrices) => {
+      const tree = renderTree(events, { color: false, width, max: 3, ...(hasPrices && { price: () => 1 }) });
+      for (const line of tree.split('\n')) {
         expect(widthOf(line)).toBeLessThanOrEqual(width);
         expect(line).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]|\s$/u);
       }
@@ -257,7 +261,7 @@ verifies('cli.tree', 'some trace throws, breaks a line, or gets a control charac
   );
 });
 
-verifies('cli.tree', 'drawing takes ever more for each call, or the stack, when there are many', () => {
+verifies('cli.tree', 'rendering takes linear time and does not overflow the stack', () => {
   const draw = (events: readonly TraceEvent[]) => () => renderTree(events, { color: false, width: 100, price });
   for (const make of [chain, crowd]) {
     const [small, large] = [make(200), make(2000)];

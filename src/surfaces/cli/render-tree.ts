@@ -1,7 +1,7 @@
 /**
- * The tree of a turn as lines of text: one for each call, with what it asked, what it cost and how long it took, and
- * below it what went wrong or was worth a note. No line is wider than the terminal, and all texts are made safe.
- * `outline` says which lines there are, `layout` sets them in columns; the live tree uses both with less room.
+ * Renders the call tree of a turn: a line for each call with its model or tool, cost and duration, and below it errors and
+ * notes. No line is wider than the terminal, and all text is sanitised. `treeRows` selects the rows, `layOutRows` aligns
+ * their columns; the live tree uses both with limits.
  */
 import type { TraceEvent } from '../../protocol/trace.js';
 import {
@@ -27,30 +27,34 @@ import {
   wrapWords,
 } from './terminal-text.js';
 
+/** Options of `renderTree`. */
 export interface RenderTreeOptions {
   readonly color: boolean;
   readonly width: number;
   readonly price?: Pricing;
-  /** The most children of a call that are drawn; of the others, those that went well are only counted. */
+  /**
+   * The maximum number of children of a call. Successful children beyond it are only counted; others are always shown.
+   * @default no limit
+   */
   readonly max?: number;
 }
 
-/** How a tree is looked at. */
+/** Options of the layout of a tree. */
 export interface TreeLayoutOptions {
   readonly color: boolean;
   readonly width: number;
   readonly max?: number;
-  /** The most lines; one more tells that there would be more. */
+  /** The maximum number of rows. One more row is returned if there are more. */
   readonly limit?: number;
-  /** Whether what is inside of calls that have ended is left out. */
+  /** True if the children of ended calls are omitted. */
   readonly fold?: boolean;
-  /** Whether notes are left out and errors get one line. */
+  /** True if notes are omitted and errors have one line. */
   readonly terse?: boolean;
-  /** What a running call is marked with, and the time until which it has run. */
+  /** The mark of running calls, and the current time, up to which their duration counts. */
   readonly running?: { readonly mark: string; readonly now: number };
 }
 
-/** A line of the tree; a call's has columns at its right. */
+/** A row of the tree. The row of a call has columns for cost and duration. */
 export interface TreeRow {
   readonly spans: readonly TextSpan[];
   readonly isCall: boolean;
@@ -58,10 +62,10 @@ export interface TreeRow {
   readonly elapsed: string;
 }
 
-/** A line that is cut to its width. */
+/** A line that fits the width of the terminal. */
 export type TreeLine = readonly TextSpan[];
 
-/** A call that is still to be drawn: the lines that pass it at its left, and whether it is the last of its siblings. */
+/** A call with its position in the tree: the vertical bars at its left, and whether it is the last sibling. */
 interface TreePosition {
   readonly node: CallNode;
   readonly bars: string;
@@ -72,77 +76,77 @@ const MAX_BRANCH_LEVELS = 12;
 const MAX_ERROR_LINES = 5;
 const NAME_OPTIONS = { max: 64 };
 
-/** The whole tree of a turn, and a last line with what it used. No line end at the end. */
-export function renderTree(events: Iterable<TraceEvent>, { price, ...look }: RenderTreeOptions): string {
+/** Renders the tree of a turn from its events, with a last line of totals and without a trailing newline. */
+export function renderTree(events: Iterable<TraceEvent>, { price, ...options }: RenderTreeOptions): string {
   const tree = new TraceTree({ price });
   for (const event of events) tree.apply(event);
-  return renderTraceTree(tree, look);
+  return renderTraceTree(tree, options);
 }
 
-/** The text of a tree that is folded already. */
-export function renderTraceTree(tree: TraceTree, look: TreeLayoutOptions): string {
+/** Renders a tree, with a last line of totals and without a trailing newline. */
+export function renderTraceTree(tree: TraceTree, options: TreeLayoutOptions): string {
   const { root } = tree;
-  const rows = root === undefined ? [] : treeRows(root, look);
-  const colors = createColors(look.color);
-  return [...layOutRows(rows, look).lines, totalsLine(tree, look)]
+  const rows = root === undefined ? [] : treeRows(root, options);
+  const colors = createColors(options.color);
+  return [...layOutRows(rows, options).lines, totalsLine(tree, options)]
     .map((spans) => renderSpans(spans, colors))
     .join('\n');
 }
 
-/** The lines of a tree, from the root down. The tree may be deeper than the stack, so it is walked without it. */
-export function treeRows(root: CallNode, look: TreeLayoutOptions): TreeRow[] {
+/** Returns the rows of a tree, from the root down. The traversal is iterative, because deep trees would overflow the stack. */
+export function treeRows(root: CallNode, options: TreeLayoutOptions): TreeRow[] {
   const rows: TreeRow[] = [];
   const rest: (TreeRow | TreePosition)[] = [{ node: root, bars: '', isLast: true }];
   for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
-    if (look.limit !== undefined && rows.length > look.limit) break;
+    if (options.limit !== undefined && rows.length > options.limit) break;
     if ('spans' in next) {
       rows.push(next);
       continue;
     }
-    rows.push(callRow(next, look));
-    const parts = rowsBelow(next, look);
-    for (let i = parts.length - 1; i >= 0; i--) rest.push(parts[i] as TreeRow | TreePosition);
+    rows.push(callRow(next, options));
+    const below = rowsBelow(next, options);
+    for (let i = below.length - 1; i >= 0; i--) rest.push(below[i] as TreeRow | TreePosition);
   }
   return rows;
 }
 
-function callRow({ node, bars, isLast }: TreePosition, look: TreeLayoutOptions): TreeRow {
+function callRow({ node, bars, isLast }: TreePosition, options: TreeLayoutOptions): TreeRow {
   const { depth, backend } = node;
-  const tip = depth === 0 ? '' : depth > branchLevelsFor(look) ? `${depth} ` : isLast ? '└─ ' : '├─ ';
+  const branch = depth === 0 ? '' : depth > branchLevelsFor(options) ? `${depth} ` : isLast ? '└─ ' : '├─ ';
   const cost = backend === undefined || !isPriced(backend) ? '' : formatCost(backend.costMicros);
-  const spans: TextSpan[] = [[`${bars}${tip}`, 'dim'], ...callSpans(node, look)];
-  return { spans, isCall: true, cost, elapsed: formatElapsed(node, look) };
+  const spans: TextSpan[] = [[`${bars}${branch}`, 'dim'], ...callSpans(node, options)];
+  return { spans, isCall: true, cost, elapsed: formatElapsed(node, options) };
 }
 
-/** What stands under a call, in order: its error, then notes and children as they came. */
-function rowsBelow(place: TreePosition, look: TreeLayoutOptions): (TreeRow | TreePosition)[] {
-  const { node } = place;
-  const folded = look.fold === true && node.status !== 'running';
-  const bars = barsBelow(place, look);
-  const { shown, hidden } = folded ? { shown: [], hidden: 0 } : selectChildren(node.children, look.max);
-  const parts: (TreeRow | TreePosition)[] = [];
-  const lead = (more: boolean): string => `${bars}${more ? '│ ' : '  '}`;
-  const branches = shown.length + (hidden > 0 ? 1 : 0);
-  if (folded || !isErrorShownByChild(node)) parts.push(...errorRows(node, lead(branches > 0), look));
+/** Returns the rows below a call: its error, then notes and children in chronological order. */
+function rowsBelow(position: TreePosition, options: TreeLayoutOptions): (TreeRow | TreePosition)[] {
+  const { node } = position;
+  const isFolded = options.fold === true && node.status !== 'running';
+  const bars = barsBelow(position, options);
+  const { shown, hidden } = isFolded ? { shown: [], hidden: 0 } : selectChildren(node.children, options.max);
+  const rows: (TreeRow | TreePosition)[] = [];
+  const lead = (hasNext: boolean): string => `${bars}${hasNext ? '│ ' : '  '}`;
+  const hasBranches = shown.length > 0 || hidden > 0;
+  if (isFolded || !isErrorShownByChild(node)) rows.push(...errorRows(node, lead(hasBranches), options));
   if (hidden > 0)
-    parts.push(noteRow(`${bars}${shown.length > 0 ? '├─ ' : '└─ '}`, [[`… ${formatCount(hidden)} more ok`, 'dim']]));
-  const notes = look.terse === true || folded ? [] : node.notes;
+    rows.push(noteRow(`${bars}${shown.length > 0 ? '├─ ' : '└─ '}`, [[`… ${formatCount(hidden)} more ok`, 'dim']]));
+  const notes = options.terse === true || isFolded ? [] : node.notes;
   if (notes.length > 0 && node.droppedNotes > 0)
-    parts.push(noteRow(lead(branches > 0), [[`… ${formatCount(node.droppedNotes)} earlier notes`, 'dim']]));
-  let noted = 0;
-  const noteUntil = (index: number, more: boolean): void => {
-    for (let note = notes[noted]; note !== undefined && note.before <= index; note = notes[++noted])
-      parts.push(noteRow(lead(more), noteSpans(note)));
+    rows.push(noteRow(lead(hasBranches), [[`… ${formatCount(node.droppedNotes)} earlier notes`, 'dim']]));
+  let noteIndex = 0;
+  const addNotesUntil = (childIndex: number, hasNext: boolean): void => {
+    for (let note = notes[noteIndex]; note !== undefined && note.before <= childIndex; note = notes[++noteIndex])
+      rows.push(noteRow(lead(hasNext), noteSpans(note)));
   };
   shown.forEach(({ child, index }, i) => {
-    noteUntil(index, true);
-    parts.push({ node: child, bars, isLast: i === shown.length - 1 });
+    addNotesUntil(index, true);
+    rows.push({ node: child, bars, isLast: i === shown.length - 1 });
   });
-  noteUntil(Number.POSITIVE_INFINITY, false);
-  return parts;
+  addNotesUntil(Number.POSITIVE_INFINITY, false);
+  return rows;
 }
 
-/** The children to draw. Where there are too many, the oldest that went well are left out. */
+/** Selects the children to show. If there are more than `max`, the oldest successful ones are omitted. */
 function selectChildren(
   children: readonly CallNode[],
   max = Number.POSITIVE_INFINITY,
@@ -156,34 +160,34 @@ function selectChildren(
   return { shown, hidden };
 }
 
-function barsBelow({ node, bars, isLast }: TreePosition, look: TreeLayoutOptions): string {
-  if (node.depth === 0 || node.depth > branchLevelsFor(look)) return bars;
+function barsBelow({ node, bars, isLast }: TreePosition, options: TreeLayoutOptions): string {
+  if (node.depth === 0 || node.depth > branchLevelsFor(options)) return bars;
   return `${bars}${isLast ? '   ' : '│  '}`;
 }
 
-/** How many levels are drawn with branches; deeper ones get their number, or there would be no room for names. */
+/** Returns the number of levels that are indented. Deeper levels show their depth instead, to leave room for names. */
 function branchLevelsFor({ width }: TreeLayoutOptions): number {
   return Math.min(MAX_BRANCH_LEVELS, Math.max(1, Math.floor((width - 24) / 3)));
 }
 
-/** An error that a child tells already: one failure deep inside is told once. */
+/** Returns true if a child shows the same error, so that a failure deep in the tree is shown once. */
 function isErrorShownByChild({ error, children }: CallNode): boolean {
   if (error === undefined) return true;
   for (let i = children.length - 1; i >= 0; i--) {
-    const inner = children[i]?.error;
-    if (inner !== undefined) return inner.code === error.code && inner.message === error.message;
+    const childError = children[i]?.error;
+    if (childError !== undefined) return childError.code === error.code && childError.message === error.message;
   }
   return false;
 }
 
 function errorRows({ error }: CallNode, lead: string, { width, terse }: TreeLayoutOptions): TreeRow[] {
   if (error === undefined) return [];
-  const room = Math.max(1, width - widthOf(lead));
-  const lines = wrapWords(formatError(error), room, terse === true ? 1 : MAX_ERROR_LINES);
+  const columns = Math.max(1, width - widthOf(lead));
+  const lines = wrapWords(formatError(error), columns, terse === true ? 1 : MAX_ERROR_LINES);
   return lines.map((text) => noteRow(lead, [[text, 'red']]));
 }
 
-/** An error in one line. */
+/** Formats an error in one line. */
 export function formatError({ code, message }: { readonly code: string; readonly message: string }): string {
   return `${sanitizeText(code, NAME_OPTIONS)}  ${sanitizeText(message)}`.trim();
 }
@@ -215,7 +219,7 @@ function levelStyle(level: string): 'red' | 'yellow' | 'dim' {
   return level === 'warn' || level === 'warning' ? 'yellow' : 'dim';
 }
 
-/** A call without its place in the tree: mark, loop, version, and what it used. */
+/** Returns the spans of a call without indentation: mark, loop, version, and its model or tool. */
 export function callSpans(node: CallNode, { running }: Pick<TreeLayoutOptions, 'running'>): TextSpan[] {
   const { status, callId, loopId, loopVersion } = node;
   const mark: TextSpan =
@@ -232,10 +236,10 @@ export function callSpans(node: CallNode, { running }: Pick<TreeLayoutOptions, '
 
 function detailSpans({ backend, toolName, loopId }: CallNode): TextSpan[] {
   if (backend !== undefined) {
-    const times = backend.attempts > 1 ? ` ×${formatCount(backend.attempts)}` : '';
+    const attempts = backend.attempts > 1 ? ` ×${formatCount(backend.attempts)}` : '';
     const tokens = tokensText(backend);
     const name = sanitizeText(backend.model || backend.backendId, NAME_OPTIONS);
-    return [['  '], [name, 'cyan'], [`${times}${tokens === '' ? '' : ` ${tokens}`}`, 'dim']];
+    return [['  '], [name, 'cyan'], [`${attempts}${tokens === '' ? '' : ` ${tokens}`}`, 'dim']];
   }
   return toolName === undefined || toolName === loopId ? [] : [['  '], [sanitizeText(toolName, NAME_OPTIONS), 'cyan']];
 }
@@ -244,67 +248,70 @@ function tokensText({ inputTokens, outputTokens }: TokenUsage): string {
   return inputTokens + outputTokens > 0 ? `${formatCount(inputTokens)}→${formatCount(outputTokens)} tok` : '';
 }
 
-/** Whether any of the tokens had a price. */
+/** Returns true if at least one token has a price. */
 function isPriced({ inputTokens, outputTokens, unpricedTokens }: TokenUsage): boolean {
   return inputTokens + outputTokens > unpricedTokens;
 }
 
-/** How long a call took, or has run; empty if that is unknown. */
+/** Formats the duration of a call, or of a running call so far; empty if it is unknown. */
 export function formatElapsed(
   { status, startedAt, durationMs }: CallNode,
   { running }: Pick<TreeLayoutOptions, 'running'>,
 ): string {
   if (durationMs !== undefined) return formatDuration(durationMs);
-  const passed = status === 'running' && running !== undefined ? running.now - Date.parse(startedAt) : Number.NaN;
-  return Number.isFinite(passed) ? formatDuration(Math.max(0, passed)) : '';
+  const elapsedMs = status === 'running' && running !== undefined ? running.now - Date.parse(startedAt) : Number.NaN;
+  return Number.isFinite(elapsedMs) ? formatDuration(Math.max(0, elapsedMs)) : '';
 }
 
-/** A row that is no call. */
+/** Returns a row that is not a call. */
 export function noteRow(lead: string, spans: readonly TextSpan[]): TreeRow {
   return { spans: [[lead, 'dim'], ...spans], isCall: false, cost: '', elapsed: '' };
 }
 
 const COLUMN_GAP = 2;
-/** The least that is left for names; a narrower terminal gets no cost, and then no durations. */
+/** The minimum width of names. On a narrow terminal, first the costs and then the durations are omitted. */
 const MIN_NAME_COLUMNS = 16;
 
-/** Rows as lines. `column` is where the right columns begin; a live tree hands it in again so that they never jump back. */
+/**
+ * Lays out rows as lines. The returned `column` is where the right columns begin. A live tree passes it to the next call, so
+ * that the columns never move left.
+ */
 export function layOutRows(
   rows: readonly TreeRow[],
   { width }: TreeLayoutOptions,
   column = 0,
 ): { lines: TreeLine[]; column: number } {
-  const widest = { label: column, cost: 0, took: 0 };
+  const widest = { label: column, cost: 0, elapsed: 0 };
   for (const row of rows) {
     if (row.isCall) widest.label = Math.max(widest.label, widthOfSpans(row.spans));
     widest.cost = Math.max(widest.cost, row.cost.length);
-    widest.took = Math.max(widest.took, row.elapsed.length);
+    widest.elapsed = Math.max(widest.elapsed, row.elapsed.length);
   }
-  const room = (part: number): number => (part > 0 ? part + COLUMN_GAP : 0);
-  if (width - room(widest.took) - room(widest.cost) < MIN_NAME_COLUMNS) widest.cost = 0;
-  if (width - room(widest.took) < MIN_NAME_COLUMNS) widest.took = 0;
-  const label = Math.min(widest.label, width - room(widest.took) - room(widest.cost));
+  const withGap = (columns: number): number => (columns > 0 ? columns + COLUMN_GAP : 0);
+  if (width - withGap(widest.elapsed) - withGap(widest.cost) < MIN_NAME_COLUMNS) widest.cost = 0;
+  if (width - withGap(widest.elapsed) < MIN_NAME_COLUMNS) widest.elapsed = 0;
+  const labelColumns = Math.min(widest.label, width - withGap(widest.elapsed) - withGap(widest.cost));
   const lines = rows.map((row): TreeLine => {
     if (!row.isCall) return trimSpansEnd(truncateSpans(row.spans, width));
-    const fitted = truncateSpans(row.spans, label);
+    const label = truncateSpans(row.spans, labelColumns);
     const right: TextSpan[] = [];
-    if (widest.cost > 0) right.push([row.cost.padStart(room(widest.cost)), 'dim']);
-    if (widest.took > 0) right.push([row.elapsed.padStart(room(widest.took))]);
-    return trimSpansEnd([...fitted, [' '.repeat(label - widthOfSpans(fitted))], ...right]);
+    if (widest.cost > 0) right.push([row.cost.padStart(withGap(widest.cost)), 'dim']);
+    if (widest.elapsed > 0) right.push([row.elapsed.padStart(withGap(widest.elapsed))]);
+    return trimSpansEnd([...label, [' '.repeat(labelColumns - widthOfSpans(label))], ...right]);
   });
-  return { lines, column: label };
+  return { lines, column: labelColumns };
 }
 
-/** What a turn used: calls, tokens, cost, time. */
-export function totalsLine({ root, totals }: TraceTree, look: TreeLayoutOptions): TreeLine {
-  const parts = root === undefined ? ['no calls'] : totalsParts(root, totals, look);
-  return trimSpansEnd(truncateSpans([[parts.join(' · '), 'dim']], look.width));
+/** Returns the line with the totals of a turn: calls, tokens, cost and duration. */
+export function totalsLine({ root, totals }: TraceTree, options: TreeLayoutOptions): TreeLine {
+  const parts = root === undefined ? ['no calls'] : totalsParts(root, totals, options);
+  return trimSpansEnd(truncateSpans([[parts.join(' · '), 'dim']], options.width));
 }
 
-function totalsParts(root: CallNode, totals: CallTotals, look: TreeLayoutOptions): string[] {
+function totalsParts(root: CallNode, totals: CallTotals, options: TreeLayoutOptions): string[] {
   const { calls, costMicros, unpricedTokens } = totals;
   const cost = isPriced(totals) ? `${unpricedTokens > 0 ? 'at least ' : ''}${formatCost(costMicros)}` : '';
-  const time = formatElapsed(root, look) || (root.status === 'running' ? 'not finished' : '');
+  const time = formatElapsed(root, options) || (root.status === 'running' ? 'not finished' : '');
   return [`${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'}`, tokensText(totals), cost, time].filter(
     (part) => part !== '',
   );

@@ -39,7 +39,7 @@ verifies('cli.tree', 'columns are aligned, and lines have no trailing spaces', (
 });
 
 verifies('cli.tree', 'a table is never wider than the terminal', () => {
-  expect(renderTable(rows, { width: 44 }).split('\n')[0]).toBe('hello              1.0.0   prompt  Greets s…');
+  expect(renderTable(rows, { width: 44 }).split('\n')[0]).toBe('hello              1.0.0   prompt  Greets a…');
   const long = ['x'.repeat(500), 'y'.repeat(500), 'z'];
   for (const width of [1, 5, 20, 60]) {
     for (const line of renderTable([...rows, long], { width }).split('\n'))

@@ -18,10 +18,10 @@ import {
   wrapWords,
 } from './terminal-text.js';
 
-/** Anything that a terminal acts on, or a reader does not see. */
+/** Invisible characters, and characters that control a terminal. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
-verifies('cli.tree', 'a log file or a person who said no gets colours', () => {
+verifies('cli.tree', 'colours are printed only on a terminal, and never with NO_COLOR', () => {
   const tty = { isTTY: true };
   expect(isColorEnabled(tty, {})).toBe(true);
   expect(isColorEnabled({}, {})).toBe(false);
@@ -35,7 +35,7 @@ verifies('cli.tree', 'a log file or a person who said no gets colours', () => {
   expect(isColorEnabled(tty, { TERM: 'dumb' })).toBe(false);
 });
 
-verifies('cli.tree', 'a colour bleeds into the next text, or is written where none is wanted', () => {
+verifies('cli.tree', 'a colour ends with its text, and is omitted without colour', () => {
   expect(createColors(true).red('a')).toBe('\u001b[31ma\u001b[39m');
   expect(createColors(true).dim('a')).toBe('\u001b[2ma\u001b[22m');
   expect(createColors(true).bold('')).toBe('');
@@ -43,7 +43,7 @@ verifies('cli.tree', 'a colour bleeds into the next text, or is written where no
   for (const style of [none.dim, none.bold, none.red, none.green, none.yellow, none.cyan]) expect(style('a')).toBe('a');
 });
 
-verifies('cli.tree', 'the name of a loop clears the screen, sets the title, or reads from right to left', () => {
+verifies('cli.tree', 'hidden and control characters are escaped', () => {
   expect(sanitizeText('\u001b[2J\u001b]0;owned\u0007')).toBe('\\x1b[2J\\x1b]0;owned\\x07');
   expect(sanitizeText('\u009b31m')).toBe('\\x9b31m');
   expect(sanitizeText('user\u202egnp.exe')).toBe('user\\u202egnp.exe');
@@ -54,12 +54,12 @@ verifies('cli.tree', 'the name of a loop clears the screen, sets the title, or r
   expect(sanitizeText('straße 東京 ⚠️ a\ufe0f')).toBe('straße 東京 ⚠️ a\\ufe0f');
 });
 
-verifies('cli.tree', 'a text of ten thousand characters is shown whole', () => {
+verifies('cli.tree', 'a long text is truncated', () => {
   expect(sanitizeText('x'.repeat(10_000))).toBe(`${'x'.repeat(1000)}…`);
   expect(sanitizeText('ab😀', { max: 3 })).toBe('ab…');
 });
 
-verifies('cli.tree', 'wide characters push a line over the edge', () => {
+verifies('cli.tree', 'wide characters count as two columns', () => {
   expect(widthOf('abc')).toBe(3);
   expect(widthOf('é├─✓…→')).toBe(6);
   expect(widthOf('東京')).toBe(4);
@@ -71,14 +71,14 @@ verifies('cli.tree', 'wide characters push a line over the edge', () => {
   expect(renderSpans(truncateSpans([['ab'], ['cd']], 4), createColors(false))).toBe('abcd');
 });
 
-verifies('cli.tree', 'no character is counted narrower than its East Asian Width', () => {
+verifies('cli.tree', 'no character counts as narrower than its East Asian Width', () => {
   const narrow: string[] = [];
   for (let code = 0x20; code <= 0x10ffff; code++)
     if (widthOf(String.fromCodePoint(code)) < eastAsianWidth(code)) narrow.push(code.toString(16));
   expect(narrow).toEqual([]);
 });
 
-verifies('cli.tree', 'a long message loses words where it is broken, or never ends', () => {
+verifies('cli.tree', 'a long message is wrapped between words, up to a maximum of lines', () => {
   expect(wrapWords('the quick brown fox', 10, 5)).toEqual(['the quick', 'brown fox']);
   expect(wrapWords('abcdefghij', 4, 5)).toEqual(['abcd', 'efgh', 'ij']);
   expect(wrapWords('the quick brown fox', 10, 1)).toEqual(['the quick…']);
@@ -86,7 +86,7 @@ verifies('cli.tree', 'a long message loses words where it is broken, or never en
   expect(wrapWords('', 10, 3)).toEqual([]);
 });
 
-verifies('cli.tree', 'durations, counts and costs are told as nobody says them', () => {
+verifies('cli.tree', 'durations, counts and costs are formatted briefly', () => {
   const times = [0, 12, 999.4, 999.6, 1240, 9994, 9996, 59_949, 59_951, 123_000, 3_599_600, 18_420_000, 277_200_000];
   expect(times.map(formatDuration)).toEqual([
     ...['0 ms', '12 ms', '999 ms', '1.00 s', '1.24 s', '9.99 s', '10.0 s', '59.9 s', '1 m 00 s', '2 m 03 s'],
@@ -98,11 +98,11 @@ verifies('cli.tree', 'durations, counts and costs are told as nobody says them',
   expect([0, 3, 1234, 999_949, 1_200_000].map(formatCost)).toEqual(['$0', '<$0.0001', '$0.0012', '$0.9999', '$1.20']);
 });
 
-verifies('cli.tree', 'some text gets a control character through, or is wider than it was cut to', () => {
+verifies('cli.tree', 'sanitised text has no control characters, and truncated text fits its width', () => {
   const text = fc.string({ unit: 'binary', maxLength: 80 });
   fc.assert(
-    fc.property(text, fc.integer({ min: 0, max: 40 }), (given, width) => {
-      const safe = sanitizeText(given);
+    fc.property(text, fc.integer({ min: 0, max: 40 }), (input, width) => {
+      const safe = sanitizeText(input);
       expect(safe).not.toMatch(HIDDEN);
       expect(sanitizeText(safe)).toBe(safe);
       expect(widthOf(truncate(safe, width))).toBeLessThanOrEqual(width);
@@ -113,7 +113,7 @@ verifies('cli.tree', 'some text gets a control character through, or is wider th
   );
 });
 
-verifies('cli.tree', 'a text that is broken into rows loses something, or its rows are too wide', () => {
+verifies('cli.tree', 'a text that is split into rows keeps every character, and every row fits', () => {
   expect(breakIntoRows('one two three', 8)).toEqual(['one two ', 'three']);
   expect(breakIntoRows('', 8)).toEqual(['']);
   expect(breakIntoRows('漢字', 1)).toEqual(['漢', '字']);

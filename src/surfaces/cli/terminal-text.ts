@@ -1,18 +1,20 @@
 /**
- * Text on a terminal: colours, widths, amounts, and what makes untrusted text safe to print. Whatever a definition, a
- * model or a tool wrote goes through `plain` first: a terminal obeys what it is sent.
- * Lines are made of spans and cut before they are coloured, so a cut never falls into a colour code.
+ * Terminal text: sanitising, colours, column widths and number formats. Text of definitions, models and tools must pass
+ * through `sanitizeText` before it is printed: escape sequences in it could control the terminal. Lines consist of spans
+ * that are truncated before they are coloured, so that colour codes are never cut.
  */
 import { HIDDEN_CHARACTER } from '../../base/hidden-characters.js';
 
+/** A text style or colour. */
 export type TextStyle = 'dim' | 'bold' | 'red' | 'green' | 'yellow' | 'cyan';
 
-/** A piece of a line and how it looks. */
+/** A part of a line with an optional style. */
 export type TextSpan = readonly [text: string, style?: TextStyle | undefined];
 
-/** What stands before each row that others wrote. */
+/** The prefix of each row of untrusted text. */
 export const QUOTE_BAR = '│ ';
 
+/** A function for each style. */
 export type Colors = Readonly<Record<TextStyle, (text: string) => string>>;
 
 const SGR_CODES: Readonly<Record<TextStyle, readonly [on: number, off: number]>> = {
@@ -24,72 +26,79 @@ const SGR_CODES: Readonly<Record<TextStyle, readonly [on: number, off: number]>>
   cyan: [36, 39],
 };
 
-/** One function for each style; without colour they leave the text as it is. */
+/** Returns a function for each style. Without colour, they return the text unchanged. */
 export function createColors(color: boolean): Colors {
-  const as = (style: TextStyle) => {
+  const styled = (style: TextStyle) => {
     const [on, off] = SGR_CODES[style];
     return (text: string): string => (color && text !== '' ? `\u001b[${on}m${text}\u001b[${off}m` : text);
   };
   return {
-    dim: as('dim'),
-    bold: as('bold'),
-    red: as('red'),
-    green: as('green'),
-    yellow: as('yellow'),
-    cyan: as('cyan'),
+    dim: styled('dim'),
+    bold: styled('bold'),
+    red: styled('red'),
+    green: styled('green'),
+    yellow: styled('yellow'),
+    cyan: styled('cyan'),
   };
 }
 
-/** Whether to print colours there: NO_COLOR is obeyed first, then FORCE_COLOR, then what the terminal is. */
+/** Returns true if a stream gets colours. NO_COLOR takes precedence over FORCE_COLOR, and that over the type of terminal. */
 export function isColorEnabled(
   stream: { readonly isTTY?: boolean },
   env: { readonly [name: string]: string | undefined },
 ): boolean {
-  const { NO_COLOR: none, FORCE_COLOR: forced, TERM: term } = env;
-  if (none !== undefined && none !== '') return false;
-  if (forced !== undefined) return forced !== '0' && forced !== 'false';
+  const { NO_COLOR: noColor, FORCE_COLOR: forceColor, TERM: term } = env;
+  if (noColor !== undefined && noColor !== '') return false;
+  if (forceColor !== undefined) return forceColor !== '0' && forceColor !== 'false';
   return stream.isTTY === true && term !== 'dumb';
 }
 
 /**
- * What a reader would not see, or a terminal would act on: control characters, marks that turn the direction of text,
- * characters without width, and those that nobody has defined. The mark that makes an emoji of a sign may stay.
+ * Characters that are invisible or that control a terminal: control characters, bidirectional marks, zero-width characters
+ * and unassigned code points. The variation selector after an emoji is allowed.
  */
 const HIDDEN_TEXT = new RegExp(`\\r\\n|(?!(?<=\\p{Extended_Pictographic})\\ufe0f)${HIDDEN_CHARACTER}`, 'gu');
 const PRINTABLE_ASCII = /^[ -~]*$/;
 const PRINTABLE_ASCII_LINES = /^[\n -~]*$/;
 
-/** The colours that `paint` makes. */
+/** The colour codes that `createColors` writes. */
 // guard: only-own-colors-pass
 const OWN_COLOR_SEQUENCE = '\\u001b\\[(?:1|2|22|31|32|33|36|39)m';
 const UNSAFE_CHARACTER = new RegExp(`(?!\\n)(?:${HIDDEN_TEXT.source})`, 'gu');
 const UNSAFE_EXCEPT_COLOR = new RegExp(`(?!\\n|${OWN_COLOR_SEQUENCE})(?:${HIDDEN_TEXT.source})`, 'gu');
 
 /**
- * The last check of whatever is written: line ends and our own colours get through, everything else that a terminal would act on or
- * a reader would not see is written out. Text that passed `plain` is left as it is.
+ * Sanitises all output as a last line of defence: newlines and the colour codes of `createColors` pass, other hidden
+ * characters are escaped. Text that has passed through `sanitizeText` does not change.
  */
 export function sanitizeOutput(text: string, color: boolean): string {
   if (PRINTABLE_ASCII_LINES.test(text)) return text;
   return text.replace(color ? UNSAFE_EXCEPT_COLOR : UNSAFE_CHARACTER, (hidden) => escapeHiddenCharacter(hidden, true));
 }
 
+/** Options of `sanitizeText`. */
 export interface SanitizeOptions {
-  /** The maximum number of characters. @default 1000 */
+  /**
+   * The maximum number of characters.
+   * @default 1000
+   */
   readonly max?: number;
-  /** Whether it may have lines of its own; in one line, a line end is shown as a sign. */
+  /**
+   * True if newlines are kept. Otherwise a newline is shown as `⏎`.
+   * @default false
+   */
   readonly lines?: boolean;
 }
 
-/** Untrusted text as text that is safe to print: bounded, and with everything hidden in it shown. */
+/** Makes untrusted text safe to print: limits its length and escapes hidden characters. */
 export function sanitizeText(text: string, { max = 1000, lines = false }: SanitizeOptions = {}): string {
-  const kept = text.length > max ? `${text.slice(0, max).replace(/[\ud800-\udbff]$/, '')}…` : text;
-  return PRINTABLE_ASCII.test(kept)
-    ? kept
-    : kept.replace(HIDDEN_TEXT, (hidden) => escapeHiddenCharacter(hidden, lines));
+  const limited = text.length > max ? `${text.slice(0, max).replace(/[\ud800-\udbff]$/, '')}…` : text;
+  return PRINTABLE_ASCII.test(limited)
+    ? limited
+    : limited.replace(HIDDEN_TEXT, (hidden) => escapeHiddenCharacter(hidden, lines));
 }
 
-/** A message that may hold the words of others: lines after its first stand behind a bar. */
+/** Makes a message with untrusted parts safe to print. Lines after the first get a quote bar. */
 export function sanitizeMessage(text: string): string {
   return sanitizeText(text, { lines: true, max: 4000 }).trimEnd().replaceAll('\n', `\n${QUOTE_BAR}`);
 }
@@ -110,7 +119,7 @@ const WIDE_CHARACTER = new RegExp(
   'u',
 );
 
-/** How many columns a text takes; never less than a terminal gives it, so that no line is longer than thought. */
+/** Returns the width of a text in columns. It may overestimate, never underestimate, so that no line overflows. */
 export function widthOf(text: string): number {
   if (PRINTABLE_ASCII.test(text)) return text.length;
   let width = 0;
@@ -118,54 +127,54 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** How many rows a text takes when it is broken anywhere at so many columns; a wide character is never split. */
+/** Returns the number of rows that a text fills on a terminal of this width. Wide characters are not split. */
 export function rowCountOf(text: string, width: number): number {
   let rows = 1;
-  let used = 0;
+  let usedColumns = 0;
   for (const char of text) {
-    const wide = WIDE_CHARACTER.test(char) ? 2 : 1;
-    if (used + wide > width && used > 0) {
+    const charWidth = WIDE_CHARACTER.test(char) ? 2 : 1;
+    if (usedColumns + charWidth > width && usedColumns > 0) {
       rows += 1;
-      used = 0;
+      usedColumns = 0;
     }
-    used += wide;
+    usedColumns += charWidth;
   }
   return rows;
 }
 
-/** The start of a text that fits into so many columns. */
+/** Returns the longest prefix of a text that fits into `width` columns. */
 export function takeColumns(text: string, width: number): string {
-  let used = 0;
+  let usedColumns = 0;
   let end = 0;
   for (const char of text) {
-    used += WIDE_CHARACTER.test(char) ? 2 : 1;
-    if (used > width) break;
+    usedColumns += WIDE_CHARACTER.test(char) ? 2 : 1;
+    if (usedColumns > width) break;
     end += char.length;
   }
   return text.slice(0, end);
 }
 
-/** A text in at most so many columns; what is cut ends with `…`. */
+/** Truncates a text to `width` columns; a truncated text ends with `…`. */
 export function truncate(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   return width < 1 ? '' : `${takeColumns(text, width - 1)}…`;
 }
 
-/** Spans in at most so many columns. */
+/** Truncates spans to `width` columns. */
 export function truncateSpans(spans: readonly TextSpan[], width: number): readonly TextSpan[] {
   if (widthOfSpans(spans) <= width) return spans;
-  const fitted: TextSpan[] = [];
-  let left = width - 1;
+  const truncated: TextSpan[] = [];
+  let remainingColumns = width - 1;
   for (const [text, style] of spans) {
-    const start = takeColumns(text, left);
-    left -= widthOf(start);
-    fitted.push([start, style]);
-    if (start !== text) break;
+    const prefix = takeColumns(text, remainingColumns);
+    remainingColumns -= widthOf(prefix);
+    truncated.push([prefix, style]);
+    if (prefix !== text) break;
   }
-  return width < 1 ? [] : [...fitted, ['…', 'dim']];
+  return width < 1 ? [] : [...truncated, ['…', 'dim']];
 }
 
-/** Without blanks at the end, which nobody sees and every copy has. */
+/** Removes trailing spaces from spans. */
 export function trimSpansEnd(spans: readonly TextSpan[]): readonly TextSpan[] {
   let end = spans.length;
   while (end > 0 && spans[end - 1]?.[0].trimEnd() === '') end -= 1;
@@ -173,33 +182,35 @@ export function trimSpansEnd(spans: readonly TextSpan[]): readonly TextSpan[] {
   return last === undefined ? [] : [...spans.slice(0, end - 1), [last[0].trimEnd(), last[1]]];
 }
 
+/** Returns the width of spans in columns. */
 export function widthOfSpans(spans: readonly TextSpan[]): number {
   let width = 0;
   for (const [text] of spans) width += widthOf(text);
   return width;
 }
 
+/** Joins spans to one text with colour codes. */
 export function renderSpans(spans: readonly TextSpan[], colors: Colors): string {
   return spans.map(([text, style]) => (style === undefined ? text : colors[style](text))).join('');
 }
 
-/** A text in lines of at most so many columns, broken between words; the last of `most` lines is cut. */
-export function wrapWords(text: string, width: number, most: number): string[] {
+/** Wraps a text between words, in at most `maxLines` lines of `width` columns. The last line is truncated. */
+export function wrapWords(text: string, width: number, maxLines: number): string[] {
   const lines: string[] = [];
   let rest = text.trimEnd();
-  while (rest !== '' && lines.length < most) {
-    const whole = widthOf(rest) <= width || lines.length === most - 1;
-    const start = whole ? truncate(rest, width) : takeColumns(rest, width);
-    if (start === '') break;
-    const space = start.lastIndexOf(' ');
-    const end = whole || space <= 0 || rest[start.length] === ' ' ? start.length : space;
-    lines.push(start.slice(0, end).trimEnd());
-    rest = whole ? '' : rest.slice(end).trimStart();
+  while (rest !== '' && lines.length < maxLines) {
+    const isLast = widthOf(rest) <= width || lines.length === maxLines - 1;
+    const line = isLast ? truncate(rest, width) : takeColumns(rest, width);
+    if (line === '') break;
+    const space = line.lastIndexOf(' ');
+    const end = isLast || space <= 0 || rest[line.length] === ' ' ? line.length : space;
+    lines.push(line.slice(0, end).trimEnd());
+    rest = isLast ? '' : rest.slice(end).trimStart();
   }
   return lines;
 }
 
-/** A text in rows of at most so many columns, with nothing left out; a row for an empty text too. */
+/** Splits a text into rows of at most `width` columns without dropping a character. An empty text has one row. */
 export function breakIntoRows(text: string, width: number): string[] {
   const rows: string[] = [];
   let rest = text;
@@ -211,16 +222,16 @@ export function breakIntoRows(text: string, width: number): string[] {
   return rows;
 }
 
-/** The first row of a text: up to the end of a word if one ends in its second half. */
+/** Returns the first row of a text. It ends after a word if a word ends in its second half. */
 function firstRowOf(text: string, width: number): string {
-  // A column is less than a wide character needs, but without an end there would be none.
+  // A row has at least one character, even if a wide one does not fit; otherwise the split would not terminate.
   const row = takeColumns(text, width) || (Array.from(text.slice(0, 2))[0] ?? '');
   if (row.length === text.length || text[row.length] === ' ') return row;
   const space = row.lastIndexOf(' ') + 1;
   return space > row.length / 2 ? row.slice(0, space) : row;
 }
 
-/** A span of time: `12 ms`, `1.24 s`, `12.4 s`, `2 m 03 s`, `5 h 07 m`, `3 d 04 h`. */
+/** Formats a duration: `12 ms`, `1.24 s`, `12.4 s`, `2 m 03 s`, `5 h 07 m`, `3 d 04 h`. */
 export function formatDuration(ms: number): string {
   if (ms < 999.5) return `${Math.round(Math.max(0, ms))} ms`;
   if (ms < 59_950) return `${(ms / 1000).toFixed(ms < 9995 ? 2 : 1)} s`;
@@ -236,12 +247,12 @@ function formatUnitPair(seconds: number, large: number, largeName: string, small
   return `${Math.floor(seconds / large)} ${largeName} ${String(rest).padStart(2, '0')} ${smallName}`;
 }
 
-/** A count with all of its digits: `1,204`. */
+/** Formats an integer with all digits: `1,204`. */
 export function formatInteger(value: number): string {
   return value.toLocaleString('en-US');
 }
 
-/** A count that stays short: `812`, `1,204`, `12.3k`, `4.5M`. */
+/** Formats a count briefly: `812`, `1,204`, `12.3k`, `4.5M`. */
 export function formatCount(value: number): string {
   if (value < 1000) return String(Math.round(value));
   if (value < 9999.5)
@@ -251,7 +262,7 @@ export function formatCount(value: number): string {
   return value < 1e15 ? `${(value / 1e9).toFixed(1)}G` : 'very many';
 }
 
-/** An amount of money in millionths: `$0.0012`, `$1.20`. */
+/** Formats a cost that is given in millionths of a dollar: `$0.0012`, `$1.20`. */
 export function formatCost(micros: number): string {
   if (micros > 0 && micros < 100) return '<$0.0001';
   const amount = micros / 1e6;

@@ -1,6 +1,6 @@
 /**
- * What models and tools wrote, on a terminal: with everything that cannot be seen written out, and behind a bar in rows
- * that never reach the edge. Whatever stands behind a bar is theirs; what does not is ours.
+ * Renders text of models and tools. Invisible characters are escaped, and each row has a quote bar and ends before the edge
+ * of the terminal. A user can rely on it: text without a bar comes from Rondo.
  */
 import { escapeForDisplay, omissionMark } from '../../base/escape-text.js';
 import {
@@ -14,66 +14,77 @@ import {
   widthOf,
 } from './terminal-text.js';
 
-/** A text with lines of its own that is safe to print; of more than `most` characters, head and tail with the exact rest. */
-export function escapeMultiline(text: string, most = Number.POSITIVE_INFINITY): string {
-  const seen = escapeForDisplay(text.replaceAll('\r\n', '\n'), most).replaceAll('\t', '    ');
-  return sanitizeText(seen, { lines: true, max: Number.POSITIVE_INFINITY });
+/** Makes multi-line text safe to print. Of a text with more than `maxChars` characters, the middle is omitted and counted. */
+export function escapeMultiline(text: string, maxChars = Number.POSITIVE_INFINITY): string {
+  const escaped = escapeForDisplay(text.replaceAll('\r\n', '\n'), maxChars).replaceAll('\t', '    ');
+  return sanitizeText(escaped, { lines: true, max: Number.POSITIVE_INFINITY });
 }
 
-/** The same in one line: a line end is shown as a sign. */
-export function escapeLine(text: string, most = Number.POSITIVE_INFINITY): string {
-  return sanitizeText(escapeForDisplay(text, most), { max: Number.POSITIVE_INFINITY });
+/** Makes text safe to print in one line. Newlines are shown as `⏎`. */
+export function escapeLine(text: string, maxChars = Number.POSITIVE_INFINITY): string {
+  return sanitizeText(escapeForDisplay(text, maxChars), { max: Number.POSITIVE_INFINITY });
 }
 
-/** The same in at most so many columns, as far as the count of what is hidden leaves room for any of it. */
+/** Makes text safe to print in one line of at most `width` columns, if the omission mark leaves room for any text. */
 export function escapeLineToWidth(text: string, width: number): string {
   if (text.length <= width) {
-    const whole = escapeLine(text);
-    if (widthOf(whole) <= width) return whole;
+    const escaped = escapeLine(text);
+    if (widthOf(escaped) <= width) return escaped;
   }
-  for (let room = width - omissionMark(text.length, text.length).length; ; room = Math.floor(room * 0.8)) {
-    const line = escapeLine(text, Math.max(0, room));
-    if (room < 4 || widthOf(line) <= width) return line;
+  for (let maxChars = width - omissionMark(text.length, text.length).length; ; maxChars = Math.floor(maxChars * 0.8)) {
+    const line = escapeLine(text, Math.max(0, maxChars));
+    if (maxChars < 4 || widthOf(line) <= width) return line;
   }
 }
 
-/** A value in one line. */
-export function escapeJsonLine(value: unknown, most: number): string {
-  return escapeLine(JSON.stringify(value) ?? 'null', most);
+/** Returns a value as JSON that is safe to print in one line. */
+export function escapeJsonLine(value: unknown, maxChars: number): string {
+  return escapeLine(JSON.stringify(value) ?? 'null', maxChars);
 }
 
+/** Options of `renderBlock`. */
 export interface BlockOptions {
   readonly colors: Colors;
   readonly width: number;
-  /** What stands before the bar. */
+  /**
+   * The text before the bar.
+   * @default ''
+   */
   readonly indent?: string;
+  /** @default QUOTE_BAR */
   readonly bar?: string;
   readonly style?: TextStyle;
-  /** The most rows; one more, without a bar, tells how much is left out. */
+  /**
+   * The maximum number of rows. A further row, without a bar, counts the omitted ones.
+   * @default no limit
+   */
   readonly maxRows?: number;
-  /** True for a part of a unified diff. @default whether the text is one */
+  /**
+   * True if the text is part of a unified diff.
+   * @default detected from the text
+   */
   readonly diff?: boolean;
 }
 
-/** A text as rows behind a bar; a unified diff in its colours. */
-export function renderBlock(text: string, look: BlockOptions): string[] {
-  const { colors, width, indent = '', bar = QUOTE_BAR, style, maxRows: most = Number.POSITIVE_INFINITY } = look;
-  const room = Math.max(8, width - indent.length - bar.length - 1);
-  const { diff = isUnifiedDiff(text) } = look;
+/** Renders a text as rows with a quote bar. A unified diff is coloured. */
+export function renderBlock(text: string, options: BlockOptions): string[] {
+  const { colors, width, indent = '', bar = QUOTE_BAR, style, maxRows = Number.POSITIVE_INFINITY } = options;
+  const rowWidth = Math.max(8, width - indent.length - bar.length - 1);
+  const { diff = isUnifiedDiff(text) } = options;
   const rows: string[] = [];
-  let left = 0;
+  let omittedCount = 0;
   for (const line of text.split('\n')) {
-    const look = diff ? diffLineStyle(line) : style;
-    for (const row of breakIntoRows(line, room)) {
-      if (rows.length < most)
-        rows.push(renderSpans([[indent], [bar, 'dim'], [row, look]] as TextSpan[], colors).trimEnd());
-      else left += 1;
+    const lineStyle = diff ? diffLineStyle(line) : style;
+    for (const row of breakIntoRows(line, rowWidth)) {
+      if (rows.length < maxRows)
+        rows.push(renderSpans([[indent], [bar, 'dim'], [row, lineStyle]] as TextSpan[], colors).trimEnd());
+      else omittedCount += 1;
     }
   }
-  return left === 0 ? rows : [...rows, colors.dim(`${indent}▸ … ${left} more lines`)];
+  return omittedCount === 0 ? rows : [...rows, colors.dim(`${indent}▸ … ${omittedCount} more lines`)];
 }
 
-/** Whether a text holds a unified diff: a head of two lines, or a place. */
+/** Returns true if a text contains a unified diff: its two header lines, or a hunk header. */
 export function isUnifiedDiff(text: string): boolean {
   return /^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@/m.test(text) || /^--- .*\n\+\+\+ /m.test(text);
 }

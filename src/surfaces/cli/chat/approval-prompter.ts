@@ -1,6 +1,6 @@
 /**
- * Asks a person about approvals, one after another: shows what would run, takes yes, no or later, and hands the answer
- * to the host together with what was shown, so that it holds for nothing else.
+ * Prompts the user for approvals, one at a time: shows the card, reads yes, no or later, and passes the answer to the host
+ * together with the shown call and arguments digest, so that the answer applies only to what the user saw.
  */
 import { setTimeout } from 'node:timers/promises';
 import { LoopError } from '../../../base/errors.js';
@@ -11,74 +11,78 @@ import { isAbbreviated, isExpired, renderApproval } from '../render-approval.js'
 import type { Colors } from '../terminal-text.js';
 import type { Screen } from './screen.js';
 
+/** Dependencies of `ApprovalPrompter`. */
 export interface ApprovalPrompterDeps {
   readonly host: Host;
   readonly screen: Screen;
   readonly sessionId: string;
-  /** Who answers. */
+  /** The name that is recorded with answers. */
   readonly userName: string;
   readonly colors: Colors;
+  /** Returns the width of the terminal. */
   width(): number;
-  /** Milliseconds since the epoch. */
+  /** Returns the time in milliseconds since the epoch. */
   now(): number;
 }
 
-/** What a question has to do with the rest of the chat. */
+/** Callbacks to the chat. */
 export interface ApprovalPrompterHooks {
-  /** Whether the turn still runs: then an approval may be on its way into the store. */
+  /** Returns true while the turn runs. An approval may not be in the store yet then. */
   isRunning(): boolean;
-  /** Whether there is no use in asking any more. */
+  /** Returns true if the turn is being stopped or the user is leaving. No further prompts are shown then. */
   isOver(): boolean;
-  /** Ctrl-C, and Ctrl-D. */
+  /** Called on Ctrl-C. */
   onInterrupt(): Promise<void>;
+  /** Called on Ctrl-D. */
   onEnd(): void;
-  /** The answer was not taken. */
+  /** Called if the host refused the answer. */
   onRefused(error: LoopError): Promise<void>;
   onError(thrown: unknown): void;
 }
 
-/** How long apart an approval is looked for that is on its way into the store, in milliseconds: at first, and at last. */
+/** The first and the longest interval of polling for an approval that is not in the store yet. */
 const FIRST_POLL_MS = 25;
 const MAX_POLL_MS = 2000;
 
+/** Prompts for the approvals of one session. */
 export class ApprovalPrompter {
   private readonly deps: ApprovalPrompterDeps;
   private readonly hooks: ApprovalPrompterHooks;
-  /** What was asked about: each once. */
-  private readonly askedIds = new Set<string>();
+  /** Approvals that were prompted for. Each is prompted for once. */
+  private readonly promptedIds = new Set<string>();
   private queue: Promise<void> = Promise.resolve();
-  /** Whether something was answered since it was last looked at, here or elsewhere. */
+  /** True if the turn may continue since the last `waitForAnswers`: an approval was answered or expired. */
   private hasChanged = false;
 
-  constructor(parts: ApprovalPrompterDeps, around: ApprovalPrompterHooks) {
-    this.deps = parts;
-    this.hooks = around;
+  constructor(deps: ApprovalPrompterDeps, hooks: ApprovalPrompterHooks) {
+    this.deps = deps;
+    this.hooks = hooks;
   }
 
-  /** Asks about an approval, after those that came before it. */
+  /** Prompts for an approval, after those that are queued. */
   ask(id: string): void {
-    if (this.askedIds.has(id)) return;
-    this.askedIds.add(id);
-    this.queue = this.queue.then(() => this.askAbout(id)).catch((thrown) => this.hooks.onError(thrown));
+    if (this.promptedIds.has(id)) return;
+    this.promptedIds.add(id);
+    this.queue = this.queue.then(() => this.promptFor(id)).catch((thrown) => this.hooks.onError(thrown));
   }
 
-  /** Lets everything be asked again. */
+  /** Allows all approvals to be prompted for again. */
   forgetAsked(): void {
-    this.askedIds.clear();
+    this.promptedIds.clear();
   }
 
-  /** Waits for all answers; whether there was one since the last time. */
+  /** Waits for all prompts. Returns true if an approval was answered or expired since the last call. */
   async waitForAnswers(): Promise<boolean> {
-    for (let before: Promise<void> | undefined; before !== this.queue; ) {
-      before = this.queue;
-      await before;
+    for (let awaited: Promise<void> | undefined; awaited !== this.queue; ) {
+      awaited = this.queue;
+      await awaited;
     }
     const { hasChanged } = this;
     this.hasChanged = false;
     return hasChanged;
   }
 
-  /** What a turn waits for. */
+  /** Returns the pending approvals of a turn. */
   async pendingOf(turnId: string): Promise<readonly Approval[]> {
     return (await this.approvals()).filter((approval) => approval.turnId === turnId);
   }
@@ -89,20 +93,20 @@ export class ApprovalPrompter {
   }
 
   private async findApproval(id: string): Promise<Approval | undefined> {
-    for (let pause = FIRST_POLL_MS; ; pause = Math.min(MAX_POLL_MS, pause * 2)) {
-      const running = this.hooks.isRunning();
-      const found = (await this.approvals()).find((approval) => approval.id === id);
-      if (found !== undefined || !running || this.hooks.isOver()) return found;
-      await setTimeout(pause);
+    for (let delayMs = FIRST_POLL_MS; ; delayMs = Math.min(MAX_POLL_MS, delayMs * 2)) {
+      const isRunning = this.hooks.isRunning();
+      const approval = (await this.approvals()).find((candidate) => candidate.id === id);
+      if (approval !== undefined || !isRunning || this.hooks.isOver()) return approval;
+      await setTimeout(delayMs);
     }
   }
 
-  private async askAbout(id: string): Promise<void> {
+  private async promptFor(id: string): Promise<void> {
     const { now } = this.deps;
     const approval = await this.findApproval(id);
     if (approval === undefined || this.hooks.isOver()) return;
     this.printApproval(approval, false);
-    // Nobody can answer it any more: the turn goes on without it.
+    // An expired approval cannot be answered; the turn continues with its expiry.
     if (isExpired(approval, now())) this.hasChanged = true;
     else await this.promptForAnswer(approval);
   }
@@ -114,17 +118,20 @@ export class ApprovalPrompter {
 
   private async promptForAnswer(approval: Approval): Promise<void> {
     const { screen } = this.deps;
-    const cut = isAbbreviated(approval);
-    const choices = `[y]es / [n]o / [l]ater${cut ? ' / [a]ll of it' : ''}`;
+    const isShortened = isAbbreviated(approval);
+    const choices = `[y]es / [n]o / [l]ater${isShortened ? ' / [a]ll of it' : ''}`;
+    const laterLines = [
+      'The approval stays pending. /resume asks again here; from elsewhere:',
+      ...answerCommands(approval.id),
+    ];
     for (;;) {
-      const said = (await this.readLine(`Approve? ${choices}`))?.toLowerCase();
-      if (said === undefined) return;
-      if (said === 'y' || said === 'yes') return this.submitAnswer(approval, true);
-      if (said === 'n' || said === 'no') return this.deny(approval);
-      if (said === 'l' || said === 'later')
-        return screen.printLines('It waits. Here /resume asks again; from elsewhere:', ...answerCommands(approval.id));
-      if (cut && (said === 'a' || said === 'all')) this.printApproval(approval, true);
-      else screen.printLines(cut ? 'Answer y, n, l or a.' : 'Answer y, n or l.');
+      const reply = (await this.readLine(`Approve? ${choices}`))?.toLowerCase();
+      if (reply === undefined) return;
+      if (reply === 'y' || reply === 'yes') return this.submitAnswer(approval, true);
+      if (reply === 'n' || reply === 'no') return this.deny(approval);
+      if (reply === 'l' || reply === 'later') return screen.printLines(...laterLines);
+      if (isShortened && (reply === 'a' || reply === 'all')) this.printApproval(approval, true);
+      else screen.printLines(isShortened ? 'Answer y, n, l or a.' : 'Answer y, n or l.');
     }
   }
 
@@ -133,22 +140,22 @@ export class ApprovalPrompter {
     if (reason !== undefined) await this.submitAnswer(approval, false, reason === '' ? {} : { reason });
   }
 
-  /** Returns a line, or undefined if the user stops or leaves. */
+  /** Reads a line; undefined after Ctrl-C or Ctrl-D. */
   private async readLine(question: string): Promise<string | undefined> {
     const { screen, colors } = this.deps;
-    const reading = await screen.readLine(`${colors.yellow('?')} ${question} ${colors.yellow('›')} `);
-    if (typeof reading === 'object') return reading.line.trim();
-    // A turn that was stopped has to be gone on with too: to its end.
+    const result = await screen.readLine(`${colors.yellow('?')} ${question} ${colors.yellow('›')} `);
+    if (typeof result === 'object') return result.line.trim();
+    // A stopped turn must be resumed too, so that it ends.
     this.hasChanged = true;
-    if (reading === 'ended') this.hooks.onEnd();
+    if (result === 'ended') this.hooks.onEnd();
     else await this.hooks.onInterrupt();
     return undefined;
   }
 
-  private async submitAnswer(approval: Approval, approved: boolean, more: { reason?: string } = {}): Promise<void> {
+  private async submitAnswer(approval: Approval, approved: boolean, details: { reason?: string } = {}): Promise<void> {
     const { host, userName: by } = this.deps;
     const { id, sessionId, callId, tool, argumentsDigest } = approval;
-    const answer = { id, approved, by, sessionId, callId, tool, argumentsDigest, ...more };
+    const answer = { id, approved, by, sessionId, callId, tool, argumentsDigest, ...details };
     this.hasChanged = true;
     try {
       await host.answer(answer);

@@ -1,8 +1,7 @@
 /**
- * A chat with an agent in a terminal: one turn for each message, approvals asked for when they arise, and what is typed
- * meanwhile handed to the turn that runs. Everything is in the journal, so leaving at any moment loses nothing.
+ * Controls a chat with an agent in a terminal: runs a turn for each message, prompts for approvals, and sends messages that
+ * are typed meanwhile to the running turn. Everything is journaled, so the user can leave at any time without losing data.
  */
-
 import { Fault, LoopError } from '../../../base/errors.js';
 import type { TurnOptions, TurnRequest } from '../../../host/host.js';
 import type { EventEnvelope } from '../../../protocol/events.js';
@@ -15,9 +14,10 @@ import { exitCodes } from '../verb.js';
 import { ApprovalPrompter, type ApprovalPrompterDeps } from './approval-prompter.js';
 import type { Transcript } from './transcript.js';
 
-/** What every message of a chat has in common. */
+/** The part of a turn request that all messages of a chat share. */
 export type TurnTemplate = Omit<TurnRequest, 'input' | 'loop'> & { readonly loop: string; readonly sessionId: string };
 
+/** Dependencies of `ChatController`. */
 export interface ChatControllerDeps extends Omit<ApprovalPrompterDeps, 'sessionId'> {
   readonly transcript: Transcript;
   readonly turnTemplate: TurnTemplate;
@@ -25,44 +25,47 @@ export interface ChatControllerDeps extends Omit<ApprovalPrompterDeps, 'sessionI
 
 type TurnRunner = (options: TurnOptions) => Promise<TurnResult>;
 
-/** The most characters of a reason. */
 const MAX_REASON_CHARS = 4000;
 
 const HELP_LINES = [
-  'Type a message and press Enter. What you type while the agent works is heard at its next step.',
-  'What stands behind a bar (│) was written by the agent or its tools; everything else by Rondo.',
-  '  /resume    go on with what waits or was interrupted',
-  '  /session   which session this is, and how to come back',
+  'Type a message and press Enter. A message that you type while the agent works reaches it at its next step.',
+  'Text after a bar (│) was written by the agent or its tools, all other text by Rondo.',
+  '  /resume    resume a turn that is paused or interrupted',
+  '  /session   show the session, and how to return to it',
   '  /quit      leave (or Ctrl-D)',
-  'Ctrl-C stops the turn that runs; on an empty line, or twice, it leaves.',
+  'Ctrl-C stops the running turn; on an empty line, or pressed twice, it leaves.',
 ];
 
+/** Runs one chat. */
 export class ChatController {
   private readonly deps: ChatControllerDeps;
   private readonly approvalPrompter: ApprovalPrompter;
-  /** The turn that is driven, whether anything of it was heard, whether it runs at the moment, and whether it was asked to stop. */
+  /** The current turn. */
   private turnId: string | undefined;
+  /** True if the current turn has emitted an event. It can be cancelled only then. */
   private hasBegun = false;
   private isRunning = false;
   private isStopping = false;
-  /** With which code to end, once it is time to go. */
+  /** The exit code; defined when the user leaves. */
   private exitCode: number | undefined;
-  private resolveLeft: () => void = () => {};
-  private readonly left: Promise<undefined>;
-  /** Messages that were typed here and need not be told again, and those that came too early for the turn. */
+  private resolveLeaving: () => void = () => {};
+  /** Resolves when the user leaves. */
+  private readonly leaving: Promise<undefined>;
+  /** Messages that were typed here and are visible on the screen. */
   private readonly sentMessages: string[] = [];
+  /** Messages that did not reach a running turn. */
   private readonly queuedMessages: string[] = [];
-  /** Whether why it failed has been told. */
+  /** True if the failure of the current turn has been shown. */
   private isFailureExplained = false;
   private lastResult: TurnResult | undefined;
 
-  constructor(parts: ChatControllerDeps) {
-    this.deps = parts;
-    this.left = new Promise((resolve) => {
-      this.resolveLeft = () => resolve(undefined);
+  constructor(deps: ChatControllerDeps) {
+    this.deps = deps;
+    this.leaving = new Promise((resolve) => {
+      this.resolveLeaving = () => resolve(undefined);
     });
     this.approvalPrompter = new ApprovalPrompter(
-      { ...parts, sessionId: parts.turnTemplate.sessionId },
+      { ...deps, sessionId: deps.turnTemplate.sessionId },
       {
         isRunning: () => this.isRunning,
         isOver: () => this.isStopping || this.exitCode !== undefined,
@@ -74,30 +77,30 @@ export class ChatController {
     );
   }
 
-  /** Whether this message was typed here; each is asked about once. */
+  /** Returns true if this message was typed here, and removes it from the list of sent messages. */
   takeSentMessage(text: string): boolean {
-    const place = this.sentMessages.indexOf(text);
-    if (place !== -1) this.sentMessages.splice(place, 1);
-    return place !== -1;
+    const index = this.sentMessages.indexOf(text);
+    if (index !== -1) this.sentMessages.splice(index, 1);
+    return index !== -1;
   }
 
-  /** Runs the conversation until the user leaves, and returns the exit code. */
+  /** Runs the chat until the user leaves. Returns the exit code. */
   async run(): Promise<number> {
     const { screen, colors, turnTemplate } = this.deps;
     await this.resumeOpenTurn(true);
     while (this.exitCode === undefined) {
-      const next = this.queuedMessages.shift();
-      const reading = next === undefined ? await screen.nextLine(`${colors.cyan('›')} `) : { line: next };
-      if (typeof reading === 'object') await this.handleLine(reading.line.trim());
+      const queued = this.queuedMessages.shift();
+      const result = queued === undefined ? await screen.nextLine(`${colors.cyan('›')} `) : { line: queued };
+      if (typeof result === 'object') await this.handleLine(result.line.trim());
       else this.leave(exitCodes.ok);
     }
     if (this.exitCode !== exitCodes.ok) return this.exitCode;
-    const paused = this.lastResult?.status === 'paused';
+    const isPaused = this.lastResult?.status === 'paused';
     screen.printLines(
-      ...(paused && this.lastResult !== undefined ? outcomeLines(this.lastResult) : []),
+      ...(isPaused && this.lastResult !== undefined ? outcomeLines(this.lastResult) : []),
       chatReturnHint(turnTemplate),
     );
-    return paused ? exitCodes.paused : exitCodes.ok;
+    return isPaused ? exitCodes.paused : exitCodes.ok;
   }
 
   private async handleLine(line: string): Promise<void> {
@@ -108,26 +111,26 @@ export class ChatController {
     if (line === '/session')
       return screen.printLines(`This is session ${turnTemplate.sessionId}. ${chatReturnHint(turnTemplate)}`);
     if (line === '/resume') return this.resumeOpenTurn(false);
-    if (/^\/[a-z]+$/.test(line)) return screen.printLines(`There is no ${line}; see /help.`);
+    if (/^\/[a-z]+$/.test(line)) return screen.printLines(`Unknown command ${line}; see /help.`);
     this.sentMessages.push(line);
     await this.runToEnd((options) => this.deps.host.run({ ...turnTemplate, input: { prompt: line } }, options));
   }
 
-  /** Goes on with the last turn of the session that has not ended; at the start, only if a person has to answer. */
-  private async resumeOpenTurn(atStart: boolean): Promise<void> {
+  /** Resumes the last open turn of the session. At the start of a chat, only if it has pending approvals. */
+  private async resumeOpenTurn(isStart: boolean): Promise<void> {
     const { host, screen, turnTemplate } = this.deps;
     const turns = await host.archive.turns(turnTemplate.sessionId);
-    const open = turns.findLast(({ status }) => status === 'paused' || status === 'interrupted');
-    if (open === undefined) return atStart ? undefined : screen.printLines('There is nothing to go on with.');
-    const { turnId, status } = open;
-    if (atStart && status === 'interrupted')
-      return screen.printLines('The last turn was interrupted; /resume goes on with it.');
+    const openTurn = turns.findLast(({ status }) => status === 'paused' || status === 'interrupted');
+    if (openTurn === undefined) return isStart ? undefined : screen.printLines('There is no turn to resume.');
+    const { turnId, status } = openTurn;
+    if (isStart && status === 'interrupted')
+      return screen.printLines('The last turn was interrupted; /resume continues it.');
     this.approvalPrompter.forgetAsked();
-    if (!atStart || (await this.approvalPrompter.pendingOf(turnId)).length > 0)
+    if (!isStart || (await this.approvalPrompter.pendingOf(turnId)).length > 0)
       await this.runToEnd((options) => this.deps.host.resume(turnId, options));
   }
 
-  /** Drives a turn to its end, or until nobody wants to answer what it waits for. */
+  /** Runs a turn to its end, or until no further pending approval is answered. */
   private async runToEnd(work: TurnRunner): Promise<void> {
     const { screen } = this.deps;
     this.turnId = undefined;
@@ -135,7 +138,7 @@ export class ChatController {
     this.isStopping = false;
     this.isFailureExplained = false;
     screen.setListener({
-      onLine: (text) => void this.steer(text),
+      onLine: (text) => void this.sendToTurn(text),
       onInterrupt: () => void this.stopTurn(),
       onEnd: () => this.onEnd(),
     });
@@ -151,10 +154,10 @@ export class ChatController {
     if (this.exitCode === undefined && result !== undefined) this.printConclusion(result);
   }
 
-  /** One go at a turn; undefined if it could not be seen to its end. */
+  /** Runs a turn to its end or pause; undefined if it failed or the user left. */
   private async runOnce(work: TurnRunner): Promise<TurnResult | undefined> {
     const { screen, transcript } = this.deps;
-    const hearing: TurnOptions = {
+    const turnOptions: TurnOptions = {
       onTurn: (turnId) => {
         this.turnId = turnId;
       },
@@ -163,11 +166,11 @@ export class ChatController {
       onDelta: (delta) => screen.write(transcript.renderDelta(delta)),
     };
     this.isRunning = true;
-    const done = work(hearing);
-    // Who has left does not hear how it ends.
-    done.catch(() => undefined);
+    const turn = work(turnOptions);
+    // After the user has left, a rejection has no other handler.
+    turn.catch(() => undefined);
     try {
-      return await Promise.race([done, this.left]);
+      return await Promise.race([turn, this.leaving]);
     } catch (thrown) {
       this.onError(thrown);
       return undefined;
@@ -185,14 +188,15 @@ export class ChatController {
     if (approvalId !== undefined && approvalStatus === 'pending_approval') this.approvalPrompter.ask(approvalId);
   }
 
-  private async steer(text: string): Promise<void> {
+  /** Sends a message to the running turn. */
+  private async sendToTurn(text: string): Promise<void> {
     const { host, turnTemplate } = this.deps;
     this.sentMessages.push(text);
     try {
       await host.sendMessage({ sessionId: turnTemplate.sessionId, text });
     } catch (thrown) {
       this.takeSentMessage(text);
-      // The turn has not begun, or has just ended: then it is a message of its own.
+      // The turn has not started or has just ended, so the message starts the next turn.
       if (thrown instanceof LoopError && thrown.code === 'TURN_NOT_FOUND') this.queuedMessages.push(text);
       else this.onError(thrown);
     }
@@ -204,7 +208,7 @@ export class ChatController {
     if (this.isStopping && this.turnId !== undefined) void this.cancelTurn(this.turnId);
   }
 
-  /** Stops the turn, once it has begun; asked a second time, leaves without waiting for it. */
+  /** Cancels the turn as soon as it has started. A second call leaves without waiting for the turn. */
   private async stopTurn(): Promise<void> {
     const { screen, colors } = this.deps;
     const { turnId, isRunning } = this;
@@ -238,7 +242,7 @@ export class ChatController {
 
   private leave(code: number): void {
     this.exitCode ??= code;
-    this.resolveLeft();
+    this.resolveLeaving();
   }
 
   private async onRefused(error: LoopError): Promise<void> {
@@ -246,7 +250,7 @@ export class ChatController {
     await this.renderMissedEvents();
   }
 
-  /** Another process has continued the session: prints what happened there. */
+  /** Renders envelopes that other processes have added to the session. */
   private async renderMissedEvents(): Promise<void> {
     const { host, screen, transcript, turnTemplate } = this.deps;
     const events = await host.archive.events(turnTemplate.sessionId);
@@ -259,7 +263,7 @@ export class ChatController {
     this.explainFailure(code, thrown instanceof Error ? thrown.message : String(thrown));
   }
 
-  /** Says why something went wrong; the reason may hold anybody's words. */
+  /** Prints an error. The message is untrusted, so it gets a quote bar. */
   private explainFailure(code: string, message: string): void {
     const { screen, colors, width } = this.deps;
     screen.printLines(
@@ -271,14 +275,15 @@ export class ChatController {
   private printConclusion(result: TurnResult): void {
     const { screen, colors } = this.deps;
     const { status, error, turnId } = result;
-    // That it was stopped has been told.
+    // The transcript shows the cancellation.
     if (error?.code === 'CANCELLED') return void screen.printLines('');
     if (error !== undefined && !this.isFailureExplained) this.explainFailure(error.code, error.message);
-    const told = status === 'error' ? [`Next: rondo trace ${turnId}`] : outcomeLines(result);
-    screen.printLines(...told, colors.dim(summaryLineOf(result)), '');
+    const lines = status === 'error' ? [`Next: rondo trace ${turnId}`] : outcomeLines(result);
+    screen.printLines(...lines, colors.dim(summaryLineOf(result)), '');
   }
 }
 
+/** Returns the message with the command that continues a chat. */
 export function chatReturnHint({ loop, sessionId }: Pick<TurnTemplate, 'loop' | 'sessionId'>): string {
   return `Come back with: rondo chat ${loop} --session ${sessionId}`;
 }

@@ -1,8 +1,7 @@
 /**
- * A chat without a terminal: each line of stdin is a message, and the answers go to stdout; or, for programs, every
- * envelope, one a line. Nobody can be asked, so a turn that waits for an approval ends it.
+ * A chat without a terminal: each line of stdin is a message; answers, or with JSON all envelopes, go to stdout. There is no
+ * user to prompt, so a turn that waits for an approval ends the chat.
  */
-
 import { createInterface } from 'node:readline';
 import type { Host } from '../../../host/host.js';
 import type { EventEnvelope } from '../../../protocol/events.js';
@@ -22,34 +21,34 @@ interface PipedChatOptions {
   readonly json: boolean;
 }
 
-/** Sends every line as a message; the code to end with is that of the turn that went worst, or of the pause. */
+/** Runs a turn for each line. Returns the highest exit code of the turns, or the code of a pause. */
 export async function runPipedChat({ host, terminal, turnTemplate, json }: PipedChatOptions): Promise<number> {
   const { stdin } = terminal.streams;
-  const said = json ? new JsonOutput(terminal) : new TextOutput(terminal);
-  let [worst, turn]: [number, string | undefined] = [exitCodes.ok, undefined];
-  terminal.onInterrupt = () => interruptionMessage(turn);
+  const output = json ? new JsonOutput(terminal) : new TextOutput(terminal);
+  let [worstCode, startedTurnId]: [number, string | undefined] = [exitCodes.ok, undefined];
+  terminal.onInterrupt = () => interruptionMessage(startedTurnId);
   for await (const line of createInterface({ input: stdin, crlfDelay: Number.POSITIVE_INFINITY })) {
     if (line.trim() === '') continue;
-    turn = undefined;
-    const hearing = {
+    startedTurnId = undefined;
+    const turnOptions = {
       onTurn: (turnId: string) => {
-        turn = turnId;
+        startedTurnId = turnId;
       },
-      onEnvelope: (envelope: EventEnvelope) => said.writeEnvelope(envelope),
+      onEnvelope: (envelope: EventEnvelope) => output.writeEnvelope(envelope),
     };
-    const result = await host.run({ ...turnTemplate, input: { prompt: line } }, hearing);
-    said.endTurn(result);
-    for (const told of outcomeLines(result)) terminal.printToStderr(told);
+    const result = await host.run({ ...turnTemplate, input: { prompt: line } }, turnOptions);
+    output.endTurn(result);
+    for (const outcomeLine of outcomeLines(result)) terminal.printToStderr(outcomeLine);
     terminal.printToStderr(summaryLineOf(result));
     if (result.status === 'paused') return exitCodes.paused;
-    worst = Math.max(worst, exitCodeOf(result));
-    // Nobody reads the answers any more: no further turn is begun for them.
+    worstCode = Math.max(worstCode, exitCodeOf(result));
+    // Answers have no reader, so no further turn is started.
     if (terminal.isStdoutClosed) break;
   }
-  return worst;
+  return worstCode;
 }
 
-/** One envelope a line; one that comes again under its id replaces the earlier. */
+/** Prints one envelope per line. An envelope with the id of an earlier one replaces it. */
 class JsonOutput {
   private readonly terminal: Terminal;
 
@@ -64,7 +63,7 @@ class JsonOutput {
   endTurn(): void {}
 }
 
-/** Answers as text on one stream, everything else on the other. */
+/** Prints answers as text to stdout, and everything else to stderr. */
 class TextOutput {
   private readonly terminal: Terminal;
   private readonly transcript = new Transcript({ color: false, width: () => 100, hidesUserMessage: () => true });
@@ -80,11 +79,11 @@ class TextOutput {
       this.printAnswer(envelope.content.text);
       return;
     }
-    const told = this.transcript.renderEnvelope(envelope).replace(/\n$/, '');
-    if (told !== '') this.terminal.printToStderr(told);
+    const text = this.transcript.renderEnvelope(envelope).replace(/\n$/, '');
+    if (text !== '') this.terminal.printToStderr(text);
   }
 
-  /** A handoff answers for the agent: then only the result holds the answer. */
+  /** Prints the answer of a turn without an assistant message: after a handoff, only the result has the answer. */
   endTurn({ status, output }: TurnResult): void {
     const { hasAnswer } = this;
     this.hasAnswer = false;

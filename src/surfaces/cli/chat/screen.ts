@@ -1,84 +1,88 @@
 /**
- * The terminal of a chat: output above, an input line below. While the agent works, the input line is hidden until the user
- * types; from then on, output appears in complete rows above it.
+ * The terminal of a chat: output above, and an input line below. While the agent works, the input line is hidden until the
+ * user types; from then on, output is inserted above it in complete rows.
  */
 import { clearScreenDown, createInterface, cursorTo, type Interface, type Key, moveCursor } from 'node:readline';
 import type { Output } from '../output.js';
 import { sanitizeOutput } from '../terminal-text.js';
 
-/** What came of asking for a line: the line, Ctrl-C, or Ctrl-D. */
+/** The result of reading a line: the line, Ctrl-C or Ctrl-D. */
 export type LineResult = { readonly line: string } | 'interrupted' | 'ended';
 
-/** Who hears what is typed while the agent works. */
+/** Receives the input that is typed while the agent works. */
 export interface InputListener {
   onLine(text: string): void;
+  /** Called on Ctrl-C. */
   onInterrupt(): void;
+  /** Called on Ctrl-D. */
   onEnd(): void;
 }
 
+/** Dependencies of `Screen`. */
 export interface ScreenDeps {
   readonly input: NodeJS.ReadStream;
   readonly output: Output;
-  /** Ends the row that is being written, so that a line of ours can follow. */
+  /** Returns the output that ends the open row. */
   endRow(): string;
-  /** True if our own colours may be written. */
+  /** True if colour codes are written. */
   readonly color: boolean;
-  /** What stands before a line that is typed while the agent works. */
+  /** The prompt of a line that is typed while the agent works. */
   readonly sidePrompt: string;
 }
 
+/** Reads lines and writes output on one terminal. */
 export class Screen {
   private readonly deps: ScreenDeps;
   private readonly readline: Interface;
-  /** Whether the line to type on is to be seen. */
+  /** True if the input line is visible. */
   private isPromptVisible = false;
-  /** A row that waits to be whole, while there is a line below it. */
+  /** An incomplete row that is not written yet because the input line is visible. */
   private pendingRow = '';
-  private resolveRead: ((reading: LineResult) => void) | undefined;
+  private resolveRead: ((result: LineResult) => void) | undefined;
   private listener: InputListener | undefined;
-  /** What came while nobody listened. */
+  /** Input that arrived without a reader or a listener. */
   private readonly bufferedResults: LineResult[] = [];
-  /** Callers that wait until the user has finished typing. */
+  /** Resolvers of reads that wait until the user has finished the current line. */
   private readonly typingWaiters: (() => void)[] = [];
   private isClosed = false;
 
-  constructor(parts: ScreenDeps) {
-    const { input, output } = parts;
-    this.deps = parts;
+  constructor(deps: ScreenDeps) {
+    const { input, output } = deps;
+    this.deps = deps;
     this.readline = createInterface({ input, output, terminal: true, historySize: 100, removeHistoryDuplicates: true });
     this.readline.on('line', (text) => this.onLine(text));
     this.readline.on('SIGINT', () => this.onInterrupt());
     this.readline.on('close', () => this.onClose());
-    // Before readline shows the key: it needs a line of its own.
+    // Must run before readline echoes the key, which needs the input line.
     input.prependListener('keypress', (text: string | undefined, key: Key) => this.onKeypress(text, key));
   }
 
-  /** Writes above the line. */
+  /** Writes text above the input line. */
   write(text: string): void {
     if (text === '') return;
-    const checked = sanitizeOutput(text, this.deps.color);
+    const sanitized = sanitizeOutput(text, this.deps.color);
     if (!this.isPromptVisible) {
-      this.deps.output.write(checked);
+      this.deps.output.write(sanitized);
       return;
     }
-    this.pendingRow += checked;
+    this.pendingRow += sanitized;
     const end = this.pendingRow.lastIndexOf('\n') + 1;
     if (end === 0) return;
     this.insertAbove(this.pendingRow.slice(0, end));
     this.pendingRow = this.pendingRow.slice(end);
   }
 
-  /** Writes whole lines of ours. */
+  /** Ends the open row and writes complete lines. */
   printLines(...lines: readonly string[]): void {
     this.write(`${this.deps.endRow()}${lines.map((line) => `${line}\n`).join('')}`);
   }
 
-  /** Returns the next line that the user enters without being asked; it may have been entered already. */
+  /** Returns the next line of the user. A line that was typed earlier is returned first. */
   async nextLine(prompt: string): Promise<LineResult> {
     return this.bufferedResults.shift() ?? this.readLine(prompt);
   }
 
-  /** Asks for a line. A line that the user is typing already is finished first, because it was meant for something else. */
+  /** Prompts for a line. If the user is typing a line, it was meant for something else, so the prompt waits for its end. */
   async readLine(prompt: string): Promise<LineResult> {
     while (this.isPromptVisible && this.readline.line !== '')
       await new Promise<void>((resolve) => this.typingWaiters.push(resolve));
@@ -89,25 +93,25 @@ export class Screen {
     });
   }
 
-  /** From now on, until told otherwise, what is typed is for this. */
-  setListener(working: InputListener | undefined): void {
-    this.listener = working;
-    if (working !== undefined) for (const reading of this.bufferedResults.splice(0)) this.deliverTo(working, reading);
+  /** Sets the listener for input without a prompt, and delivers buffered input to it. */
+  setListener(listener: InputListener | undefined): void {
+    this.listener = listener;
+    if (listener !== undefined) for (const result of this.bufferedResults.splice(0)) this.deliverTo(listener, result);
   }
 
-  private deliverTo(working: InputListener, reading: LineResult): void {
-    if (reading === 'interrupted') working.onInterrupt();
-    else if (reading === 'ended') working.onEnd();
-    else if (reading.line.trim() !== '') working.onLine(reading.line);
+  private deliverTo(listener: InputListener, result: LineResult): void {
+    if (result === 'interrupted') listener.onInterrupt();
+    else if (result === 'ended') listener.onEnd();
+    else if (result.line.trim() !== '') listener.onLine(result.line);
   }
 
-  /** Delivers a line to the pending question, or else to the conversation. */
-  private deliver(reading: LineResult): void {
-    const { resolveRead: asked, listener } = this;
+  /** Delivers input to the pending read, or else to the listener. */
+  private deliver(result: LineResult): void {
+    const { resolveRead, listener } = this;
     this.resolveRead = undefined;
-    if (asked !== undefined) asked(reading);
-    else if (listener !== undefined) this.deliverTo(listener, reading);
-    else this.bufferedResults.push(reading);
+    if (resolveRead !== undefined) resolveRead(result);
+    else if (listener !== undefined) this.deliverTo(listener, result);
+    else this.bufferedResults.push(result);
     for (const resolve of this.typingWaiters.splice(0)) resolve();
   }
 
@@ -132,11 +136,11 @@ export class Screen {
     this.flushPendingRow();
   }
 
-  /** Puts text above the line that is being typed on. */
+  /** Inserts text above the input line. */
   private insertAbove(text: string): void {
     const { output } = this.deps;
     const rows = this.erasePrompt();
-    // Readline goes up as many rows as its line had before it draws it again.
+    // Before it redraws, readline moves up by the number of rows that its line had.
     output.write(`${text}${'\n'.repeat(rows)}`);
     this.readline.prompt(true);
   }
@@ -157,8 +161,8 @@ export class Screen {
   }
 
   private onKeypress(text: string | undefined, key: Key): void {
-    const types = text !== undefined && text >= ' ' && key.ctrl !== true && key.meta !== true;
-    if (!this.isPromptVisible && !this.isClosed && types) this.showPrompt(this.deps.sidePrompt);
+    const isPrintable = text !== undefined && text >= ' ' && key.ctrl !== true && key.meta !== true;
+    if (!this.isPromptVisible && !this.isClosed && isPrintable) this.showPrompt(this.deps.sidePrompt);
   }
 
   private onLine(line: string): void {
@@ -168,18 +172,18 @@ export class Screen {
   }
 
   private onInterrupt(): void {
-    const asked = this.resolveRead !== undefined;
-    const typing = asked && this.readline.line !== '';
+    const isReading = this.resolveRead !== undefined;
+    const hasInput = isReading && this.readline.line !== '';
     this.clearTyped();
-    if (typing) return;
-    if (asked) {
+    if (hasInput) return;
+    if (isReading) {
       this.isPromptVisible = false;
       this.deps.output.write('\n');
     }
     this.deliver('interrupted');
   }
 
-  /** Takes back what was typed and not sent. */
+  /** Deletes the text on the input line. */
   private clearTyped(): void {
     if (!this.isPromptVisible) return;
     this.readline.write(null, { ctrl: true, name: 'e' });

@@ -1,10 +1,11 @@
-/** Who speaks in a session: each agent at work, by its generation, with its name and how deep it stands below the root. */
+/** Tracks the agents of a session by generation, with their names and their depth below the root agent. */
 import type { EventEnvelope } from '../../../protocol/events.js';
 
+/** An agent in a session. */
 export interface Speaker {
   readonly name: string;
   readonly depth: number;
-  /** The call of the tool that it was begun by, as its parent made it. */
+  /** The id of the tool call with which its parent started it. */
   readonly toolCallId: string | undefined;
 }
 
@@ -13,7 +14,7 @@ interface ToolUse {
   readonly toolName: string;
 }
 
-/** The tools that a reply asked for, in its order, by their envelopes. */
+/** The tool calls of a reply in order, by envelope id. */
 interface ReplyToolUses {
   readonly seq: string;
   readonly uses: Map<string, ToolUse>;
@@ -21,6 +22,7 @@ interface ReplyToolUses {
 
 const ROOT: Speaker = { name: '', depth: 0, toolCallId: undefined };
 
+/** The agents of a session. */
 export class Speakers {
   private readonly byGeneration = new Map<string, Speaker>();
   private readonly replies = new Map<string, ReplyToolUses>();
@@ -32,33 +34,34 @@ export class Speakers {
     else if (type === 'child-generation') this.replies.delete(content.childGenerationId);
   }
 
-  /** An unknown speaker is shown below its nearest known ancestor. */
+  /** Returns the agent of a generation. An unknown generation is treated as a child of its nearest known ancestor. */
   speakerOf(generationId: string): Speaker {
-    const known = this.byGeneration.get(generationId);
-    if (known !== undefined) return known;
-    let above = generationId;
-    while (above.includes('/') && !this.byGeneration.has(above)) above = above.slice(0, above.lastIndexOf('/'));
-    return above === generationId ? ROOT : { ...ROOT, depth: (this.byGeneration.get(above)?.depth ?? 0) + 1 };
+    const speaker = this.byGeneration.get(generationId);
+    if (speaker !== undefined) return speaker;
+    let ancestor = generationId;
+    while (ancestor.includes('/') && !this.byGeneration.has(ancestor))
+      ancestor = ancestor.slice(0, ancestor.lastIndexOf('/'));
+    return ancestor === generationId ? ROOT : { ...ROOT, depth: (this.byGeneration.get(ancestor)?.depth ?? 0) + 1 };
   }
 
   private addToolUse(id: string, generationId: string, use: ToolUse): void {
-    // An action deeper down that is asked about is no part of the reply: it goes by the key of its call.
+    // A tool call deeper in the tree has its call key as id. It is not part of this reply.
     if (use.toolCallId.startsWith(`${generationId}/`)) return;
     const [seq = ''] = id.split('.', 1);
-    const known = this.replies.get(generationId);
-    const reply = known?.seq === seq ? known : { seq, uses: new Map<string, ToolUse>() };
+    const current = this.replies.get(generationId);
+    const reply = current?.seq === seq ? current : { seq, uses: new Map<string, ToolUse>() };
     this.replies.set(generationId, reply);
     reply.uses.set(id, use);
   }
 
   /**
-   * A child's key begins with its parent's. If the parent's reply made several calls, then come their group and the
-   * place of this one among them.
+   * Adds a child agent. Its key begins with the key of its parent. If the parent's reply has several calls, the group and
+   * the index of the call follow.
    */
   private addSpeaker(generationId: string, parent: string): void {
-    const [, place] = generationId.slice(parent.length + 1).split('/');
+    const [, index] = generationId.slice(parent.length + 1).split('/');
     const uses = [...(this.replies.get(parent)?.uses.values() ?? [])];
-    const use = uses.length === 1 ? uses[0] : uses[Number(place)];
+    const use = uses.length === 1 ? uses[0] : uses[Number(index)];
     const depth = this.speakerOf(parent).depth + 1;
     this.byGeneration.set(generationId, { name: use?.toolName ?? '', depth, toolCallId: use?.toolCallId });
   }

@@ -1,33 +1,38 @@
 /**
- * Text that comes in pieces, in rows behind a bar. Rows are broken between words and end before the edge: what a terminal
- * broke by itself would begin where only our own words may.
+ * Wraps streamed text into rows with a quote bar. Rows are broken between words and end before the edge of the terminal: a
+ * row that the terminal wraps itself would have no bar, and could imitate text of Rondo.
  */
 import { takeColumns, widthOf } from '../terminal-text.js';
 
+/** Options of `TextWrapper`. */
 export interface TextWrapperOptions {
-  /** What every row begins with, as it is drawn. */
+  /** The beginning of every row, with colour codes. */
   readonly bar: string;
-  /** How many columns a row has behind the bar. */
+  /** Returns the number of columns after the bar. */
   maxColumns(): number;
+  /** Adds colour codes to text. */
   style(text: string): string;
 }
 
+/** Wraps text as it arrives. */
 export class TextWrapper {
   private readonly options: TextWrapperOptions;
-  /** Columns of the row that is open; undefined between rows. */
+  /** Used columns of the open row; undefined between rows. */
   private usedColumns: number | undefined;
-  /** Blanks that are written with the word behind them, and a word that may still grow. */
+  /** Spaces that are written together with the next word. */
   private pendingBlanks = '';
+  /** A word that may continue in the next piece of text. */
   private pendingWord = '';
-  /** What is to be written: all of it, but for the end that has no look yet. */
+  /** Output that is not returned yet. */
   private output = '';
+  /** The end of the output, which has no colour codes yet. */
   private unstyled = '';
 
-  constructor(look: TextWrapperOptions) {
-    this.options = look;
+  constructor(options: TextWrapperOptions) {
+    this.options = options;
   }
 
-  /** What to write for a piece of safe text; the last word comes with what follows it. */
+  /** Returns the output for a piece of sanitised text. The last word is returned with the text that follows it. */
   feed(text: string): string {
     for (const [token] of text.matchAll(/\n| +|[^ \n]+/g)) {
       if (token === '\n') this.addLineEnd();
@@ -39,7 +44,7 @@ export class TextWrapper {
     return this.takeOutput();
   }
 
-  /** Writes what is held back and ends the row, if there is one. */
+  /** Returns the pending output and ends the open row. */
   endRow(): string {
     this.placeWord();
     if (this.usedColumns !== undefined) this.finishRow();
@@ -52,16 +57,16 @@ export class TextWrapper {
     this.finishRow();
   }
 
-  /** A word without end is broken as it comes, a few characters at a time: none is looked at more than a few times. */
+  /** Extends the pending word and breaks it if it is too long. Short steps keep the cost of a long word linear. */
   private extendWord(token: string): void {
-    for (const [few] of token.matchAll(/.{1,64}/gsu)) {
-      this.pendingWord += few;
-      for (let room = this.options.maxColumns(); widthOf(this.pendingWord) > room; ) this.breakWordAt(room);
+    for (const [part] of token.matchAll(/.{1,64}/gsu)) {
+      this.pendingWord += part;
+      for (let columns = this.options.maxColumns(); widthOf(this.pendingWord) > columns; ) this.breakWordAt(columns);
     }
   }
 
-  private breakWordAt(room: number): void {
-    const row = takeColumns(this.pendingWord, room);
+  private breakWordAt(columns: number): void {
+    const row = takeColumns(this.pendingWord, columns);
     const rest = this.pendingWord.slice(row.length);
     this.pendingWord = row;
     this.placeWord();
@@ -88,7 +93,7 @@ export class TextWrapper {
     this.output += this.options.bar;
   }
 
-  /** Blanks at the end of a row are left out: nobody sees them. */
+  /** Ends the row and drops trailing spaces. */
   private finishRow(): void {
     this.flushUnstyled();
     this.output += '\n';

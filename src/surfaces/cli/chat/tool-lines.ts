@@ -1,4 +1,4 @@
-/** What is told of a call of a tool: a line when it begins, and what came of it; diffs are shown as such. */
+/** Renders tool calls in a chat: a line when a call starts, and its result or error. Diffs are coloured. */
 import type { ApprovalStatus, ToolCallContent, ToolErrorContent, ToolResultContent } from '../../../protocol/events.js';
 import type { Json } from '../../../protocol/json.js';
 import {
@@ -19,29 +19,28 @@ import {
   renderBlock,
 } from '../untrusted-text.js';
 
-/** The most characters of a name, and of a value that has one line. */
 const MAX_NAME_CHARS = 64;
 const MAX_VALUE_CHARS = 1000;
 const MAX_BLOCK_ROWS = 20;
 const MAX_DIFF_ROWS = 100;
 const MAX_BLOCK_CHARS = 20_000;
 
-/** Name and arguments in one line. */
+/** Returns the line of a tool call: its name and arguments. */
 export function toolCallLine({ toolName, args }: ToolCallContent, colors: Colors, width: number): string {
   const name = escapeLine(toolName, MAX_NAME_CHARS);
-  const given = escapeLineToWidth(JSON.stringify(args) ?? 'null', width - widthOf(name) - 4);
+  const argsText = escapeLineToWidth(JSON.stringify(args) ?? 'null', width - widthOf(name) - 4);
   return renderFitted(
     [
       ['● ', 'cyan'],
       [name, 'bold'],
-      [` ${given}`, 'dim'],
+      [` ${argsText}`, 'dim'],
     ],
     colors,
     width,
   );
 }
 
-/** How its approval stands. */
+/** Returns the line for the state of an approval. */
 export function approvalStatusLine(
   { toolName }: ToolCallContent,
   status: Exclude<ApprovalStatus, 'rejected'>,
@@ -61,7 +60,7 @@ export function approvalStatusLine(
   );
 }
 
-/** Which agent speaks from here on. */
+/** Returns the heading of an agent's output. */
 export function agentNameLine(name: string, colors: Colors, width: number): string {
   return renderFitted(
     [
@@ -73,7 +72,7 @@ export function agentNameLine(name: string, colors: Colors, width: number): stri
   );
 }
 
-/** An agent that was a tool has answered. */
+/** Returns the line for a sub-agent that has ended. */
 export function agentDoneLine(name: string, durationMs: number, colors: Colors, width: number): string {
   return renderFitted(
     [['✓ ', 'green'], [escapeLine(name, MAX_NAME_CHARS)], [` ${formatDuration(durationMs)}`, 'dim']],
@@ -82,7 +81,7 @@ export function agentDoneLine(name: string, durationMs: number, colors: Colors, 
   );
 }
 
-/** What a tool gave back: in one line, or as a block below it, but for what it has shown already. */
+/** Returns the lines of a tool result: one line, and blocks for multi-line texts. Texts in `shown` are not repeated. */
 export function toolResultLines(
   { toolName, result }: ToolResultContent,
   colors: Colors,
@@ -97,19 +96,19 @@ export function toolResultLines(
   ];
   const blocks = texts.flatMap((text) => {
     if (shown.includes(text.trimEnd())) return [];
-    const rows = isUnifiedDiff(text) ? MAX_DIFF_ROWS : MAX_BLOCK_ROWS;
+    const maxRows = isUnifiedDiff(text) ? MAX_DIFF_ROWS : MAX_BLOCK_ROWS;
     return renderBlock(escapeMultiline(text, MAX_BLOCK_CHARS).trimEnd(), {
       colors,
       width,
       indent: '  ',
       style: 'dim',
-      maxRows: rows,
+      maxRows,
     });
   });
   return [renderFitted(head, colors, width), ...blocks];
 }
 
-/** Why there is no result. */
+/** Returns the lines of a tool error or a denied approval. */
 export function toolErrorLines(content: ToolErrorContent, colors: Colors, width: number): string[] {
   const { toolName, error, isUserRejection } = content;
   const name = escapeLine(toolName, MAX_NAME_CHARS);
@@ -127,7 +126,7 @@ function renderFitted(spans: readonly TextSpan[], colors: Colors, width: number)
   return renderSpans(truncateSpans(spans, width - 1), colors);
 }
 
-/** A value as what fits into a line, and the texts in it that need more. */
+/** Splits a value into a one-line text and its multi-line texts. */
 function splitValue(value: Json): { readonly line: string; readonly texts: readonly string[] } {
   if (typeof value === 'string')
     return value.includes('\n')

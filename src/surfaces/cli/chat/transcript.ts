@@ -1,7 +1,7 @@
 /**
- * A session as text on a terminal: takes envelopes and pieces as they come, and gives back what is to be written. What a
- * model or a tool wrote is escaped and stands behind a bar; sub-agents are indented, and named when the speaker changes.
- * Reads no clock, writes nothing.
+ * Renders a session as terminal text: receives envelopes and live deltas and returns the text to print. Text of models and
+ * tools is escaped and gets a quote bar. Sub-agents are indented, with a heading when the speaker changes. The class has no
+ * side effects.
  */
 import type { EventContents, EventEnvelope, ToolCallContent } from '../../../protocol/events.js';
 import type { LiveDelta } from '../../../protocol/live.js';
@@ -18,16 +18,24 @@ import {
   toolResultLines,
 } from './tool-lines.js';
 
+/** Options of `Transcript`. */
 export interface TranscriptOptions {
   readonly color: boolean;
+  /** Returns the width of the terminal. */
   width(): number;
-  /** Whether to leave out a message of the user: who typed it has seen it. */
+  /**
+   * Returns true if a user message is not rendered, because the user has typed it on this screen.
+   * @default all messages are rendered
+   */
   hidesUserMessage?(text: string): boolean;
-  /** True if the reader is asked for approvals; then pending ones need no notice. */
+  /**
+   * True if the user is prompted for approvals. Pending approvals are not rendered then.
+   * @default false
+   */
   readonly promptsForApprovals?: boolean;
 }
 
-/** Something that comes in pieces. */
+/** The source of streamed text. */
 type StreamSource = Pick<LiveDelta, 'kind' | 'generationId' | 'toolCallId'>;
 
 const INDENT = '  ';
@@ -35,60 +43,61 @@ const MAX_INDENT_DEPTH = 8;
 const MAX_OUTPUT_ROWS = 20;
 const MAX_TEXT_CHARS = 4000;
 
+/** The text of one session. */
 export class Transcript {
   private readonly options: TranscriptOptions;
   private readonly colors: Colors;
   private readonly speakers = new Speakers();
-  private openStream: { readonly source: string; readonly flow: TextWrapper } | undefined;
-  /** What has been written of messages that are not finished, and the half of a character that waits for the other. */
+  private openStream: { readonly source: string; readonly wrapper: TextWrapper } | undefined;
+  /** Streamed text of unfinished messages, and the first half of a split character or line end. */
   private readonly streamed = new Map<string, { text: string; half: string }>();
-  /** Calls of tools by their envelopes, as they were told last. */
+  /** The last rendered approval status of tool calls, by envelope id. */
   private readonly approvalStatuses = new Map<string, ToolCallContent['approvalStatus']>();
   private readonly renderedIds = new Set<string>();
-  /** Calls of tools that were agents, whose answers have been told. */
+  /** Tool calls of sub-agents whose answers have been rendered. */
   private readonly answeredToolCalls = new Set<string>();
   private lastSpeakerId = '';
-  /** The turn that was stopped last. */
+  /** The generation that was stopped last. */
   private stoppedGenerationId = '';
-  /** The call of a tool that the last line was about. */
+  /** The tool call of the last line. */
   private lastToolCallId: string | undefined;
 
-  constructor(look: TranscriptOptions) {
-    this.options = look;
-    this.colors = createColors(look.color);
+  constructor(options: TranscriptOptions) {
+    this.options = options;
+    this.colors = createColors(options.color);
   }
 
-  /** Whether an envelope has been told, in some version of it. */
+  /** Returns true if some version of an envelope has been rendered. */
   hasRendered({ id }: EventEnvelope): boolean {
     return this.renderedIds.has(id);
   }
 
-  /** Takes note of something that is not to be told. */
+  /** Records an envelope without rendering it. */
   markRendered(envelope: EventEnvelope): void {
     this.renderedIds.add(envelope.id);
     this.speakers.addEnvelope(envelope);
     if (envelope.type === 'tool-call') this.approvalStatuses.set(envelope.id, envelope.content.approvalStatus);
   }
 
-  /** What to write for a piece. */
+  /** Returns the text for a live delta. */
   renderDelta(delta: LiveDelta): string {
     const { kind, text, generationId, isRestart } = delta;
-    const before = isRestart === true ? this.discardStreamed(generationId) : '';
-    return before + (kind === 'tool-input' || text === '' ? '' : this.renderText(delta, text));
+    const prefix = isRestart === true ? this.discardStreamed(generationId) : '';
+    return prefix + (kind === 'tool-input' || text === '' ? '' : this.renderText(delta, text));
   }
 
-  /** What to write for an envelope. */
+  /** Returns the text for an envelope. */
   renderEnvelope(envelope: EventEnvelope): string {
-    const told = this.renderNew(envelope);
+    const text = this.renderNew(envelope);
     this.markRendered(envelope);
-    return told;
+    return text;
   }
 
-  /** Ends the row that is open, so that something else can be written. */
+  /** Returns the text that ends the open row. */
   endRow(): string {
     const { openStream } = this;
     this.openStream = undefined;
-    return openStream?.flow.endRow() ?? '';
+    return openStream?.wrapper.endRow() ?? '';
   }
 
   private renderNew(envelope: EventEnvelope): string {
@@ -107,12 +116,12 @@ export class Transcript {
       this.stoppedGenerationId = generationId;
       return this.renderOwnLine(yellow('■ Stopped.'));
     }
-    if (type === 'generation-failure') return this.renderOwnLine(red('✗ It failed:'), content.error);
+    if (type === 'generation-failure') return this.renderOwnLine(red('✗ Failed:'), content.error);
     if (type === 'trigger') return this.renderOwnLine(dim('▸ Triggered by:'), content.triggerName);
     return '';
   }
 
-  /** A line of ours, and what others have to say about it. */
+  /** Renders a line of Rondo, followed by quoted text. */
   private renderOwnLine(line: string, text?: string): string {
     this.lastToolCallId = undefined;
     const rows = text === undefined ? [] : this.quote(text);
@@ -139,92 +148,94 @@ export class Transcript {
     return rows.map((row) => this.renderOwnLine(row)).join('');
   }
 
-  /** Lines of an agent, where it stands. */
+  /** Renders lines of an agent with its indentation. */
   private renderAgentLines(generationId: string, lines: readonly string[], speaker: Speaker): string {
-    const before = this.endRow() + this.renderSpeakerChange(generationId, speaker);
+    const prefix = this.endRow() + this.renderSpeakerChange(generationId, speaker);
     this.lastToolCallId = undefined;
     const indent = indentOf(speaker);
-    return before + lines.map((line) => `${indent}${line}\n`).join('');
+    return prefix + lines.map((line) => `${indent}${line}\n`).join('');
   }
 
-  /** Says who speaks now, unless that is plain to see. */
+  /** Renders a heading if the speaker changes and the new one is not evident from the lines above. */
   private renderSpeakerChange(generationId: string, { depth, name, toolCallId }: Speaker): string {
-    const before = this.lastSpeakerId;
+    const previousId = this.lastSpeakerId;
     this.lastSpeakerId = generationId;
-    // Back to the speaker that started it, or to the same one.
-    if (`${before}/`.startsWith(`${generationId}/`)) return '';
+    // The same agent, or an ancestor of the previous one.
+    if (`${previousId}/`.startsWith(`${generationId}/`)) return '';
     if (depth === 0 || (toolCallId !== undefined && toolCallId === this.lastToolCallId)) return '';
-    return `${indentOf({ depth })}${agentNameLine(name, this.colors, this.room({ depth }))}\n`;
+    return `${indentOf({ depth })}${agentNameLine(name, this.colors, this.columnsFor({ depth }))}\n`;
   }
 
   private renderToolCall(id: string, generationId: string, content: ToolCallContent, speaker: Speaker): string {
     const { toolCallId, approvalStatus: status } = content;
-    const width = this.room(speaker);
-    const first = !this.approvalStatuses.has(id);
-    const lines = first ? [toolCallLine(content, this.colors, width)] : [];
-    // A call that was not approved is told as one that failed.
-    const news = status !== undefined && status !== 'rejected' && this.approvalStatuses.get(id) !== status;
-    if (news && !(this.options.promptsForApprovals === true && status === 'pending_approval'))
+    const width = this.columnsFor(speaker);
+    const isFirst = !this.approvalStatuses.has(id);
+    const lines = isFirst ? [toolCallLine(content, this.colors, width)] : [];
+    // A denied call is rendered with its tool error.
+    const isNewStatus = status !== undefined && status !== 'rejected' && this.approvalStatuses.get(id) !== status;
+    if (isNewStatus && !(this.options.promptsForApprovals === true && status === 'pending_approval'))
       lines.push(approvalStatusLine(content, status, this.colors, width));
-    const out = lines.length === 0 ? '' : this.renderAgentLines(generationId, lines, speaker);
-    if (first && status === undefined) this.lastToolCallId = toolCallId;
-    return out;
+    const text = lines.length === 0 ? '' : this.renderAgentLines(generationId, lines, speaker);
+    if (isFirst && status === undefined) this.lastToolCallId = toolCallId;
+    return text;
   }
 
   private renderToolResult(generationId: string, content: EventContents['tool-result'], speaker: Speaker): string {
     const { toolCallId, output } = content;
-    // An agent that was a tool has said its answer itself.
+    // The answer of a sub-agent has been rendered as its own message.
     if (this.answeredToolCalls.delete(`${generationId} ${toolCallId}`)) return '';
     const source = sourceKeyOf({ kind: 'tool-output', generationId, toolCallId });
     const { colors } = this;
-    const width = this.room(speaker);
+    const width = this.columnsFor(speaker);
     const streamed = this.streamed.get(source);
     this.streamed.delete(source);
-    const said = output === undefined || streamed !== undefined ? '' : escapeMultiline(output).trimEnd();
+    const unshown = output === undefined || streamed !== undefined ? '' : escapeMultiline(output).trimEnd();
     const lines =
-      said === '' ? [] : renderBlock(said, { colors, width, indent: INDENT, style: 'dim', maxRows: MAX_OUTPUT_ROWS });
+      unshown === ''
+        ? []
+        : renderBlock(unshown, { colors, width, indent: INDENT, style: 'dim', maxRows: MAX_OUTPUT_ROWS });
     const shown = streamed?.text ?? output ?? '';
     return this.renderAgentLines(generationId, [...lines, ...toolResultLines(content, colors, width, shown)], speaker);
   }
 
   private renderToolError(generationId: string, content: EventContents['tool-error'], speaker: Speaker): string {
-    // What was stopped has no result: that goes without saying.
+    // The errors of a stopped generation are evident.
     if (`${generationId}/`.startsWith(`${this.stoppedGenerationId}/`)) return '';
-    return this.renderAgentLines(generationId, toolErrorLines(content, this.colors, this.room(speaker)), speaker);
+    return this.renderAgentLines(generationId, toolErrorLines(content, this.colors, this.columnsFor(speaker)), speaker);
   }
 
   private renderChildEnd(generationId: string, content: EventContents['child-generation'], speaker: Speaker): string {
     const { childGenerationId, status, item, durationMs } = content;
     const { toolCallId } = this.speakers.speakerOf(childGenerationId);
     if (toolCallId !== undefined && status === 'ok') this.answeredToolCalls.add(`${generationId} ${toolCallId}`);
-    // What failed is told with its reason, as what a tool came to.
+    // A failed sub-agent is rendered with its tool error, which has the reason.
     if (status !== 'ok') return '';
     return this.renderAgentLines(
       generationId,
-      [agentDoneLine(item, durationMs, this.colors, this.room(speaker))],
+      [agentDoneLine(item, durationMs, this.colors, this.columnsFor(speaker))],
       speaker,
     );
   }
 
-  /** A finished message: what was not written yet of it. */
-  private renderFinishedMessage(piece: StreamSource, text: string): string {
-    const source = sourceKeyOf(piece);
-    const { text: written = '' } = this.streamed.get(source) ?? {};
-    if (!text.startsWith(written)) {
-      this.streamed.delete(source);
+  /** Renders the part of a finished message that was not streamed. */
+  private renderFinishedMessage(streamSource: StreamSource, text: string): string {
+    const key = sourceKeyOf(streamSource);
+    const { text: streamedText = '' } = this.streamed.get(key) ?? {};
+    if (!text.startsWith(streamedText)) {
+      this.streamed.delete(key);
       const note =
-        this.endRow() + this.colors.dim(`${indentOf(this.speakers.speakerOf(piece.generationId))}(in full)\n`);
-      return note + this.renderText(piece, text) + this.finishSource(source);
+        this.endRow() + this.colors.dim(`${indentOf(this.speakers.speakerOf(streamSource.generationId))}(in full)\n`);
+      return note + this.renderText(streamSource, text) + this.finishSource(key);
     }
-    return this.renderText(piece, text.slice(written.length)) + this.finishSource(source);
+    return this.renderText(streamSource, text.slice(streamedText.length)) + this.finishSource(key);
   }
 
-  /** What was written of a message does not hold: the model is asked again. */
+  /** Discards the streamed text of a message when the model call is retried. */
   private discardStreamed(generationId: string): string {
     const sources = (['text', 'reasoning'] as const).map((kind) => sourceKeyOf({ kind, generationId }));
-    const written = sources.filter((source) => this.streamed.delete(source));
-    if (written.length === 0) return '';
-    return this.endRow() + this.colors.dim(`${indentOf(this.speakers.speakerOf(generationId))}(once more)\n`);
+    const discarded = sources.filter((source) => this.streamed.delete(source));
+    if (discarded.length === 0) return '';
+    return this.endRow() + this.colors.dim(`${indentOf(this.speakers.speakerOf(generationId))}(retry)\n`);
   }
 
   private finishSource(source: string): string {
@@ -232,35 +243,36 @@ export class Transcript {
     return this.openStream?.source === source ? this.endRow() : '';
   }
 
-  private renderText(piece: StreamSource, text: string): string {
-    const source = sourceKeyOf(piece);
-    const known = this.streamed.get(source) ?? { text: '', half: '' };
-    if (text === '' && known.half === '') return '';
-    const before = this.openStream?.source === source ? '' : this.beginStream(source, piece);
-    const all = known.half + text;
-    // Half a character, or half a line end, is nothing yet.
-    const half = /[\r\ud800-\udbff]$/.exec(all)?.[0] ?? '';
-    this.streamed.set(source, { text: known.text + text, half });
-    return before + (this.openStream?.flow.feed(escapeMultiline(all.slice(0, all.length - half.length))) ?? '');
+  private renderText(streamSource: StreamSource, text: string): string {
+    const key = sourceKeyOf(streamSource);
+    const streamed = this.streamed.get(key) ?? { text: '', half: '' };
+    if (text === '' && streamed.half === '') return '';
+    const prefix = this.openStream?.source === key ? '' : this.beginStream(key, streamSource);
+    const pending = streamed.half + text;
+    // A surrogate pair or a CRLF may be split between two deltas.
+    const half = /[\r\ud800-\udbff]$/.exec(pending)?.[0] ?? '';
+    this.streamed.set(key, { text: streamed.text + text, half });
+    const complete = escapeMultiline(pending.slice(0, pending.length - half.length));
+    return prefix + (this.openStream?.wrapper.feed(complete) ?? '');
   }
 
   private beginStream(source: string, { kind, generationId }: StreamSource): string {
     const speaker = this.speakers.speakerOf(generationId);
-    const before = this.endRow() + this.renderSpeakerChange(generationId, speaker);
+    const prefix = this.endRow() + this.renderSpeakerChange(generationId, speaker);
     this.lastToolCallId = undefined;
     const indent = indentOf(speaker) + (kind === 'tool-output' ? INDENT : '');
     const { colors } = this;
     const style: TextStyle | undefined = kind === 'text' ? undefined : 'dim';
-    const flow = new TextWrapper({
+    const wrapper = new TextWrapper({
       bar: `${indent}${kind === 'text' ? colors.cyan(QUOTE_BAR) : colors.dim(QUOTE_BAR)}`,
       maxColumns: () => Math.max(8, this.options.width() - indent.length - QUOTE_BAR.length - 1),
-      style: (words) => (style === undefined ? words : colors[style](words)),
+      style: (text) => (style === undefined ? text : colors[style](text)),
     });
-    this.openStream = { source, flow };
-    return before;
+    this.openStream = { source, wrapper };
+    return prefix;
   }
 
-  private room(speaker: Pick<Speaker, 'depth'>): number {
+  private columnsFor(speaker: Pick<Speaker, 'depth'>): number {
     return Math.max(20, this.options.width() - indentOf(speaker).length);
   }
 }

@@ -1,6 +1,6 @@
-// Completes package-lock.json after `npm install`. A registry may lack packages built for other platforms; npm then
-// leaves them out of the lockfile and `npm ci` refuses it everywhere. Each is entered with the version its parent
-// pins and the platform its name tells, so npm skips it where it does not fit and fetches it where it does.
+// Completes package-lock.json after `npm install`. If a registry lacks packages for other platforms, npm leaves them out of
+// the lockfile, and `npm ci` then fails on every platform. Each missing package is added with the version that its parent
+// pins and the platform in its name, so that npm installs it on that platform and skips it on others.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 
@@ -15,7 +15,7 @@ function platformOf(name) {
   const words = name.split('/').at(-1)?.split('-') ?? [];
   const os = ['android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32'].filter((word) => words.includes(word));
   const cpu = ['arm', 'arm64', 'ppc64', 's390x', 'x64'].filter((word) => words.includes(word));
-  if (os.length !== 1 || cpu.length !== 1) throw new Error(`${name} does not tell its platform; add it by hand`);
+  if (os.length !== 1 || cpu.length !== 1) throw new Error(`${name} does not name its platform; add it by hand`);
   const libc = words.some((word) => word.startsWith('musl')) ? ['musl'] : ['glibc'];
   return { cpu, ...(os[0] === 'linux' && { libc }), os };
 }

@@ -1,6 +1,5 @@
-// Sums vitest JSON reports into the one line that CI reads.
-// A lane is `name=exit code=report`. A lane that failed without a failing test still counts as one failure: a red
-// lint or a crashed runner must never read as "0 failed".
+// Sums vitest JSON reports into the line that CI reads. An argument is `name=exit code=report`. A lane that failed without
+// a failing test counts as one failure, so that a lint error or a crashed runner is never reported as "0 failed".
 
 import { existsSync, readFileSync } from 'node:fs';
 

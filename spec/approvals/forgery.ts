@@ -32,7 +32,7 @@ export interface ApprovalStates {
   /** Its turn was cancelled. */
   readonly cancelled: Approval;
   readonly expired: Approval;
-  /** Lets the running turn end, and returns its result. */
+  /** Ends the running turn and returns its result. */
   finish(): Promise<TurnResult>;
 }
 

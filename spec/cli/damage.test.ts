@@ -112,7 +112,7 @@ verifies(
     const unconfirmed = await project.run(['remove', 'one']);
     expect(unconfirmed.code).toBe(64);
     expect(unconfirmed.stderr).toContain('Use --yes');
-    expect((await project.run(['remove', 'nobody', '--yes'])).code).toBe(1);
+    expect((await project.run(['remove', 'unknown', '--yes'])).code).toBe(1);
     const held = await project.startHeld('held');
     const busy = await project.run(['remove', 'held', '--yes', '--json']);
     expect(busy.code).toBe(70);

@@ -47,7 +47,7 @@ async function commandLines(
         ['run echo', 0],
         ['run fail', 1],
         ['run asking', 2],
-        ['run nobody', 1],
+        ['run unknown', 1],
         ['run echo --input [', 64],
       ],
     ],
@@ -72,7 +72,7 @@ async function commandLines(
       'show',
       [
         ['show echo', 0],
-        ['show nobody', 1],
+        ['show unknown', 1],
       ],
     ],
     [

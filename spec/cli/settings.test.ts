@@ -11,7 +11,7 @@ interface Failed {
 verifies('cli.contract', 'a verb that only reads creates no store', async () => {
   const project = new Project();
   expect(await project.json(['runs'])).toEqual({ runs: [] });
-  expect((await project.run(['run', 'nobody'])).code).toBe(1);
+  expect((await project.run(['run', 'unknown'])).code).toBe(1);
   expect((await project.run(['check'])).code).toBe(0);
   expect((await project.run(['doctor'])).code).toBe(0);
   expect((await project.run(['list'])).code).toBe(0);

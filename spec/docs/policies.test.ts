@@ -1,3 +1,5 @@
+// The table of policy keys in the guide matches the registration.
+
 import { readFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { type LoopForm, loopFormNames, policyTable } from '../../src/loops/definition/policy-table.js';
@@ -6,7 +8,7 @@ import { verifies } from '../verifies.js';
 const page = readFileSync(new URL('../../docs/guides/policy.md', import.meta.url), 'utf8');
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 
-verifies('policy.applies', 'the guide shows which key applies where, as the registration decides it', () => {
+verifies('policy.applies', 'the guide lists where each policy key applies, as registration decides', () => {
   const forms = Object.keys(loopFormNames) as LoopForm[];
   const table = [
     row(['key', ...Object.values(loopFormNames)]),

@@ -1,4 +1,4 @@
-// Tools on the AI SDK's own stage: a model that calls one, and what became of it in generateText and in streamText.
+// Runs tools in generateText and streamText of the AI SDK, with a model that calls one tool.
 
 import { generateText, stepCountIs, streamText, type ToolSet } from 'ai';
 import { convertArrayToReadableStream, MockLanguageModelV3 } from 'ai/test';
@@ -10,7 +10,7 @@ const usage = {
   outputTokens: { total: 1, text: 1, reasoning: 0 },
 };
 
-/** A model that calls the tool `t` with this input and then says what it is done with. */
+/** A model that calls the tool `t` with this input and then answers "done". */
 export function caller(input: unknown): MockLanguageModelV3 {
   const call = { type: 'tool-call' as const, toolCallId: 'c1', toolName: 't', input: JSON.stringify(input) };
   const [calls, stop] = [
@@ -37,10 +37,10 @@ export function caller(input: unknown): MockLanguageModelV3 {
   });
 }
 
-interface Seen {
-  /** What became of the call: a result, or the message of an error. */
-  readonly parts: readonly (readonly [type: string, what: unknown])[];
-  /** The result as the model is shown it in its second call. */
+interface ToolRun {
+  /** The outcome of the call: a result, or the message of an error. */
+  readonly parts: readonly (readonly [type: string, value: unknown])[];
+  /** The result in the second prompt of the model. */
   readonly shown: unknown;
   readonly text: string;
 }
@@ -59,16 +59,18 @@ const outcome = ({ type, output, error, preliminary }: Part): readonly [string, 
 
 const isOutcome = ({ type }: Part): boolean => type === 'tool-result' || type === 'tool-error';
 
+/** The settings of both functions. */
 export const settings = { prompt: 'Do it.', maxRetries: 0, stopWhen: stepCountIs(3) } as const;
 
-async function generated(t: ToolSet[string], input: unknown): Promise<Seen> {
+async function generated(t: ToolSet[string], input: unknown): Promise<ToolRun> {
   const model = caller(input);
   const { steps, text } = await generateText({ ...settings, model, tools: { t } });
   const parts = steps.flatMap(({ content }) => content as readonly Part[]).filter(isOutcome);
   return { parts: parts.map(outcome), shown: model.doGenerateCalls[1]?.prompt.at(-1)?.content, text };
 }
 
-export async function streamed(t: ToolSet[string], input: unknown, model = caller(input)): Promise<Seen> {
+/** Runs a tool in streamText. */
+export async function streamed(t: ToolSet[string], input: unknown, model = caller(input)): Promise<ToolRun> {
   const result = streamText({ ...settings, model, tools: { t }, onError: () => {} });
   const parts: Part[] = [];
   for await (const part of result.fullStream) parts.push(part);
@@ -76,9 +78,10 @@ export async function streamed(t: ToolSet[string], input: unknown, model = calle
   return { parts: parts.filter(isOutcome).map(outcome), shown, text: await result.text };
 }
 
+/** Both ways to run a tool. */
 export const ways = [generated, streamed];
 
-/** The tool of the protocol's example, and what it wrote. */
+/** Returns the tool of the protocol's example, its writes, and the contexts of its approval requests. */
 export function writer() {
   const wrote: [path: string, content: string][] = [];
   const asked: ToolContext[] = [];
@@ -100,13 +103,14 @@ export function writer() {
   return { writeFile, wrote, asked };
 }
 
+/** The options of a direct call. */
 export const options = (more: Partial<ToolCallOptions> = {}): ToolCallOptions => ({
   toolCallId: 'c9',
   messages: [],
   ...more,
 });
 
-/** How a call ends: with its value, its values, or what it throws. */
+/** Calls a tool. Returns its value, its streamed values, or the thrown error. */
 export async function ended(tool: TurnTool<unknown, unknown>, input: unknown, more: Partial<ToolCallOptions> = {}) {
   try {
     const produced = tool.execute(input, options(more));

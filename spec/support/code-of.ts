@@ -1,4 +1,6 @@
-/** The code of what a promise rejects with; 'nothing' if it does not. */
+// Error codes of rejected promises.
+
+/** Returns the error code with which a promise rejects, or 'nothing' if it resolves. */
 export async function codeOf(work: Promise<unknown>): Promise<string> {
   try {
     await work;

@@ -7,6 +7,7 @@ import type { Library } from '../guards/library.js';
 
 export { codeOf } from './code-of.js';
 
+/** A session and its effects. */
 export interface SessionFixture {
   readonly library: Library;
   readonly store: Store;
@@ -20,6 +21,7 @@ export interface SessionFixture {
   entries(session?: string): Promise<Entry[]>;
 }
 
+/** Creates a fixture on a store. */
 export function sessionFixture(library: Library, store: Store = library.memoryStore()): SessionFixture {
   const clock = new library.ManualClock(1_000);
   const performed: string[] = [];
@@ -55,11 +57,12 @@ export function sessionFixture(library: Library, store: Store = library.memorySt
   };
 }
 
-/** A loop from a body, for checks that need no types. */
+/** Creates an untyped loop from a body. */
 export function loop(body: (scope: Scope) => Promise<unknown>, name = 'main'): Loop<Json, unknown> {
   return { name, body: (_input, scope) => body(scope) };
 }
 
+/** Runs a body as the root `t1`. */
 export function run(session: Session, body: (scope: Scope) => Promise<unknown>): Promise<RunOutcome> {
   return session.run('t1', loop(body), null, { timers: 'pause' });
 }
@@ -75,4 +78,5 @@ export async function crash(
   await new Promise((resolve) => setImmediate(resolve));
 }
 
+/** Waits for one iteration of the event loop. */
 export const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,8 @@
-// Definition texts that are large, deeply nested or both.
+// Texts that are large or deeply nested, for the parsers of definitions.
 
 const N = 100_000;
-export const monsters: readonly string[] = [
+/** The texts. */
+export const hugeTexts: readonly string[] = [
   '['.repeat(N),
   '{"a":'.repeat(N),
   `${'['.repeat(N)}${']'.repeat(N)}`,

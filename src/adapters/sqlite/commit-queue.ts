@@ -12,7 +12,7 @@ import type { StoreFileGuard } from './store-file-guard.js';
 import type { TransactionWriter } from './transaction-writer.js';
 
 /** An operation in the queue. */
-export interface QueuedOperation {
+interface QueuedOperation {
   /** Performs the operation inside the transaction and returns the callback that acknowledges it. */
   perform(): () => void;
   /**
@@ -44,7 +44,7 @@ export interface CommitStats {
 }
 
 /** What a commit queue works with. */
-export interface CommitQueueDeps {
+interface CommitQueueDeps {
   readonly driver: Driver;
   readonly path: string;
   readonly writer: TransactionWriter;

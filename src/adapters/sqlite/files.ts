@@ -37,7 +37,7 @@ export function isOwnedByThisUser({ uid }: Pick<Stats, 'uid'>): boolean {
 }
 
 /** Returns an identity that a copy or a later replacement of the file does not share; empty if there is no file. */
-export function identityOf(status: Stats | undefined): string {
+function identityOf(status: Stats | undefined): string {
   return status === undefined ? '' : `${status.dev}:${status.ino}:${status.birthtimeMs}`;
 }
 
@@ -149,7 +149,7 @@ export function ensureFile(path: string): void {
 }
 
 /** Creates a file with mode 0600 whatever the umask, and returns its descriptor. Throws if the path exists. */
-export function createFile(path: string): number {
+function createFile(path: string): number {
   const descriptor = openSync(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, FILE_MODE);
   // guard: store-file-mode-set
   fchmodSync(descriptor, FILE_MODE);

@@ -12,7 +12,7 @@ import type { SessionHead } from './session-heads.js';
 import { toReadFault } from './sqlite-faults.js';
 
 /** The first entry of a session that is not what was written. */
-export interface ChainBreak {
+interface ChainBreak {
   readonly seq: number;
   /** When the last good record before it was committed. */
   readonly since?: number;

@@ -26,7 +26,7 @@ import { StoreVerifier, VERIFY_START, type VerifyCursor, type VerifyStep } from 
 import type { TransactionWriter } from './transaction-writer.js';
 
 /** What local maintenance works with. */
-export interface LocalMaintenanceDeps {
+interface LocalMaintenanceDeps {
   readonly driver: Driver;
   readonly path: string;
   readonly commitQueue: CommitQueue;

@@ -23,7 +23,7 @@ import type { CheckReport, StoreHealth } from './store-inspection.js';
 import { TransactionWriter } from './transaction-writer.js';
 
 /** What a local store works with. */
-export interface LocalStoreDeps {
+interface LocalStoreDeps {
   readonly driver: Driver;
   readonly path: string;
   readonly anchor: AnchorFile;

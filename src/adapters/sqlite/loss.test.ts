@@ -1,4 +1,4 @@
-/** Stores that lost something: the report must tell, and nobody may go on as if nothing had happened. */
+/** Stores with lost entries: every loss is reported, and no session continues as if nothing had happened. */
 import { copyFileSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { afterAll, expect } from 'vitest';
 import {
@@ -15,18 +15,18 @@ import { openDriver, openSqlite, type SqliteOptions } from './index.js';
 
 afterAll(cleanUp);
 
-/** A store with three sessions whose owner was killed, and a copy of it with the end of its WAL cut off. */
-async function cutShort(): Promise<{ file: string; cut: string }> {
+/** Creates a store with three sessions whose owner was killed, and a copy of it with a truncated WAL. */
+async function createTruncatedStore(): Promise<{ file: string; truncated: string }> {
   const file = freshFile();
   await (await startOwnerProcess(file)).kill();
-  const cut = copyStoreFiles(file);
-  truncateSync(`${cut}-wal`, statSync(`${cut}-wal`).size - 3000);
-  return { file, cut };
+  const truncated = copyStoreFiles(file);
+  truncateSync(`${truncated}-wal`, statSync(`${truncated}-wal`).size - 3000);
+  return { file, truncated };
 }
 
-verifies('sqlite.anchor', 'SQLite drops the end of a damaged WAL and nobody hears of it', async () => {
-  const { cut } = await cutShort();
-  const store = await openSqlite(cut);
+verifies('sqlite.anchor', 'the end of a damaged WAL, which SQLite drops silently, is reported as lost', async () => {
+  const { truncated } = await createTruncatedStore();
+  const store = await openSqlite(truncated);
   expect(store.report.damage).toEqual([
     expect.objectContaining({ kind: 'lost tail', session: 'c', seq: 2, had: 3, have: 2, since: expect.any(Number) }),
   ]);
@@ -35,37 +35,37 @@ verifies('sqlite.anchor', 'SQLite drops the end of a damaged WAL and nobody hear
   expect(refused.message).toContain("open with accept: 'loss' to continue from entry 2");
   expect((await expectFault(readValues(store, 'c'))).code).toBe('STORE_DAMAGED');
   const { fence, nextSeq } = await store.journal.claim('a');
-  await appendEntry(store, 'a', fence, nextSeq, 'goes on');
+  await appendEntry(store, 'a', fence, nextSeq, 'continued');
   await store.close();
-  const still = await openSqlite(cut);
-  expect(still.report.damage).toMatchObject([{ kind: 'lost tail', session: 'c' }]);
-  await still.close();
+  const again = await openSqlite(truncated);
+  expect(again.report.damage).toMatchObject([{ kind: 'lost tail', session: 'c' }]);
+  await again.close();
 });
 
 verifies(
   'sqlite.anchor',
-  'an accepted loss is reported for ever, or entries come back under a continued session',
+  'an accepted loss is reported once, and the session continues without the lost entries',
   async () => {
-    const { cut } = await cutShort();
-    const store = await openSqlite(cut, { accept: 'loss' });
+    const { truncated } = await createTruncatedStore();
+    const store = await openSqlite(truncated, { accept: 'loss' });
     expect(store.report.damage).toMatchObject([{ kind: 'lost tail', session: 'c' }]);
     const { fence, nextSeq } = await store.journal.claim('c');
     expect(nextSeq).toBe(2);
     await appendEntry(store, 'c', fence, nextSeq, 'anew');
     await store.close();
-    const again = await openSqlite(cut);
+    const again = await openSqlite(truncated);
     expect(again.report.damage).toEqual([]);
     expect(await readValues(again, 'c')).toEqual(['c0', 'c1', 'anew']);
     await again.close();
   },
 );
 
-verifies('sqlite.anchor', 'with the whole WAL gone the sessions in it seem never to have been', async () => {
-  const { cut } = await cutShort();
-  truncateSync(`${cut}-wal`, 0);
-  const store = await openSqlite(cut);
-  const told = store.report.damage.map(({ kind, session, had }) => [kind, session, had]);
-  expect(told).toEqual([
+verifies('sqlite.anchor', 'sessions that were only in a lost WAL are reported as missing', async () => {
+  const { truncated } = await createTruncatedStore();
+  truncateSync(`${truncated}-wal`, 0);
+  const store = await openSqlite(truncated);
+  const reported = store.report.damage.map(({ kind, session, had }) => [kind, session, had]);
+  expect(reported).toEqual([
     ['missing', 'a', 3],
     ['missing', 'b', 3],
     ['missing', 'c', 3],
@@ -75,20 +75,20 @@ verifies('sqlite.anchor', 'with the whole WAL gone the sessions in it seem never
   await store.journal.remove('a');
   expect((await store.journal.claim('a')).nextSeq).toBe(0);
   await store.close();
-  const again = await openSqlite(cut);
+  const again = await openSqlite(truncated);
   expect(again.report.damage.map(({ session }) => session)).toEqual(['b', 'c']);
   await again.close();
 });
 
-verifies('sqlite.anchor', 'a database that became empty takes its WAL with it', async () => {
-  const { cut } = await cutShort();
-  truncateSync(cut, 0);
-  const size = statSync(`${cut}-wal`).size;
-  expect((await expectFault(openSqlite(cut))).message).toContain('empty or missing');
-  expect(statSync(`${cut}-wal`).size).toBe(size);
+verifies('sqlite.anchor', 'an emptied database is refused and its WAL is preserved', async () => {
+  const { truncated } = await createTruncatedStore();
+  truncateSync(truncated, 0);
+  const size = statSync(`${truncated}-wal`).size;
+  expect((await expectFault(openSqlite(truncated))).message).toContain('empty or missing');
+  expect(statSync(`${truncated}-wal`).size).toBe(size);
 });
 
-verifies('sqlite.retention', 'a removed session is back and runs again', async () => {
+verifies('sqlite.retention', 'a removed session that reappears is refused', async () => {
   const file = freshFile();
   const first = await openSqlite(file);
   const { fence } = await first.journal.claim('a');
@@ -109,23 +109,27 @@ verifies('sqlite.retention', 'a removed session is back and runs again', async (
   await again.close();
 });
 
-verifies('sqlite.anchor', 'a process that ends between COMMIT and the anchor is taken for a loss', async () => {
-  const file = freshFile();
-  const store = await openSqlite(file);
-  for (const session of ['a', 'b']) await appendEntry(store, session, (await store.journal.claim(session)).fence, 0);
-  const anchor = readFileSync(`${file}.anchor`);
-  await store.journal.remove('a');
-  await store.close();
-  writeFileSync(`${file}.anchor`, anchor);
-  const again = await openSqlite(file);
-  expect(again.report.damage).toEqual([]);
-  expect(await again.journal.list()).toEqual([{ session: 'b', nextSeq: 1 }]);
-  await again.close();
-});
+verifies(
+  'sqlite.anchor',
+  'a process that ends between COMMIT and the write to the anchor causes no false report',
+  async () => {
+    const file = freshFile();
+    const store = await openSqlite(file);
+    for (const session of ['a', 'b']) await appendEntry(store, session, (await store.journal.claim(session)).fence, 0);
+    const anchor = readFileSync(`${file}.anchor`);
+    await store.journal.remove('a');
+    await store.close();
+    writeFileSync(`${file}.anchor`, anchor);
+    const again = await openSqlite(file);
+    expect(again.report.damage).toEqual([]);
+    expect(await again.journal.list()).toEqual([{ session: 'b', nextSeq: 1 }]);
+    await again.close();
+  },
+);
 
-verifies('sqlite.anchor', 'a cut, damaged or missing anchor passes for a whole one', async () => {
-  const { file } = await cutShort();
-  const damage = async (change: (anchor: string) => void): Promise<unknown[]> => {
+verifies('sqlite.anchor', 'a truncated, damaged or missing anchor is detected', async () => {
+  const { file } = await createTruncatedStore();
+  const damageAfter = async (change: (anchor: string) => void): Promise<unknown[]> => {
     const copy = copyStoreFiles(file);
     change(`${copy}.anchor`);
     const store = await openSqlite(copy);
@@ -134,17 +138,19 @@ verifies('sqlite.anchor', 'a cut, damaged or missing anchor passes for a whole o
     return store.report.damage.map(({ kind, session }) => [kind, session]);
   };
   const lines = readFileSync(`${file}.anchor`, 'utf8').split('\n');
-  const told = [['anchor', undefined]];
-  expect(await damage((anchor) => rmSync(anchor))).toEqual(told);
-  expect(await damage((anchor) => truncateSync(anchor, 0))).toEqual(told);
-  expect(await damage((anchor) => truncateSync(anchor, statSync(anchor).size >> 1))).toEqual(told);
-  expect(await damage((anchor) => writeFileSync(anchor, lines.toSpliced(4, 1).join('\n')))).toEqual(told);
-  expect(await damage((anchor) => writeFileSync(anchor, lines.with(4, `x${lines[4]}`).join('\n')))).toEqual(told);
-  // A process that ended between COMMIT and the anchor leaves it one line short, or torn: that is no damage.
-  expect(await damage((anchor) => truncateSync(anchor, statSync(anchor).size - 20))).toEqual([]);
+  const anchorDamage = [['anchor', undefined]];
+  expect(await damageAfter((anchor) => rmSync(anchor))).toEqual(anchorDamage);
+  expect(await damageAfter((anchor) => truncateSync(anchor, 0))).toEqual(anchorDamage);
+  expect(await damageAfter((anchor) => truncateSync(anchor, statSync(anchor).size >> 1))).toEqual(anchorDamage);
+  expect(await damageAfter((anchor) => writeFileSync(anchor, lines.toSpliced(4, 1).join('\n')))).toEqual(anchorDamage);
+  expect(await damageAfter((anchor) => writeFileSync(anchor, lines.with(4, `x${lines[4]}`).join('\n')))).toEqual(
+    anchorDamage,
+  );
+  // A process that ends between COMMIT and the write to the anchor leaves a missing or torn line, which is not damage.
+  expect(await damageAfter((anchor) => truncateSync(anchor, statSync(anchor).size - 20))).toEqual([]);
 });
 
-verifies('sqlite.damage', 'a changed entry is read back as if it had been written', async () => {
+verifies('sqlite.damage', 'a changed entry is never read back', async () => {
   const file = freshFile();
   const store = await openSqlite(file);
   for (const session of ['a', 'b']) {
@@ -152,13 +158,13 @@ verifies('sqlite.damage', 'a changed entry is read back as if it had been writte
     for (let n = 0; n < 5; n++) await appendEntry(store, session, fence, n, `${session}${n}`);
   }
   await store.close();
-  const raw = openDriver(file);
-  raw.exec(`UPDATE records SET body = replace(body, 'a2', 'a9') WHERE body LIKE '%"a2"%'`);
-  raw.close();
+  const driver = openDriver(file);
+  driver.exec(`UPDATE records SET body = replace(body, 'a2', 'a9') WHERE body LIKE '%"a2"%'`);
+  driver.close();
   for (const options of [{ check: 'full' }, { check: 'heads' }] satisfies SqliteOptions[]) {
     const again = await openSqlite(copyStoreFiles(file), options);
-    const told = again.report.damage.map(({ kind, session, seq }) => [kind, session, seq]);
-    expect(told).toEqual(options.check === 'full' ? [['damaged', 'a', 2]] : []);
+    const reported = again.report.damage.map(({ kind, session, seq }) => [kind, session, seq]);
+    expect(reported).toEqual(options.check === 'full' ? [['damaged', 'a', 2]] : []);
     expect(await expectFault(readValues(again, 'a'))).toMatchObject({
       code: 'STORE_DAMAGED',
       data: { session: 'a', seq: 2 },
@@ -168,7 +174,7 @@ verifies('sqlite.damage', 'a changed entry is read back as if it had been writte
   }
 });
 
-verifies('sqlite.anchor', 'the anchor grows with every commit for ever', async () => {
+verifies('sqlite.anchor', 'the anchor is compacted, so its size stays bounded', async () => {
   const file = freshFile();
   const store = await openSqlite(file, { durability: 'os' });
   const names = Array.from({ length: 400 }, (_, i) => `${'long'.repeat(50)} ${i}`);

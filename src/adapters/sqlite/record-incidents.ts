@@ -10,7 +10,7 @@ import { toReadFault } from './sqlite-faults.js';
 import { isSessionRefused, refusalOf, type StoreHealth } from './store-inspection.js';
 
 /** Options of `recordIncidents`. */
-export interface RecordIncidentsOptions {
+interface RecordIncidentsOptions {
   readonly path: string;
   /** True if every loss after which a session can continue is accepted. */
   readonly acceptLoss: boolean;

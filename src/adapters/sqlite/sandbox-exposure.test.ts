@@ -1,4 +1,4 @@
-/** Stores that a sandboxed command would see: how long they wait, for whom, and what they announce. */
+/** Stores that a sandboxed command could see: how long they wait, for which commands, and what they announce. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -18,7 +18,7 @@ const isLinux = process.platform === 'linux';
 const isRootOnLinux = isLinux && process.getuid?.() === 0;
 
 /** Announces a directory until the test ends. */
-async function announced(kind: AnnouncementKind, directory: string, announcement = new Announcement()) {
+async function announce(kind: AnnouncementKind, directory: string, announcement = new Announcement()) {
   await announcement.add(kind, [inodeAt(directory)]);
   onTestFinished(() => announcement.release());
   return announcement;
@@ -26,11 +26,11 @@ async function announced(kind: AnnouncementKind, directory: string, announcement
 
 verifies(
   'toolbox.data.new',
-  'a store that waits too long is refused with the process that it waits for',
+  'a store that waits too long for a command is refused with the pid of its process',
   async (context) => {
     context.skip(!isLinux, 'needs Linux');
     const file = join(dirname(freshFile()), 'new/directory/store.db');
-    await announced('command', dirname(dirname(dirname(file))));
+    await announce('command', dirname(dirname(dirname(file))));
     const fault = await expectFault(waitUntilUnexposed(file, {}, 100));
     expect(fault).toMatchObject({ code: 'STORE_FAILED', data: { path: file, pid: process.pid } });
     expect(fault.message).toMatch(/Wait until that command has ended, or choose a directory outside of its roots\.$/);
@@ -38,39 +38,43 @@ verifies(
   },
 );
 
-verifies('toolbox.data.new', 'a store waits for no command elsewhere, and for none that hides it', async (context) => {
-  context.skip(!isLinux, 'needs Linux');
-  const file = freshFile();
-  await announced('command', dirname(freshFile()));
-  const hiding = await announced('command', dirname(dirname(file)));
-  await announced('hides', dirname(file), hiding);
-  const covering = await announced('command', dirname(file));
-  await announced('covers', dirname(file), covering);
-  (await waitUntilUnexposed(file, {}, 0)).release();
-  await announced('covers', dirname(dirname(file)), await announced('command', dirname(file)));
-  expect(await expectFault(waitUntilUnexposed(file, {}, 0))).toMatchObject({ code: 'STORE_FAILED' });
-});
+verifies(
+  'toolbox.data.new',
+  'a store does not wait for a command in another directory, or for one that hides it',
+  async (context) => {
+    context.skip(!isLinux, 'needs Linux');
+    const file = freshFile();
+    await announce('command', dirname(freshFile()));
+    const hiding = await announce('command', dirname(dirname(file)));
+    await announce('hides', dirname(file), hiding);
+    const covering = await announce('command', dirname(file));
+    await announce('covers', dirname(file), covering);
+    (await waitUntilUnexposed(file, {}, 0)).release();
+    await announce('covers', dirname(dirname(file)), await announce('command', dirname(file)));
+    expect(await expectFault(waitUntilUnexposed(file, {}, 0))).toMatchObject({ code: 'STORE_FAILED' });
+  },
+);
 
-verifies('toolbox.data.new', 'a store is announced while it is created, and not when it is there', async (context) => {
+verifies('toolbox.data.new', 'a store is announced while it is created, and not once it exists', async (context) => {
   context.skip(!isLinux, 'needs Linux');
   const file = join(dirname(freshFile()), 'new/store.db');
-  const seen: boolean[] = [];
+  const announcedAtOpen: boolean[] = [];
   const driver = (path: string) => {
     const directories = listAnnouncements().flatMap(({ kind, directory }) => (kind === 'store' ? [directory] : []));
-    const above = [dirname(path), dirname(dirname(path))].map(inodeAt);
-    seen.push(above.every((directory) => directories.includes(directory)));
+    const ancestors = [dirname(path), dirname(dirname(path))].map(inodeAt);
+    announcedAtOpen.push(ancestors.every((directory) => directories.includes(directory)));
     return openDriver(path);
   };
   await (await openSqlite(file, { driver })).close();
-  const before = seen.splice(0);
-  expect(before.length).toBeGreaterThan(0);
-  expect(before).not.toContain(false);
+  const duringCreation = announcedAtOpen.splice(0);
+  expect(duringCreation.length).toBeGreaterThan(0);
+  expect(duringCreation).not.toContain(false);
   expect(listAnnouncements().filter(({ pid }) => pid === process.pid)).toEqual([]);
   await (await openSqlite(file, { driver })).close();
-  expect(seen).toEqual(before.map(() => false));
+  expect(announcedAtOpen).toEqual(duringCreation.map(() => false));
 });
 
-verifies('toolbox.data.new', 'what another user announces keeps no store waiting', async (context) => {
+verifies('toolbox.data.new', 'an announcement of another user does not delay a store', async (context) => {
   context.skip(!isRootOnLinux, 'needs Linux and root');
   const file = freshFile();
   const name = `rondo-command-${process.pid}-${'0'.repeat(16)}-${inodeAt(dirname(file)).replace(':', '-')}`;

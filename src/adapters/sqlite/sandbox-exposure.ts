@@ -19,7 +19,7 @@ import { assertPathLength, resolveDatabasePath, type SqliteOptions } from './ope
 import { toFault } from './sqlite-faults.js';
 
 /** A database that no sandboxed command can see until it is released. */
-export interface UnexposedDatabase {
+interface UnexposedDatabase {
   readonly database: string;
   release(): void;
 }

@@ -8,7 +8,7 @@ import { digestOfText } from '../../journal/record.js';
 import { type Driver, integerColumn, readInteger, readText, textColumn } from './driver.js';
 
 /** One step of the schema. */
-export interface Migration {
+interface Migration {
   readonly name: string;
   readonly sql: string;
 }

@@ -24,7 +24,7 @@ export interface CheckReport {
 }
 
 /** Why a session may not be used. */
-export interface SessionRefusal {
+interface SessionRefusal {
   readonly fault: Fault;
   /** The sids under which the session may have rows. */
   readonly sids: readonly number[];

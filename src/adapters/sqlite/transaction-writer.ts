@@ -83,7 +83,7 @@ function staleWriterFault(draft: RecordDraft, head: SessionHead | undefined): Fa
 }
 
 /** What a transaction writer works with. */
-export interface TransactionWriterDeps {
+interface TransactionWriterDeps {
   readonly driver: Driver;
   readonly heads: SessionHeads;
   readonly records: RecordTable;

@@ -1,4 +1,4 @@
-/** Who becomes the owner, and what one leaves behind that no longer is. */
+/** Who becomes the owner, and what a former owner leaves behind. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync } from 'node:fs';
@@ -16,8 +16,8 @@ const NOBODY = 65534;
 const isLinux = process.platform === 'linux';
 const isRoot = process.getuid?.() === 0;
 
-/** Connects to an address; the code of the error, if it cannot. */
-function connected(path: string): Promise<string | undefined> {
+/** Connects to an address; resolves with the error code if that fails. */
+function tryToConnect(path: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ path });
     onTestFinished(() => void socket.destroy());
@@ -28,9 +28,9 @@ function connected(path: string): Promise<string | undefined> {
 
 verifies(
   'sqlite.owner',
-  'a process that listens and takes no connection is not taken for gone, however many wait for it',
+  'a process that listens but accepts no connection counts as alive, even with a full backlog',
   async (context) => {
-    // Elsewhere a full backlog refuses like a socket at which nobody listens.
+    // On other platforms a full backlog refuses connections like a socket without a listener.
     context.skip(!isLinux, 'needs Linux');
     const file = freshFile();
     const path = socketAddressFor(file);
@@ -42,14 +42,16 @@ verifies(
     onTestFinished(() => void child.kill('SIGKILL'));
     await once(child.stdout, 'data');
     let code: string | undefined;
-    for (let n = 0; n < 10 && code === undefined; n++) code = await connected(path);
+    for (let n = 0; n < 10 && code === undefined; n++) code = await tryToConnect(path);
     expect(code).toBe('EAGAIN');
     expect(await tryToAcquireOwnership(file)).toContain('something listens');
   },
 );
 
-/** A process that loses a store in a directory from which it can remove nothing, and what it says at its end. */
-function surrendered(mode: string): { code: string; record: string } {
+/**
+ * Runs a process that loses its store in a read-only directory. Returns the error code and the remaining owner file.
+ */
+function loseStore(mode: string): { code: string; record: string } {
   const file = freshFile();
   chmodSync(root, 0o755);
   if (isRoot) chownSync(dirname(file), NOBODY, NOBODY);
@@ -66,12 +68,12 @@ function surrendered(mode: string): { code: string; record: string } {
   return JSON.parse(stdout);
 }
 
-verifies('sqlite.owner', 'the record of an owner that lost its store and cannot remove the record is emptied', () => {
-  expect(surrendered('600')).toEqual({ code: 'OWNERSHIP_LOST', record: '' });
+verifies('sqlite.owner', 'a former owner that cannot remove its owner file empties it', () => {
+  expect(loseStore('600')).toEqual({ code: 'OWNERSHIP_LOST', record: '' });
 });
 
-verifies('sqlite.owner', 'a process that lost its store and can neither remove nor empty its record goes on', () => {
-  const { code, record } = surrendered('400');
+verifies('sqlite.owner', 'a former owner that can neither remove nor empty its owner file continues to run', () => {
+  const { code, record } = loseStore('400');
   expect(code).toBe('OWNERSHIP_LOST');
   expect(record).not.toBe('');
 });

@@ -1,4 +1,4 @@
-/** What is known of a process by its pid and its start. */
+/** The identity and the state of a process, by its pid and its start. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, onTestFinished } from 'vitest';
@@ -8,29 +8,29 @@ import { processStateOf, thisProcess } from './process.js';
 const PRINT =
   "process.stdout.write(require('node:fs').readFileSync('/proc/self/stat','latin1').split(') ')[1].split(' ')[19]); setInterval(() => {}, 1000)";
 
-/** A child process with its start, as its owner record would name it. */
-async function child() {
-  const started = spawn(process.execPath, ['-e', PRINT], { stdio: ['ignore', 'pipe', 'inherit'] });
-  onTestFinished(() => void started.kill('SIGKILL'));
-  const [ticks] = await once(started.stdout, 'data');
+/** Starts a child process and returns it with the identity that its owner file would contain. */
+async function startChild() {
+  const child = spawn(process.execPath, ['-e', PRINT], { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [ticks] = await once(child.stdout, 'data');
   const [boot, namespace] = thisProcess().start.split(' ');
-  return { started, id: { pid: started.pid ?? 0, start: `${boot} ${namespace} ${ticks}` } };
+  return { child, id: { pid: child.pid ?? 0, start: `${boot} ${namespace} ${ticks}` } };
 }
 
-verifies('sqlite.owner', 'a process is known by its pid and start: running, stopped, gone', async () => {
-  const { started, id } = await child();
+verifies('sqlite.owner', 'the state of a process is running, stopped or gone', async () => {
+  const { child, id } = await startChild();
   expect(processStateOf(thisProcess())).toBe('running');
   expect(processStateOf(id)).toBe('running');
-  started.kill('SIGSTOP');
+  child.kill('SIGSTOP');
   await expect.poll(() => processStateOf(id)).toBe('stopped');
-  started.kill('SIGCONT');
+  child.kill('SIGCONT');
   await expect.poll(() => processStateOf(id)).toBe('running');
-  started.kill('SIGKILL');
-  // Until its parent has collected it, the system keeps a killed process as a zombie.
+  child.kill('SIGKILL');
+  // A killed process stays a zombie until its parent reaps it.
   await expect.poll(() => processStateOf(id)).toBe('gone');
 });
 
-verifies('sqlite.owner', 'another process that got the same pid is not taken for it', async () => {
+verifies('sqlite.owner', 'another process with a reused pid is not mistaken for it', async () => {
   const { pid, start } = thisProcess();
   const [boot = '', namespace = '', ticks = ''] = start.split(' ');
   expect(processStateOf({ pid, start: `${boot} ${namespace} ${Number(ticks) + 1}` })).toBe('gone');

@@ -36,7 +36,7 @@ export interface StoreProcess {
 }
 
 /** Stores the processes that hold leases, for the next owner. */
-export interface ClientRegistry {
+interface ClientRegistry {
   add(id: string, process: ProcessId): Promise<void>;
   remove(id: string): void;
 }

@@ -16,7 +16,7 @@ export interface ClientRequest {
 }
 
 /** A client's answer to a forwarded request. */
-export interface ClientAnswer {
+interface ClientAnswer {
   readonly a: number;
 }
 

@@ -11,7 +11,7 @@ const GIVE_UP_AFTER_MS = 8500;
 const TICK_MS = 250;
 
 /** Options of a `ResponseWatchdog`. */
-export interface ResponseWatchdogOptions {
+interface ResponseWatchdogOptions {
   /**
    * Returns when the oldest pending request was sent, in milliseconds of listening time; undefined if none is pending.
    */

@@ -24,7 +24,7 @@ export interface HeldSession {
 }
 
 /** Options of `StoreClient.open`. */
-export interface StoreClientOptions {
+interface StoreClientOptions {
   readonly owner: OwnerInfo;
   /** The id of this process in the lease table. */
   readonly id: string;

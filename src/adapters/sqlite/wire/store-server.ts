@@ -80,7 +80,7 @@ const operations = new Map<string, Operation>(
 );
 
 /** What a store server works with. */
-export interface StoreServerDeps {
+interface StoreServerDeps {
   readonly store: LocalStore;
   readonly address: string;
   readonly secret: string;

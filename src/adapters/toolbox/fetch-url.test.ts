@@ -12,7 +12,7 @@ import {
 } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
-import { cleanUp, failure, SECRET, stage, use } from '../../../spec/support/toolbox-fixture.mjs';
+import { cleanUp, createWorkspace, failure, SECRET, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { isPublicAddress } from '../../base/ip-address.js';
 import { htmlToText } from './html-to-text.js';
@@ -36,7 +36,7 @@ const served = async (answer: (request: IncomingMessage, response: ServerRespons
   listening(createServer(answer), '127.0.0.1');
 
 function fetcher(fetch: FetchOptions): (url: string, told?: object) => Promise<{ readonly [name: string]: unknown }> {
-  const { fetch_url } = toolbox({ roots: [stage().root], fetch });
+  const { fetch_url } = toolbox({ roots: [createWorkspace().root], fetch });
   return (url, told = {}) => use(fetch_url, { url }, told);
 }
 
@@ -446,7 +446,7 @@ verifies('toolbox.fetch', 'a long page floods the model', async () => {
 verifies('toolbox.fetch', 'a server that cannot prove its name is believed', async (context) => {
   const openssl = existsSync('/usr/bin/openssl');
   context.skip(!openssl, 'needs openssl');
-  const { root } = stage();
+  const { root } = createWorkspace();
   const [key, cert] = [join(root, 'key.pem'), join(root, 'cert.pem')];
   const made = [
     '-x509',

@@ -90,8 +90,8 @@ function sumKilobyteLines(file: string, lines: RegExp): number {
   }
 }
 
-function sumBy<T>(items: readonly T[], valueOf: (item: T) => number): number {
-  return items.reduce((total, item) => total + valueOf(item), 0);
+function sumBy<T>(items: readonly T[], bytesOf: (item: T) => number): number {
+  return items.reduce((total, item) => total + bytesOf(item), 0);
 }
 
 function isProcessGone(error: unknown): boolean {

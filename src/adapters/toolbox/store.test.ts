@@ -105,7 +105,7 @@ verifies('toolbox.store', 'every tool refuses the name of a store file, whether 
         '.sock',
       ];
       for (const file of suffixes.map((suffix) => `${prepared.path}${suffix}`)) {
-        for (const results of await prepared.tryAll(file)) expect(results, file).toMatch(REFUSED);
+        for (const result of await prepared.tryAll(file)) expect(result, file).toMatch(REFUSED);
       }
     });
   });
@@ -119,7 +119,7 @@ verifies('toolbox.store', 'a .rondo directory is refused, and nothing is created
     await expectUntouched(prepared, async () => {
       const files = ['.rondo', './.rondo/', '.rondo/new', '.rondo/new/deep.txt', 'a/.rondo/owner.json', 'b/.rondo/new'];
       for (const file of files) {
-        for (const results of await prepared.tryAll(file)) expect(results, file).toMatch(REFUSED);
+        for (const result of await prepared.tryAll(file)) expect(result, file).toMatch(REFUSED);
       }
     });
     expect(existsSync(join(prepared.root, 'b'))).toBe(false);
@@ -153,12 +153,12 @@ verifies('toolbox.store', 'a symbolic link to a store file or its directory is r
       const opened: string[] = [];
       race.before = (file) => void opened.push(file);
       for (const file of ['database', 'owner', 'chain', 'folder/journal.db', 'folder/journal.db.owner']) {
-        for (const results of await prepared.tryAll(file)) expect(results, file).toMatch(REFUSED);
+        for (const result of await prepared.tryAll(file)) expect(result, file).toMatch(REFUSED);
       }
       expect(opened, 'a store file was opened to find out what it is').toEqual([]);
       for (const file of ['folder/journal.db-journal', 'folder/journal.db.lock']) {
-        for (const results of await prepared.tryAll(file))
-          expect(results, file).toMatch(/Rondo's store|does not exist/);
+        for (const result of await prepared.tryAll(file))
+          expect(result, file).toMatch(/Rondo's store|does not exist/);
       }
       expect(await failure(use(prepared.write, { path: 'later', content: 'x' }))).toMatch(
         /a link that is not followed/,
@@ -178,8 +178,8 @@ verifies('toolbox.store', 'a hard link to a store file is refused under any name
       const opened: (string | number)[] = [];
       race.before = (_file, flags) => void (Number(flags) & O_PATH || opened.push(flags));
       for (const file of Object.keys(names)) {
-        for (const results of await prepared.tryAll(file))
-          expect(results, file).toMatch(/Rondo's store|not a directory/);
+        for (const result of await prepared.tryAll(file))
+          expect(result, file).toMatch(/Rondo's store|not a directory/);
       }
       expect(opened, 'a store file was opened to find out what it is').toEqual([]);
       const result = await use(prepared.search, { query: SECRET });
@@ -275,10 +275,10 @@ verifies('toolbox.store', 'a directory that becomes a data directory while it is
     for (let openNumber = 1, moved = true; moved; openNumber++) {
       const { root } = createWorkspace({ 'dir/a.txt': 'harmless\n' });
       const hasMoved = beforeOpening(openNumber, () => renameSync(join(root, 'dir'), join(root, '.rondo')));
-      const results = await failure(use(writeFileTool(createRoots(root)), { path: 'dir/new.txt', content: 'x' }));
+      const result = await failure(use(writeFileTool(createRoots(root)), { path: 'dir/new.txt', content: 'x' }));
       moved = hasMoved();
-      expect(existsSync(join(root, '.rondo/new.txt')), results).toBe(false);
-      expect(results.startsWith('It returned')).toBe(!moved);
+      expect(existsSync(join(root, '.rondo/new.txt')), result).toBe(false);
+      expect(result.startsWith('It returned')).toBe(!moved);
       race.before = () => undefined;
     }
   }

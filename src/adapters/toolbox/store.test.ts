@@ -157,8 +157,7 @@ verifies('toolbox.store', 'a symbolic link to a store file or its directory is r
       }
       expect(opened, 'a store file was opened to find out what it is').toEqual([]);
       for (const file of ['folder/journal.db-journal', 'folder/journal.db.lock']) {
-        for (const result of await prepared.tryAll(file))
-          expect(result, file).toMatch(/Rondo's store|does not exist/);
+        for (const result of await prepared.tryAll(file)) expect(result, file).toMatch(/Rondo's store|does not exist/);
       }
       expect(await failure(use(prepared.write, { path: 'later', content: 'x' }))).toMatch(
         /a link that is not followed/,
@@ -178,8 +177,7 @@ verifies('toolbox.store', 'a hard link to a store file is refused under any name
       const opened: (string | number)[] = [];
       race.before = (_file, flags) => void (Number(flags) & O_PATH || opened.push(flags));
       for (const file of Object.keys(names)) {
-        for (const result of await prepared.tryAll(file))
-          expect(result, file).toMatch(/Rondo's store|not a directory/);
+        for (const result of await prepared.tryAll(file)) expect(result, file).toMatch(/Rondo's store|not a directory/);
       }
       expect(opened, 'a store file was opened to find out what it is').toEqual([]);
       const result = await use(prepared.search, { query: SECRET });

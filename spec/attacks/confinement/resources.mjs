@@ -10,10 +10,10 @@ const python = (code) => `python3 -c "${code}"`;
 const small = { maxMemoryBytes: 256 * MB };
 const few = { maxProcesses: 20 };
 const PROCESSES = /more than \d+ processes/;
-const MEMORY = /more than .* of memory|cannot be watched/;
+const MEMORY = /more than .* of memory|cannot be monitored/;
 const FILE = /larger than/;
 const TIME = /killed after \d+ ms/;
-const FLOOD = /printed more than anybody can read/;
+const FLOOD = /printed too much/;
 
 /** Fills memory, keeps it for some seconds, and says so at the end. */
 const hold = (size) => `b = bytearray(${size} * 1048576)\nfor i in range(0, len(b), 4096): b[i] = 1\n`;

@@ -1,4 +1,4 @@
-/** Data directories that nothing but a search finds, and other names of what they hold: hard links and mounts. */
+/** Data directories that only a search finds, and aliases of their files: hard links and mounts. */
 import { execFileSync } from 'node:child_process';
 import {
   existsSync,
@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect } from 'vitest';
-import { cleanUp, DATABASE, failure, SECRET, stage, use } from '../../../spec/support/toolbox-fixture.mjs';
+import { cleanUp, createWorkspace, DATABASE, failure, SECRET, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { DATA_MARKER } from '../../journal/store-files.js';
 import { AliasDetector, parseMountPoints } from './aliases.js';
@@ -24,60 +24,65 @@ import { toolbox } from './index.js';
 import { mountsFor } from './mounts.js';
 import { probeSandbox } from './sandbox.js';
 
-const found = 'bubblewrap' in (await probeSandbox());
-const canMount = mounts();
+const hasSandbox = 'bubblewrap' in (await probeSandbox());
+const canMount = tryMount();
 afterAll(cleanUp);
 
 const REFUSED = /belongs to Rondo's store/;
 const UNDER_ANOTHER_NAME = /belongs to Rondo's store \(under another name/;
 
-/** True if this process may mount something. */
-function mounts(): boolean {
-  const place = mkdtempSync(join(tmpdir(), 'rondo-mount-'));
+/** Returns true if this process is permitted to mount file systems. */
+function tryMount(): boolean {
+  const directory = mkdtempSync(join(tmpdir(), 'rondo-mount-'));
   try {
-    mount(place, place);
-    unmount(place);
+    mount(directory, directory);
+    unmount(directory);
     return true;
   } catch {
     return false;
   } finally {
-    rmdirSync(place);
+    rmdirSync(directory);
   }
 }
 
-function mount(from: string, at: string): void {
-  execFileSync('mount', ['--bind', from, at], { stdio: 'ignore' });
+function mount(source: string, mountPoint: string): void {
+  execFileSync('mount', ['--bind', source, mountPoint], { stdio: 'ignore' });
 }
 
-function unmount(at: string): void {
-  execFileSync('umount', ['-l', at], { stdio: 'ignore' });
+function unmount(mountPoint: string): void {
+  execFileSync('umount', ['-l', mountPoint], { stdio: 'ignore' });
 }
 
-/** A root with files of another process's store, which has no marker, and its tools. */
-function staged(files: { readonly [name: string]: string } = {}) {
-  const { root } = stage({ '.rondo/keys/key': SECRET, 'a.txt': 'harmless\n', 'sub/b.txt': 'harmless\n', ...files });
+/** Creates a root with an unmarked data directory of another process, and its tools. */
+function prepareRoot(files: { readonly [name: string]: string } = {}) {
+  const { root } = createWorkspace({
+    '.rondo/keys/key': SECRET,
+    'a.txt': 'harmless\n',
+    'sub/b.txt': 'harmless\n',
+    ...files,
+  });
   const box = toolbox({ roots: [root] });
   return { root, box, run: (command: string) => use(box.run_command, { command }) };
 }
 
 verifies('toolbox.data', 'a data directory in node_modules or .git is hidden from a command', async (context) => {
-  context.skip(!found, 'needs bubblewrap');
-  const places = ['node_modules/app/.rondo', '.git/modules/.rondo', 'node_modules/.git/state'];
-  const { root, run } = staged(Object.fromEntries(places.map((place) => [`${place}/key`, SECRET])));
+  context.skip(!hasSandbox, 'needs bubblewrap');
+  const directories = ['node_modules/app/.rondo', '.git/modules/.rondo', 'node_modules/.git/state'];
+  const { root, run } = prepareRoot(Object.fromEntries(directories.map((directory) => [`${directory}/key`, SECRET])));
   writeFileSync(join(root, 'node_modules/.git/state', DATA_MARKER), '');
   const { output } = await run(
-    `for d in ${places.join(' ')}; do cat $d/key; echo x > $d/key; done; rm -rf node_modules`,
+    `for d in ${directories.join(' ')}; do cat $d/key; echo x > $d/key; done; rm -rf node_modules`,
   );
   expect(output).not.toContain(SECRET);
-  for (const place of places) expect(readFileSync(join(root, place, 'key'), 'utf8')).toBe(SECRET);
+  for (const directory of directories) expect(readFileSync(join(root, directory, 'key'), 'utf8')).toBe(SECRET);
 });
 
-verifies('toolbox.data', 'a change of a directory is found by the next search', async () => {
-  const { root } = stage({ 'a/b/c.txt': '', 'd/e.txt': '' });
-  const settled = () => Date.now() + 60_000;
-  const search = async () => (await findStores([root], 100, settled)).dataDirectories;
+verifies('toolbox.data', 'a search finds changes of directories since the last one', async () => {
+  const { root } = createWorkspace({ 'a/b/c.txt': '', 'd/e.txt': '' });
+  const later = () => Date.now() + 60_000;
+  const search = async () => (await findStores([root], 100, later)).dataDirectories;
   expect(await search()).toEqual([]);
-  // The clock of the file system must have moved on.
+  // Waits until the clock of the file system has advanced.
   await setTimeout(50);
   mkdirSync(join(root, 'a/b/.rondo'));
   writeFileSync(join(root, 'd', DATA_MARKER), '');
@@ -85,19 +90,19 @@ verifies('toolbox.data', 'a change of a directory is found by the next search', 
   expect(await search()).toEqual([join(root, 'd'), join(root, 'a/b/.rondo')]);
 });
 
-verifies('toolbox.data', 'a directory that was changed just now is read again, whatever its ctime says', async () => {
-  const { root } = stage();
+verifies('toolbox.data', 'a directory that changed just now is read again even if its ctime is the same', async () => {
+  const { root } = createWorkspace();
   for (let round = 0; round < 50; round++) {
-    const place = join(root, String(round));
-    mkdirSync(place);
-    await findStores([place]);
-    mkdirSync(join(place, '.rondo'));
-    expect((await findStores([place])).dataDirectories).toEqual([join(place, '.rondo')]);
+    const directory = join(root, String(round));
+    mkdirSync(directory);
+    await findStores([directory]);
+    mkdirSync(join(directory, '.rondo'));
+    expect((await findStores([directory])).dataDirectories).toEqual([join(directory, '.rondo')]);
   }
 });
 
-verifies('toolbox.data', 'no tool opens a hard link of a file in a data directory of another process', async () => {
-  const { root, box } = staged({ 'db/x': DATABASE, 'db/x.anchor': SECRET });
+verifies('toolbox.data', 'no tool opens a hard link to a file in a data directory of another process', async () => {
+  const { root, box } = prepareRoot({ 'db/x': DATABASE, 'db/x.anchor': SECRET });
   linkSync(join(root, '.rondo/keys/key'), join(root, 'hard.txt'));
   linkSync(join(root, 'db/x'), join(root, 'sub/hard.txt'));
   linkSync(join(root, 'a.txt'), join(root, 'c.txt'));
@@ -110,9 +115,9 @@ verifies('toolbox.data', 'no tool opens a hard link of a file in a data director
   expect(await use(box.view_file, { path: 'c.txt' })).toMatchObject({ text: '1\tharmless' });
 });
 
-verifies('toolbox.data', 'a command reads and changes no hard link of a file of a store', async (context) => {
-  context.skip(!found, 'needs bubblewrap');
-  const { root, run } = staged({ 'db/x': DATABASE, 'db/x.anchor': SECRET, 'db/y.txt': 'harmless\n' });
+verifies('toolbox.data', 'a command cannot read or change a hard link to a file of a store', async (context) => {
+  context.skip(!hasSandbox, 'needs bubblewrap');
+  const { root, run } = prepareRoot({ 'db/x': DATABASE, 'db/x.anchor': SECRET, 'db/y.txt': 'harmless\n' });
   const links = ['hard', 'sub/deep/hard', 'db/hard'].map((name) => join(root, name));
   mkdirSync(join(root, 'sub/deep'));
   for (const path of links) linkSync(join(root, '.rondo/keys/key'), path);
@@ -135,12 +140,12 @@ verifies(
   'a data directory or a file of it is refused and hidden where it is mounted',
   async (context) => {
     context.skip(!canMount, 'needs root, to mount');
-    context.skip(!found, 'needs bubblewrap');
-    const { root, box, run } = staged({ 'other dir/c.txt': 'harmless\n', 'bound file': '' });
+    context.skip(!hasSandbox, 'needs bubblewrap');
+    const { root, box, run } = prepareRoot({ 'other dir/c.txt': 'harmless\n', 'bound file': '' });
     const bound = ['bound dir', 'sub/keys', 'bound file', 'plain'].map((name) => join(root, name));
     for (const directory of bound.filter((path) => !existsSync(path))) mkdirSync(directory);
     const names = ['.rondo', '.rondo/keys', '.rondo/keys/key', 'other dir'];
-    for (const [index, at] of bound.entries()) mount(join(root, names[index] ?? ''), at);
+    for (const [index, path] of bound.entries()) mount(join(root, names[index] ?? ''), path);
     try {
       for (const path of ['bound dir/keys/key', 'sub/keys/key', 'bound file', 'bound dir', 'sub/keys']) {
         expect(await failure(use(box.view_file, { path })), path).toMatch(UNDER_ANOTHER_NAME);
@@ -157,12 +162,12 @@ verifies(
       expect(output).toMatch(/harmless\n$/);
       expect(readFileSync(join(root, '.rondo/keys/key'), 'utf8')).toBe(SECRET);
     } finally {
-      for (const at of bound) unmount(at);
+      for (const path of bound) unmount(path);
     }
   },
 );
 
-verifies('toolbox.data', 'the names of mount points are read as the kernel writes them', () => {
+verifies('toolbox.data', 'mount points are unescaped as the kernel escapes them', () => {
   const table = [
     '36 29 254:0 /a /mnt/with\\040space\\134and\\011more rw shared:1 - ext4 /dev/vda rw',
     '37 29 254:0 / /mnt/ä rw - ext4 /dev/vda rw',
@@ -171,20 +176,20 @@ verifies('toolbox.data', 'the names of mount points are read as the kernel write
   expect(parseMountPoints(table)).toEqual(['/mnt/with space\\and\tmore', '/mnt/ä']);
 });
 
-verifies('toolbox.data', 'hard links cause one search a second, and files with one name none', async () => {
-  const { root } = stage({ 'a.txt': '', 'plain.txt': '' });
+verifies('toolbox.data', 'hard links cause at most one search a second, and files with one name none', async () => {
+  const { root } = createWorkspace({ 'a.txt': '', 'plain.txt': '' });
   const link = join(root, 'link.txt');
   linkSync(join(root, 'a.txt'), link);
   let now = 0;
-  const names = new AliasDetector([root], () => now);
-  const isOther = (path: string) => names.isAlias(path, lstatSync(path, { bigint: true }));
-  expect(await isOther(link)).toBe(false);
+  const detector = new AliasDetector([root], () => now);
+  const isAlias = (path: string) => detector.isAlias(path, lstatSync(path, { bigint: true }));
+  expect(await isAlias(link)).toBe(false);
   mkdirSync(join(root, '.rondo'));
   linkSync(link, join(root, '.rondo/key'));
-  expect(await isOther(link)).toBe(false);
+  expect(await isAlias(link)).toBe(false);
   now = 1000;
-  expect(await isOther(link)).toBe(true);
-  expect(await isOther(join(root, 'plain.txt'))).toBe(false);
+  expect(await isAlias(link)).toBe(true);
+  expect(await isAlias(join(root, 'plain.txt'))).toBe(false);
 });
 
 const PROGRAM = `
@@ -199,12 +204,12 @@ const { output } = await run_command.withApproval('always_allow').execute({ comm
 console.log(output);
 `;
 
-verifies('toolbox.data', 'a data directory among programs that are not of the system is hidden', (context) => {
+verifies('toolbox.data', 'a data directory in a directory of locally installed programs is hidden', (context) => {
   context.skip(!canMount, 'needs root, to mount');
-  context.skip(!found, 'needs bubblewrap');
+  context.skip(!hasSandbox, 'needs bubblewrap');
   const hasSources = existsSync('/usr/src');
   context.skip(!hasSources, 'needs /usr/src');
-  const { root } = stage();
+  const { root } = createWorkspace();
   const node = [process.execPath, '--input-type=module', '-e', PROGRAM, root];
   const script = 'mount -t tmpfs t /usr/src && exec "$@"';
   const cwd = fileURLToPath(new URL('../../../', import.meta.url));
@@ -213,17 +218,17 @@ verifies('toolbox.data', 'a data directory among programs that are not of the sy
   expect(output).not.toContain(SECRET);
 });
 
-verifies('toolbox.data', 'a refusal names the file or the name that makes something part of a store', async () => {
-  const { root, box } = staged({ 'src/a.txt': '', 'db/x': '', 'db/x.owner': '' });
+verifies('toolbox.data', 'a refusal names the file or directory name by which a store was recognized', async () => {
+  const { root, box } = prepareRoot({ 'src/a.txt': '', 'db/x': '', 'db/x.owner': '' });
   const marker = join(root, 'src', DATA_MARKER);
   writeFileSync(marker, '');
-  const by = (file: string): string =>
-    ` (marked by the file ${file}; if no store is there, let the operator remove it)`;
+  const evidence = (file: string): string =>
+    ` (marked by the file ${file}; if there is no store, ask the operator to remove it)`;
   expect(() => toolbox({ roots: [join(root, 'src')] })).toThrow(
-    `The root ${root}/src lies in the data directory of a store${by(marker)}; name another one.`,
+    `The root ${root}/src is in the data directory of a store${evidence(marker)}; choose another one.`,
   );
   expect(() => toolbox({ roots: [join(root, '.rondo/keys')] })).toThrow(
-    / \(known by the directory name \.rondo\); name another/,
+    / \(known by the directory name \.rondo\); choose another/,
   );
   for (const [path, file] of [
     ['src/a.txt', marker],
@@ -231,12 +236,12 @@ verifies('toolbox.data', 'a refusal names the file or the name that makes someth
   ] as const) {
     const text = await failure(use(box.view_file, { path }));
     expect(text).toMatch(REFUSED);
-    expect(text).toContain(by(file));
+    expect(text).toContain(evidence(file));
   }
 });
 
-verifies('toolbox.isolation', 'each mount that a command sees is compared, and none that is covered', async () => {
-  const { root } = staged({ 'db/x': '', 'db/x.anchor': '', 'db/y.txt': '', 'deep/er/.rondo/key': '' });
+verifies('toolbox.isolation', 'every visible mount is compared, and no covered one', async () => {
+  const { root } = prepareRoot({ 'db/x': '', 'db/x.anchor': '', 'db/y.txt': '', 'deep/er/.rondo/key': '' });
   const { sources } = await mountsFor([root]);
   const inodes = sources.map(({ path, inode }) => [path.slice(root.length), inode] as const);
   const paths = ['', '/deep', '/deep/er', '/db/y.txt'];

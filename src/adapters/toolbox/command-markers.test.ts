@@ -1,11 +1,11 @@
-/** What a sandboxed command writes to close files and directories to the tools, and what it must not be mistaken for. */
+/** Data markers and store files that a sandboxed command writes: they close no directory, and those of stores are kept. */
 import { linkSync, lstatSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, expect, onTestFinished } from 'vitest';
 import { exposedCommand } from '../../../spec/support/exposed-command.js';
 import { isLocked, lockedStore } from '../../../spec/support/locked-store.js';
-import { cleanUp, DATABASE, failure, SECRET, stage, use } from '../../../spec/support/toolbox-fixture.mjs';
+import { cleanUp, createWorkspace, DATABASE, failure, SECRET, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { DATA_MARKER } from '../../journal/store-files.js';
 import { toolbox } from './index.js';
@@ -14,21 +14,21 @@ import { isDatabase, isStorePath } from './store-protection.js';
 
 const isLinux = process.platform === 'linux';
 const isSandboxed = 'bubblewrap' in (await probeSandbox());
-const open: { close(): void }[] = [];
+const openStores: { close(): void }[] = [];
 afterEach(() => {
-  for (const store of open.splice(0)) store.close();
+  for (const store of openStores.splice(0)) store.close();
 });
 afterAll(cleanUp);
 
-const SEEN = { 'sub/seen.txt': 'to be seen\n', 'a/b/c/seen.txt': 'to be seen\n' };
+const VISIBLE_FILES = { 'sub/seen.txt': 'to be seen\n', 'a/b/c/seen.txt': 'to be seen\n' };
 
-function staged(files: { readonly [name: string]: string } = SEEN) {
-  const { root } = stage(files);
+function prepareRoot(files: { readonly [name: string]: string } = VISIBLE_FILES) {
+  const { root } = createWorkspace(files);
   const box = toolbox({ roots: [root] });
   return { root, box, run: (command: string) => use(box.run_command, { command }) };
 }
 
-function isThere(path: string): boolean {
+function exists(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
@@ -39,42 +39,46 @@ const MARKERS: { readonly [line: string]: RegExp | undefined } = {
   'for d in a a/b a/b/c; do touch $d/.rondo-data; done':
     /^It created a\/\.\S+, a\/b\/\.\S+, a\/b\/c\/\.rondo-data, which/,
   'for n in 1 2 3 4 5 6 7; do mkdir n$n; touch n$n/.rondo-data; done': /n5\/\.rondo-data and 2 more, which was removed/,
-  // None of these counts.
+  // None of these is a valid marker.
   'mkdir sub/.rondo-data; touch sub/.rondo-data/x': undefined,
   'ln -s seen.txt sub/.rondo-data': undefined,
   'mkfifo sub/.rondo-data': undefined,
 };
 
-verifies('toolbox.data.planted', 'a marker that a command writes closes no directory', async (context) => {
-  context.skip(!isSandboxed, 'needs bubblewrap');
-  for (const [line, expected] of Object.entries(MARKERS)) {
-    const { root, box, run } = staged();
-    const { note, exitCode } = await run(line);
-    expect({ line, exitCode }).toEqual({ line, exitCode: 0 });
-    if (expected === undefined) expect(note).toBeUndefined();
-    else expect(note).toMatch(expected);
-    expect(await use(box.view_file, { path: 'sub/seen.txt' })).toMatchObject({ text: '1\tto be seen' });
-    expect(await run('cat a/b/c/seen.txt && touch sub/new a/b/c/new')).toMatchObject({ exitCode: 0 });
-    expect(isThere(join(root, 'a/b/c/new'))).toBe(true);
-  }
-});
+verifies(
+  'toolbox.data.planted',
+  'a marker that a command writes is removed, so it closes no directory',
+  async (context) => {
+    context.skip(!isSandboxed, 'needs bubblewrap');
+    for (const [line, expected] of Object.entries(MARKERS)) {
+      const { root, box, run } = prepareRoot();
+      const { note, exitCode } = await run(line);
+      expect({ line, exitCode }).toEqual({ line, exitCode: 0 });
+      if (expected === undefined) expect(note).toBeUndefined();
+      else expect(note).toMatch(expected);
+      expect(await use(box.view_file, { path: 'sub/seen.txt' })).toMatchObject({ text: '1\tto be seen' });
+      expect(await run('cat a/b/c/seen.txt && touch sub/new a/b/c/new')).toMatchObject({ exitCode: 0 });
+      expect(exists(join(root, 'a/b/c/new'))).toBe(true);
+    }
+  },
+);
 
 verifies('toolbox.data.planted', 'a marker is removed after a command that was killed or aborted', async (context) => {
   context.skip(!isSandboxed, 'needs bubblewrap');
-  const { root, box } = staged();
+  const { root, box } = prepareRoot();
   const input = { command: 'touch .rondo-data; echo begun; sleep 60', timeoutSeconds: 1 };
   expect((await use(box.run_command, input)).note).toMatch(/^It was killed after 1000 ms\. It created \.rondo-data/);
-  expect(isThere(join(root, DATA_MARKER))).toBe(false);
+  expect(exists(join(root, DATA_MARKER))).toBe(false);
   const abort = new AbortController();
   const options = { abortSignal: abort.signal, onToolOutputDelta: () => abort.abort() };
   expect(await failure(use(box.run_command, input, options))).toMatch(/abort/);
-  expect(isThere(join(root, DATA_MARKER))).toBe(false);
+  expect(exists(join(root, DATA_MARKER))).toBe(false);
 });
 
-verifies('toolbox.data.planted', 'a marker that the command has not written stays', async (context) => {
+verifies('toolbox.data.planted', 'a marker that the command has not written is kept', async (context) => {
   context.skip(!isSandboxed, 'needs bubblewrap');
-  const { root, box } = staged({
-    ...SEEN,
+  const { root, box } = prepareRoot({
+    ...VISIBLE_FILES,
     [`data/${DATA_MARKER}`]: '',
     [`other/${DATA_MARKER}`]: '',
     'shared/j.db': DATABASE,
@@ -83,35 +87,39 @@ verifies('toolbox.data.planted', 'a marker that the command has not written stay
   const outside = join(root, '../moved-in');
   mkdirSync(outside);
   writeFileSync(join(outside, DATA_MARKER), '');
-  // Older than any command that begins now, as far as the clock of the file system tells.
+  // Makes the markers older than the command, beyond the resolution of file system timestamps.
   await new Promise((resolve) => setTimeout(resolve, 1200));
   const command = await exposedCommand(box, root, { first: 'touch sub/.rondo-data' });
   renameSync(join(root, 'other'), join(root, 'renamed'));
   renameSync(outside, join(root, 'moved-in'));
-  // As a process does that uses the directory of an existing store as its data directory.
+  // Another process starts to use the directory of an existing store as its data directory.
   writeFileSync(join(root, 'shared', DATA_MARKER), '');
   const { note } = await command.finish();
   expect(note).toMatch(/^It created sub\/\.rondo-data, which was removed: [^.]*\.$/);
   for (const directory of ['data', 'renamed', 'moved-in', 'shared']) {
-    expect({ directory, isMarked: isThere(join(root, directory, DATA_MARKER)) }).toEqual({ directory, isMarked: true });
+    expect({ directory, isMarked: exists(join(root, directory, DATA_MARKER)) }).toEqual({ directory, isMarked: true });
   }
 });
 
-verifies('toolbox.data.planted', 'a record beside a file that is no database closes neither', async (context) => {
-  context.skip(!isSandboxed, 'needs bubblewrap');
-  for (const record of ['anchor', 'owner']) {
-    const { box, run } = staged();
-    await run(`touch sub/seen.txt.${record}; echo x > a/b/c/seen.txt.${record}`);
-    expect(await use(box.view_file, { path: 'sub/seen.txt' })).toMatchObject({ text: '1\tto be seen' });
-    expect(await use(box.list_files, { path: 'sub' })).toMatchObject({
-      entries: ['sub/seen.txt', `sub/seen.txt.${record}`],
-    });
-    expect(await run('cat sub/seen.txt && touch sub/new a/b/c/new')).toMatchObject({ exitCode: 0 });
-  }
-});
+verifies(
+  'toolbox.data.planted',
+  'a store record next to a file that is not a database closes neither',
+  async (context) => {
+    context.skip(!isSandboxed, 'needs bubblewrap');
+    for (const record of ['anchor', 'owner']) {
+      const { box, run } = prepareRoot();
+      await run(`touch sub/seen.txt.${record}; echo x > a/b/c/seen.txt.${record}`);
+      expect(await use(box.view_file, { path: 'sub/seen.txt' })).toMatchObject({ text: '1\tto be seen' });
+      expect(await use(box.list_files, { path: 'sub' })).toMatchObject({
+        entries: ['sub/seen.txt', `sub/seen.txt.${record}`],
+      });
+      expect(await run('cat sub/seen.txt && touch sub/new a/b/c/new')).toMatchObject({ exitCode: 0 });
+    }
+  },
+);
 
-verifies('toolbox.data.planted', 'a file counts as a database from the moment it is one', async () => {
-  const { root, box } = staged({ 'db/x': 'text', 'db/x.owner': SECRET });
+verifies('toolbox.data.planted', 'a file is protected as soon as its content is that of a database', async () => {
+  const { root, box } = prepareRoot({ 'db/x': 'text', 'db/x.owner': SECRET });
   const listed = async () => (await use(box.list_files, { path: 'db' })).entries;
   expect(await listed()).toEqual(['db/x', 'db/x.owner']);
   for (const content of [DATABASE, '']) {
@@ -123,11 +131,11 @@ verifies('toolbox.data.planted', 'a file counts as a database from the moment it
   expect(await listed()).toEqual(['db/x', 'db/x.owner']);
 });
 
-verifies('toolbox.store', 'a database that this process uses is not opened to recognise it', async (context) => {
+verifies('toolbox.store', 'a database that this process uses is recognized without opening it', async (context) => {
   context.skip(!isLinux, 'needs Linux');
-  const { root, box } = staged();
+  const { root, box } = prepareRoot();
   const path = join(root, 'db/journal.db');
-  open.push(lockedStore(path));
+  openStores.push(lockedStore(path));
   linkSync(path, join(root, 'sub/hard'));
   writeFileSync(join(root, 'sub/hard.anchor'), '');
   expect(isStorePath(join(root, 'sub/hard'))).toBe(true);
@@ -137,10 +145,10 @@ verifies('toolbox.store', 'a database that this process uses is not opened to re
 
 verifies(
   'toolbox.store',
-  'a database that another thread of this process uses is not opened either',
+  'a database that another thread of this process uses is recognized without opening it',
   async (context) => {
     context.skip(!isLinux, 'needs Linux');
-    const { root } = staged();
+    const { root } = prepareRoot();
     const path = join(root, 'sub/journal.db');
     const sqlite = new URL('../../../dist/adapters/sqlite/index.js', import.meta.url).href;
     const program = `

@@ -41,10 +41,10 @@ export function editFileTool(roots: Roots): ToolboxTool<EditFileInput> {
 }
 
 function editTransform(input: EditFileInput): ContentTransform {
-  return (present) => {
+  return (current) => {
     const { path, all = false } = input;
-    if (present === undefined) throw toPathError(path, { code: 'ENOENT' });
-    const text = decodeUtf8(present);
+    if (current === undefined) throw toPathError(path, { code: 'ENOENT' });
+    const text = decodeUtf8(current);
     if (text === undefined) throw toolError(`${quotePath(path)} is not UTF-8 text; an edit would damage it.`);
     if (input.old === input.new)
       throw toolError(`old and new are the same; nothing would change in ${quotePath(path)}.`);

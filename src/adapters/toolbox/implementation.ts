@@ -1,7 +1,7 @@
 /**
- * `toolbox:NAME`: a tool of the toolbox in a JSON or TOML definition. Paths of its roots start at the definition and, unless
- * the operator trusts that directory, stay inside it; from elsewhere than a trusted directory nothing can be changed or run.
- * What the operator has set for commands and fetches holds, whatever a definition says.
+ * `toolbox:NAME` tools: the toolbox in JSON and TOML definitions. The paths of roots are relative to the directory of the
+ * definition. In an untrusted directory, roots must be inside it, and tools that change files or run commands are not
+ * available. The options of the operator override those of a definition.
  */
 import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -17,7 +17,7 @@ import { containsPath } from './paths.js';
 import { Roots } from './roots.js';
 import { findPlatformProblem, type Toolbox, toolFactories } from './toolbox.js';
 
-/** What the operator sets for all definitions. */
+/** The options of the operator, which apply to all definitions. */
 export interface ToolboxToolsOptions {
   readonly commands?: CommandOptions;
   readonly fetch?: FetchOptions;
@@ -26,13 +26,19 @@ export interface ToolboxToolsOptions {
 type ToolConfig = { readonly [name: string]: Json };
 
 const CHANGING_TOOLS: readonly string[] = ['write_file', 'edit_file', 'run_command'] satisfies (keyof Toolbox)[];
-/** What does something asks unless the policy of its definition says otherwise. */
+/** Tools with side effects ask for approval by default; the policy of a definition can change that. */
 const APPROVAL_TOOLS: readonly string[] = [...CHANGING_TOOLS, 'fetch_url'];
 
-/** What stands behind `toolbox:NAME`; a LoopError says what is wrong with the operator's options. */
+/**
+ * Creates the implementation of `toolbox:NAME` tools. Throws CONFIG_INVALID if the options are invalid.
+ *
+ * @example
+ * toolboxTools({ commands: { sandbox: 'required', network: false } });
+ */
 export function toolboxTools(options: ToolboxToolsOptions = {}): ToolImplementation {
-  const wrong = 'roots' in options ? 'Roots are set by definitions, not here.' : findOptionsProblem(options, 'options');
-  if (wrong !== undefined) throw new LoopError('CONFIG_INVALID', wrong);
+  const problem =
+    'roots' in options ? 'Roots are set by definitions, not here.' : findOptionsProblem(options, 'options');
+  if (problem !== undefined) throw new LoopError('CONFIG_INVALID', problem);
   return {
     scheme: 'toolbox',
     unavailableReason: findTargetProblem,
@@ -50,7 +56,7 @@ export function toolboxTools(options: ToolboxToolsOptions = {}): ToolImplementat
   };
 }
 
-/** Any tool of the toolbox: it checks what it is given itself. */
+/** Any tool of the toolbox. It validates its input itself. */
 type AnyTool = LoopsTool<unknown, unknown>;
 
 async function createTool(
@@ -59,22 +65,22 @@ async function createTool(
   config: ToolConfig,
   options: ToolboxToolsOptions,
 ): Promise<AnyTool> {
-  const wrong = findTargetProblem(target, origin, config);
-  if (wrong !== undefined) throw new LoopError('DEFINITION_INVALID', wrong);
+  const problem = findTargetProblem(target, origin, config);
+  if (problem !== undefined) throw new LoopError('DEFINITION_INVALID', problem);
   const roots = target === 'fetch_url' ? undefined : await openRoots(origin, config);
-  const told = config as Partial<ToolboxOptions>;
+  const { commands, fetch } = config as Partial<ToolboxOptions>;
   const merged = {
     roots: rootPathsOf(config),
-    commands: { ...told.commands, ...options.commands },
-    fetch: { ...told.fetch, ...options.fetch },
+    commands: { ...commands, ...options.commands },
+    fetch: { ...fetch, ...options.fetch },
   };
   return toolFactories[target as keyof Toolbox](merged, () => roots as Roots) as unknown as AnyTool;
 }
 
-/** What the definition names, as far as text can tell. */
+/** Returns the reason why a definition is invalid; undefined if it is valid. Does not access the file system. */
 function findTargetProblem(target: string, origin: DefinitionOrigin, config: ToolConfig): string | undefined {
   if (!Object.hasOwn(toolFactories, target)) {
-    return `toolbox:${target} is not known; known are ${Object.keys(toolFactories).join(', ')}.`;
+    return `toolbox:${target} does not exist; available are ${Object.keys(toolFactories).join(', ')}.`;
   }
   return findPlatformProblem() ?? findOptionsProblem(config, 'config') ?? findOriginProblem(target, origin, config);
 }
@@ -86,45 +92,45 @@ function findOriginProblem(
 ): string | undefined {
   const { fetch } = config as Partial<ToolboxOptions>;
   if (fetch?.allowPrivate && !trusted) {
-    return `config.fetch.allowPrivate opens this machine's network, and where this definition comes from is not trusted. ${trustAdvice(directory)}`;
+    return `config.fetch.allowPrivate gives access to this machine's network, and the source of this definition is not trusted. ${trustAdvice(directory)}`;
   }
   if (target === 'fetch_url') return undefined;
   if (directory === undefined) {
-    return `toolbox:${target} needs a definition that comes from a file: the paths of its roots start at it.`;
+    return `toolbox:${target} needs a definition that comes from a file: its roots are relative to it.`;
   }
   if (trusted) return undefined;
   if (CHANGING_TOOLS.includes(target))
-    return `toolbox:${target} changes things, and ${directory} is not trusted. ${trustAdvice(directory)}`;
+    return `toolbox:${target} has side effects, and ${directory} is not trusted. ${trustAdvice(directory)}`;
   const base = resolve(directory);
-  const leaving = rootPathsOf(config).find((root) => !containsPath(base, resolve(base, root)));
-  if (leaving === undefined) return undefined;
-  return `config.roots: ${leaving} leaves the directory of its definition (${directory}), which is not trusted. ${trustAdvice(directory)}`;
+  const outsideRoot = rootPathsOf(config).find((root) => !containsPath(base, resolve(base, root)));
+  if (outsideRoot === undefined) return undefined;
+  return `config.roots: ${outsideRoot} leaves the directory of its definition (${directory}), which is not trusted. ${trustAdvice(directory)}`;
 }
 
-/** Defaults to the directory of the definition. */
+/** Returns the roots of a definition, which default to its own directory. */
 function rootPathsOf(config: ToolConfig): readonly string[] {
   return (config as Partial<ToolboxOptions>).roots ?? ['.'];
 }
 
-/** The roots as they are on the disk now, links followed. */
+/** Resolves the roots of a definition. Throws DEFINITION_INVALID if a link leaves an untrusted directory. */
 async function openRoots({ directory = '', trusted }: DefinitionOrigin, config: ToolConfig): Promise<Roots> {
   const base = await realpath(directory);
   const roots = new Roots(rootPathsOf(config).map((root) => resolve(base, root)));
-  const leaving = trusted ? undefined : roots.realPaths.find((root) => !containsPath(base, root));
-  if (leaving === undefined) return roots;
+  const isAllowed = trusted || roots.realPaths.every((root) => containsPath(base, root));
+  if (isAllowed) return roots;
   throw new LoopError(
     'DEFINITION_INVALID',
     `A root of the definition in ${directory} is a link that leaves it. ${trustAdvice(directory)}`,
   );
 }
 
-/** The caller has passed the approval gate. */
+/** Converts a tool to a function that runs without asking: the approval gate precedes the call. */
 function toToolFunction(tool: AnyTool, approvedTarget: ApprovalTarget | undefined): ToolFunction {
-  const run = tool.withApproval('always_allow');
+  const allowedTool = tool.withApproval('always_allow');
   return async (input, call) => {
     const { callId, toolCallId = callId, signal: abortSignal } = call;
     const onToolOutputDelta = (delta: string): void => call.delta(delta);
     const options: LoopsToolOptions = { toolCallId, messages: [], abortSignal, onToolOutputDelta, approvedTarget };
-    return run.execute(input, options);
+    return allowedTool.execute(input, options);
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Descriptors that this process was started with (`77<file`, the lock file of flock) and that a program which it starts would
- * inherit. Node marks only its own as close-on-exec, and bubblewrap passes the others on, so a sandboxed command could read
- * what they lead to. In place of each the program gets /dev/null.
+ * Closes inherited file descriptors for child processes. This process may have been started with open descriptors (`77<file`,
+ * the lock file of flock). Node marks only its own descriptors as close-on-exec, and bubblewrap passes the others on, so a
+ * sandboxed command could read these files. The child process gets /dev/null in place of each.
  */
 import type { StdioOptions } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
@@ -10,31 +10,31 @@ type Stdio = Exclude<StdioOptions, string>;
 
 const O_CLOEXEC = 0o2000000;
 
-/** Starts a program with these descriptors and no others. */
+/** Starts a program with the given descriptors only. */
 export function withoutInheritedDescriptors<T>(stdio: Stdio, start: (stdio: Stdio) => T): T {
   const inherited = inheritedDescriptors().filter((descriptor) => descriptor >= stdio.length);
   // guard: inherited-descriptors-closed
   if (inherited.length === 0) return start(stdio);
-  const nothing = openSync('/dev/null', 'r');
+  const devNull = openSync('/dev/null', 'r');
   try {
-    const all: Stdio = [...stdio];
-    for (let descriptor = stdio.length; descriptor <= Math.max(...inherited); descriptor++) all.push('ignore');
-    for (const descriptor of inherited) all[descriptor] = nothing;
-    return start(all);
+    const allStdio: Stdio = [...stdio];
+    for (let descriptor = stdio.length; descriptor <= Math.max(...inherited); descriptor++) allStdio.push('ignore');
+    for (const descriptor of inherited) allStdio[descriptor] = devNull;
+    return start(allStdio);
   } finally {
-    closeSync(nothing);
+    closeSync(devNull);
   }
 }
 
-/** The open descriptors that a new program would inherit; none where the system does not tell. */
+/** Returns the open descriptors that a child process would inherit; none if the system does not provide /proc. */
 function inheritedDescriptors(): readonly number[] {
-  let open: readonly string[];
+  let descriptors: readonly string[];
   try {
-    open = readdirSync('/proc/self/fdinfo');
+    descriptors = readdirSync('/proc/self/fdinfo');
   } catch {
     return [];
   }
-  return open.filter(isInherited).map(Number);
+  return descriptors.filter(isInherited).map(Number);
 }
 
 function isInherited(descriptor: string): boolean {
@@ -42,7 +42,7 @@ function isInherited(descriptor: string): boolean {
     const flags = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, 'latin1'))?.[1] ?? '0';
     return (Number.parseInt(flags, 8) & O_CLOEXEC) === 0;
   } catch {
-    // It was closed meanwhile: the descriptor of the directory itself.
+    // The descriptor has been closed since: it is the one that listed the directory.
     return false;
   }
 }

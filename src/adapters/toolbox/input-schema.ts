@@ -1,6 +1,6 @@
 /**
- * What a tool takes, described once: from the named members come the type, the check (as a Standard Schema, so that the
- * AI SDK and our loops both judge with it) and the JSON Schema that a model is shown.
+ * Defines the input of a tool once. The TypeScript type, the validation (a Standard Schema, which the AI SDK and loops both
+ * use) and the JSON Schema for the model are derived from the definition.
  */
 import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
@@ -15,8 +15,9 @@ interface InputField {
   readonly type: keyof FieldTypes;
   readonly description: string;
   readonly optional?: true;
-  /** Of a text its length, of a number itself. */
+  /** The minimum length of a string, or the minimum of a number. */
   readonly min?: number;
+  /** The maximum length of a string, or the maximum of a number. */
   readonly max?: number;
 }
 
@@ -37,7 +38,7 @@ interface Issue {
 type ValidationResult<I> = { readonly value: I; readonly issues?: undefined } | { readonly issues: readonly Issue[] };
 type JsonObject = { readonly [name: string]: Json };
 
-/** A schema that speaks Standard Schema and can tell its JSON Schema. */
+/** A Standard Schema that also provides a JSON Schema. */
 export interface InputSchema<I> {
   readonly '~standard': {
     readonly version: 1;
@@ -48,40 +49,42 @@ export interface InputSchema<I> {
   };
 }
 
-/** What fits a schema. */
+/** The type of the values that match a schema. */
 export type InferInput<S> = S extends InputSchema<infer I> ? I : never;
 
-/** The schema of an object with these members and no others. */
-export function defineInput<const M extends InputFields>(members: M): InputSchema<InputFromFields<M>> {
+/** Creates the schema of an object with exactly these fields. */
+export function defineInput<const M extends InputFields>(fields: M): InputSchema<InputFromFields<M>> {
   const validate = (value: unknown): ValidationResult<InputFromFields<M>> => {
-    const issues = findIssues(members, value);
+    const issues = findIssues(fields, value);
     return issues.length > 0 ? { issues } : { value: { ...(value as InputFromFields<M>) } };
   };
-  const shown = (): JsonObject => toJsonSchema(members);
-  return { '~standard': { version: 1, vendor: 'rondo', validate, jsonSchema: { input: shown, output: shown } } };
+  const jsonSchema = (): JsonObject => toJsonSchema(fields);
+  return {
+    '~standard': { version: 1, vendor: 'rondo', validate, jsonSchema: { input: jsonSchema, output: jsonSchema } },
+  };
 }
 
-/** Returns the input if it is valid. A caller may not have validated it. */
+/** Returns the input if it matches the schema. Throws INPUT_VALIDATION_FAILED otherwise; callers may not have validated it. */
 export function validateInput<I>(tool: string, schema: InputSchema<I>, input: unknown): I {
   const result = schema['~standard'].validate(input);
   if (result.issues === undefined) return result.value;
-  const told = result.issues.map(({ path, message }) => `${path.join('/') || 'the input'}: ${message}`).join('; ');
-  throw new LoopError('INPUT_VALIDATION_FAILED', `The input of ${tool} does not fit: ${told}.`);
+  const issues = result.issues.map(({ path, message }) => `${path.join('/') || 'the input'}: ${message}`).join('; ');
+  throw new LoopError('INPUT_VALIDATION_FAILED', `The input of ${tool} is invalid: ${issues}.`);
 }
 
-function findIssues(members: InputFields, value: unknown): readonly Issue[] {
+function findIssues(fields: InputFields, value: unknown): readonly Issue[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return [{ message: 'must be an object', path: [] }];
   }
-  const known = Object.keys(members);
-  const unknown = Object.keys(value).filter((name) => !known.includes(name));
-  const issues = unknown.slice(0, 10).map((name) => {
-    const shown = name.slice(0, 100);
-    return { message: `is not known; known are ${known.join(', ')}`, path: [shown] };
-  });
-  for (const name of known) {
-    const given: unknown = Object.hasOwn(value, name) ? (value as { [name: string]: unknown })[name] : undefined;
-    const message = findFieldProblem(members[name] as InputField, given);
+  const names = Object.keys(fields);
+  const unknownNames = Object.keys(value).filter((name) => !names.includes(name));
+  const issues = unknownNames.slice(0, 10).map((name) => ({
+    message: `is not a parameter; available are ${names.join(', ')}`,
+    path: [name.slice(0, 100)],
+  }));
+  for (const name of names) {
+    const member: unknown = Object.hasOwn(value, name) ? (value as { [name: string]: unknown })[name] : undefined;
+    const message = findFieldProblem(fields[name] as InputField, member);
     if (message !== undefined) issues.push({ message, path: [name] });
   }
   return issues;
@@ -89,31 +92,31 @@ function findIssues(members: InputFields, value: unknown): readonly Issue[] {
 
 function findFieldProblem(
   { type, optional, min = -Infinity, max = Infinity }: InputField,
-  given: unknown,
+  value: unknown,
 ): string | undefined {
-  if (given === undefined) return optional ? undefined : 'is missing';
-  const fits = type === 'integer' ? Number.isSafeInteger(given) : typeof given === type;
-  if (!fits) return `must be ${type === 'integer' ? 'a whole number' : `a ${type}`}`;
-  const size = typeof given === 'string' ? given.length : Number(given);
+  if (value === undefined) return optional ? undefined : 'is missing';
+  const isOfType = type === 'integer' ? Number.isSafeInteger(value) : typeof value === type;
+  if (!isOfType) return `must be ${type === 'integer' ? 'a whole number' : `a ${type}`}`;
+  const size = typeof value === 'string' ? value.length : Number(value);
   if (size < min || size > max) {
-    return typeof given === 'string'
+    return typeof value === 'string'
       ? `must have ${Math.max(min, 0)} to ${max} characters`
       : `must be ${min} to ${max}`;
   }
   return undefined;
 }
 
-function toJsonSchema(members: InputFields): JsonObject {
+function toJsonSchema(fields: InputFields): JsonObject {
   const properties: { [name: string]: Json } = {};
-  for (const [name, { type, description, min, max }] of Object.entries(members)) {
-    const [least, most] = type === 'string' ? ['minLength', 'maxLength'] : ['minimum', 'maximum'];
+  for (const [name, { type, description, min, max }] of Object.entries(fields)) {
+    const [minKeyword, maxKeyword] = type === 'string' ? ['minLength', 'maxLength'] : ['minimum', 'maximum'];
     properties[name] = {
       type,
       description,
-      ...(min === undefined ? {} : { [least as string]: min }),
-      ...(max === undefined ? {} : { [most as string]: max }),
+      ...(min === undefined ? {} : { [minKeyword as string]: min }),
+      ...(max === undefined ? {} : { [maxKeyword as string]: max }),
     };
   }
-  const required = Object.keys(members).filter((name) => members[name]?.optional === undefined);
+  const required = Object.keys(fields).filter((name) => fields[name]?.optional === undefined);
   return { type: 'object', properties, required, additionalProperties: false };
 }

@@ -1,8 +1,12 @@
-/** What a sandboxed command may use. The kernel holds the size of files and, for most users, the number of tasks; see watch.ts for the rest. */
+/**
+ * Resource limits of a sandboxed command. The kernel enforces the size of files and, for most users, the number of tasks.
+ * See sandbox-monitor.ts for the number of processes and the memory.
+ */
 import { release } from 'node:os';
 import type { MountSource } from './mount-sources.js';
 import type { CommandOptions } from './options.js';
 
+/** The limits of one sandbox. */
 export interface SandboxLimits {
   readonly maxProcesses: number;
   readonly maxMemoryBytes: number;
@@ -11,9 +15,10 @@ export interface SandboxLimits {
 
 const GIB = 1024 ** 3;
 const BLOCK_BYTES = 512;
-/** Threads count as tasks of the kernel, and a build runs many of them in one process. */
+/** The kernel counts threads as tasks, and a build may run many threads in one process. */
 const TASKS_PER_PROCESS = 16;
 
+/** Returns the limits of the options, with defaults for missing ones. */
 export function limitsOf({ maxProcesses, maxMemoryBytes, maxFileBytes }: CommandOptions): SandboxLimits {
   return {
     maxProcesses: maxProcesses ?? 256,
@@ -22,14 +27,14 @@ export function limitsOf({ maxProcesses, maxMemoryBytes, maxFileBytes }: Command
   };
 }
 
-/** How many tasks the kernel allows. */
+/** Returns the number of tasks that the kernel allows. */
 export function maxTasksOf({ maxProcesses }: SandboxLimits): number {
   return maxProcesses * TASKS_PER_PROCESS;
 }
 
 /**
- * Compares what was mounted, sets the limits and then becomes the program that follows; its arguments are no text for the
- * shell. A limit that is lower already cannot be raised, and stays. Shells call the number of tasks -u or -p.
+ * Checks the inodes of the mounts, sets the limits, and then executes the program in the remaining arguments. The shell does
+ * not interpret these arguments. An existing lower limit cannot be raised and is kept. Shells name the task limit -u or -p.
  */
 // guard: file-size-limited
 const LIMIT_SCRIPT = `
@@ -50,7 +55,7 @@ fi
 shift 2
 exec "$@"`;
 
-/** A command within the limits that the kernel holds for each process, run only if the mounts show these sources. */
+/** Wraps a command: it runs only if the mounts show these sources, with the limits that the kernel enforces. */
 export function withLimits(
   limits: SandboxLimits,
   sources: readonly MountSource[],
@@ -58,17 +63,17 @@ export function withLimits(
 ): readonly string[] {
   const blocks = Math.ceil(limits.maxFileBytes / BLOCK_BYTES);
   const tasks = countsTasksPerNamespace(release()) ? maxTasksOf(limits) : 0;
-  const compared = sources.flatMap(({ inode, path }) => [inode, path]);
-  return ['/bin/sh', '-c', LIMIT_SCRIPT, 'sh', ...compared, '--', String(blocks), String(tasks), ...argv];
+  const expectedInodes = sources.flatMap(({ inode, path }) => [inode, path]);
+  return ['/bin/sh', '-c', LIMIT_SCRIPT, 'sh', ...expectedInodes, '--', String(blocks), String(tasks), ...argv];
 }
 
-/** Before Linux 5.14 the tasks of a user count all over the machine, and a limit would stop a command for what runs elsewhere. */
+/** Before Linux 5.14, the task limit counts all tasks of the user on the machine, so processes elsewhere could exhaust it. */
 export function countsTasksPerNamespace(kernel: string): boolean {
   const [major = 0, minor = 0] = kernel.split('.').map(Number);
   return major > 5 || (major === 5 && minor >= 14);
 }
 
-/** Bytes for people. */
+/** Formats a number of bytes with a binary unit. */
 export function formatBytes(bytes: number): string {
   const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
   let [value, unit] = [bytes, 0];

@@ -1,22 +1,23 @@
 /**
- * What the mounts of a sandbox must show. Bubblewrap is given paths and resolves them later: a command that runs already in another
- * sandbox could swap one for a symbolic link meanwhile, and the new sandbox would show what the link leads to. So the inode of
- * each source is looked up here, by a path without links, and compared inside the sandbox before the command is run.
+ * Protects the mounts of a sandbox from symlink races. Bubblewrap resolves the paths of mounts after they were checked, so a
+ * command in another sandbox could replace a directory by a symbolic link, and the new sandbox would show its target.
+ * Therefore the inode of each source is determined here, by a path without links, and compared inside the sandbox before
+ * the command runs.
  */
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs';
 import { inodeOf } from './store-protection.js';
 import { quotePath, toolError } from './tool-error.js';
 
-/** A path in the sandbox, and the device and inode that must be there, as `stat -c %d:%i` prints them. */
+/** A path in the sandbox, and its expected device and inode in the format of `stat -c %d:%i`. */
 export interface MountSource {
   readonly path: string;
   readonly inode: string;
 }
 
-/** Opens a path without access to its content; Node has no name for it. */
+/** Opens a path without access to its content. Node has no constant for it. */
 const O_PATH = 0o10000000;
 
-/** What these paths lead to now. */
+/** Returns the current inodes of these paths. Throws TOOL_FAILED if one contains a symbolic link. */
 export function mountSourcesOf(paths: readonly string[]): readonly MountSource[] {
   return paths.map(mountSourceAt);
 }
@@ -26,27 +27,28 @@ function mountSourceAt(path: string): MountSource {
 }
 
 /**
- * Uses what a path leads to without a link, whatever takes its place meanwhile; `at` is another path of it.
- * @param refused makes the error if a link is on the way, or nothing is there.
+ * Opens a path that contains no symbolic link and passes a path of the descriptor to `use`. The descriptor path refers to the
+ * opened file even if another file replaces it meanwhile.
+ * @param createError creates the error that is thrown if the path contains a link or does not exist.
  */
 export function withPathDescriptor<T>(
   path: string,
-  refused: (path: string, cause?: unknown) => Error,
-  use: (at: string, status: BigIntStats) => T,
+  createError: (path: string, cause?: unknown) => Error,
+  use: (descriptorPath: string, status: BigIntStats) => T,
 ): T {
   let descriptor: number;
   try {
     descriptor = openSync(path, O_PATH | constants.O_NOFOLLOW);
   } catch (error) {
-    throw refused(path, error);
+    throw createError(path, error);
   }
   try {
-    const at = `/proc/self/fd/${descriptor}`;
+    const descriptorPath = `/proc/self/fd/${descriptor}`;
     const status = fstatSync(descriptor, { bigint: true });
-    // The kernel tells where the inode is: not at this path, if a link was on the way.
-    if (status.isSymbolicLink() || /* guard: source-is-where-its-path-says */ readlinkSync(at) !== path)
-      throw refused(path);
-    return use(at, status);
+    // The kernel reports the real path of the inode, which differs if the path contained a link.
+    if (status.isSymbolicLink() || /* guard: source-is-where-its-path-says */ readlinkSync(descriptorPath) !== path)
+      throw createError(path);
+    return use(descriptorPath, status);
   } finally {
     closeSync(descriptor);
   }

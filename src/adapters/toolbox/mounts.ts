@@ -1,8 +1,8 @@
 /**
- * The mounts that show the roots to a sandboxed command, to write, without data directories and the files of stores. A data
- * directory is covered with an empty read-only one. So is a directory that a store shares with other files, which are then
- * mounted back into it: a mount over a single file would be detached when the owner renames a new file to that name. The
- * command can create no file in such a directory itself.
+ * Computes the mounts of a sandboxed command: the roots, writable, without data directories and files of stores. A data
+ * directory is covered by an empty read-only directory. So is a directory that a store shares with other files, and these
+ * files are mounted back into it: a mount over a single file would be detached as soon as the owner of the store renames
+ * a new file to that name. A command cannot create files in such a shared directory itself.
  */
 import { type Dirent, existsSync } from 'node:fs';
 import { readdir, readlink } from 'node:fs/promises';
@@ -24,54 +24,53 @@ import { toolError } from './tool-error.js';
 
 /** Arguments of bubblewrap that mount something at a path. */
 interface Mount {
-  readonly at: string;
+  readonly path: string;
   readonly argv: readonly string[];
-  /** The paths that are shown as they are. */
-  readonly shows: readonly string[];
+  /** The paths that the mount makes visible unchanged. */
+  readonly sources: readonly string[];
 }
 
-/** Bounds the mounts that one store needs, and those over other names of files. */
+/** The maximum number of mounts for one shared directory, and for aliases of files. */
 const MAX_ENTRIES = 1000;
 
-/** How the roots are shown to a command. */
+/** The mounts of a sandbox, and the state of the roots they were computed from. */
 export interface SandboxMounts extends Pick<SandboxOptions, 'mounts' | 'sources'> {
-  /** The directories that are hidden with all that is in them. */
+  /** Directories that are hidden completely. */
   readonly hiddenDirectories: readonly string[];
-  /** The directories in which the command sees nothing new and can create nothing, except in directories that they hold. */
+  /** Directories in which the command sees no new entries and can create none, except in their subdirectories. */
   readonly coveredDirectories: readonly string[];
-  /** What was found before the command. */
+  /** The stores that were found before the command. */
   readonly stores: FoundStores;
 }
 
-/** The directories in which stores are looked for. */
+/** Returns the directories in which stores are searched for. */
 export function searchRootsOf(roots: readonly string[]): readonly string[] {
   return [...new Set([...roots, ...LOCAL_SYSTEM_DIRECTORIES])];
 }
 
-/** The arguments of bubblewrap that mount the roots, and what they must show. */
+/** Returns the arguments of bubblewrap that mount the roots, and the expected inodes of the mounts. */
 export async function mountsFor(roots: readonly string[]): Promise<SandboxMounts> {
   const { hidden, files, shared, isHidden, stores } = await findVisibleStores(roots);
   const covered = [...hidden, ...shared];
-  // A mount point cannot be renamed, so a command cannot move a store to another path.
+  // A mount point cannot be renamed, so a command cannot move a parent of a store to another path.
   const parents = new Set([...covered, ...files].flatMap((path) => parentsWithin(roots, path)));
-  const covers = [
+  const coveringMounts = [
     // guard: data-directories-covered
-    ...hidden.map((at) => ({ at, argv: ['--tmpfs', at, '--remount-ro', at], shows: [] })),
-    ...files.map((at) => ({ at, argv: ['--ro-bind', '/dev/null', at], shows: [] })),
+    ...hidden.map((path) => ({ path, argv: ['--tmpfs', path, '--remount-ro', path], sources: [] })),
+    ...files.map((path) => ({ path, argv: ['--ro-bind', '/dev/null', path], sources: [] })),
     ...(await Promise.all(shared.map((directory) => mountWithoutStore(directory, roots, isHidden)))),
   ];
-  const shown = [
+  const visibleMounts = [
     ...roots,
     // guard: parents-of-data-pinned
     ...[...parents].filter((parent) => !covered.includes(parent)),
   ].map(bindMount);
-  // A directory before what is in it: a mount hides what was mounted below it before.
-  const mounts = [...shown, ...covers].sort((a, b) => a.at.length - b.at.length);
-  const sources = new Set(mounts.flatMap(({ shows }) => shows.filter((path) => !covered.includes(path))));
-  const argv = mounts.flatMap((mount) => mount.argv);
+  // Parents first: a mount hides earlier mounts below it.
+  const mounts = [...visibleMounts, ...coveringMounts].sort((a, b) => a.path.length - b.path.length);
+  const sourcePaths = new Set(mounts.flatMap(({ sources }) => sources.filter((path) => !covered.includes(path))));
   return {
-    mounts: argv,
-    sources: mountSourcesOf([...sources]),
+    mounts: mounts.flatMap((mount) => mount.argv),
+    sources: mountSourcesOf([...sourcePaths]),
     hiddenDirectories: hidden,
     coveredDirectories: shared,
     stores,
@@ -79,71 +78,78 @@ export async function mountsFor(roots: readonly string[]): Promise<SandboxMounts
 }
 
 /**
- * What a command could see and must not: data directories, other names of files of a store, and directories that a store shares with
- * other files.
+ * Finds what a command could see but must not: data directories, aliases of files of a store, and directories that a store
+ * shares with other files.
  */
 async function findVisibleStores(roots: readonly string[]) {
-  const seen = (directory: string): boolean =>
-    [...roots, ...SYSTEM_DIRECTORIES].some((shown) => containsPath(shown, directory)) && existsSync(directory);
-  const places = searchRootsOf(roots);
-  const found = await findStores(places);
-  const others = await findAliases(places, found);
-  const used = protectedDatabases()
+  const isVisible = (directory: string): boolean =>
+    [...roots, ...SYSTEM_DIRECTORIES].some((root) => containsPath(root, directory)) && existsSync(directory);
+  const searchRoots = searchRootsOf(roots);
+  const stores = await findStores(searchRoots);
+  const aliases = await findAliases(searchRoots, stores);
+  const ownDirectories = protectedDatabases()
     .map((path) => dirname(path))
-    .filter(seen);
-  const data = [...protectedDirectories().filter(seen), ...used.filter(isInDataDirectory), ...found.dataDirectories];
-  const mounted = others.flatMap(({ path, isDirectory }) => (isDirectory ? [path] : []));
-  const outermost = [...new Set([...data, ...mounted].map(outermostDataDirectory))];
-  const inData = (path: string): boolean => outermost.some((own) => containsPath(own, path));
-  const shared = [...new Set([...used, ...found.sharedDirectories])].filter((directory) => !inData(directory));
-  // What lies in a directory that is covered is not mounted back, so it needs no mount.
-  const isShown = (path: string): boolean => !shared.includes(dirname(path));
-  const hidden = outermost.filter(
-    (directory) => !outermost.some((own) => own !== directory && containsPath(own, directory)) && isShown(directory),
+    .filter(isVisible);
+  const dataDirectories = [
+    ...protectedDirectories().filter(isVisible),
+    ...ownDirectories.filter(isInDataDirectory),
+    ...stores.dataDirectories,
+  ];
+  const directoryAliases = aliases.flatMap(({ path, isDirectory }) => (isDirectory ? [path] : []));
+  const outermost = [...new Set([...dataDirectories, ...directoryAliases].map(outermostDataDirectory))];
+  const isInData = (path: string): boolean => outermost.some((directory) => containsPath(directory, path));
+  const shared = [...new Set([...ownDirectories, ...stores.sharedDirectories])].filter(
+    (directory) => !isInData(directory),
   );
-  const names = new Set(others.map(({ path }) => path));
-  const files = [...names].filter((path) => !inData(path) && isShown(path));
+  // Hidden entries of a covered directory are not mounted back, so they need no mount of their own.
+  const needsMount = (path: string): boolean => !shared.includes(dirname(path));
+  const hidden = outermost.filter(
+    (directory) =>
+      !outermost.some((other) => other !== directory && containsPath(other, directory)) && needsMount(directory),
+  );
+  const aliasPaths = new Set(aliases.map(({ path }) => path));
+  const files = [...aliasPaths].filter((path) => !isInData(path) && needsMount(path));
   if (files.length > MAX_ENTRIES) throw tooManyLinksError(roots);
-  const isHidden = (path: string): boolean => outermost.includes(path) || names.has(path);
-  return { hidden, files, shared, isHidden, stores: found };
+  const isHidden = (path: string): boolean => outermost.includes(path) || aliasPaths.has(path);
+  return { hidden, files, shared, isHidden, stores };
 }
 
 function tooManyLinksError(roots: readonly string[]): Error {
   return toolError(
-    `Nothing was run: ${roots.join(', ')} holds more than ${MAX_ENTRIES} hard links of files of a store, too many to hide. ` +
-      'Let the operator remove them.',
+    `Nothing was run: ${roots.join(', ')} contains more than ${MAX_ENTRIES} hard links to files of a store, too many to hide. ` +
+      'Ask the operator to remove them.',
   );
 }
 
-function bindMount(at: string): Mount {
-  return { at, argv: ['--bind', at, at], shows: [at] };
+function bindMount(path: string): Mount {
+  return { path, argv: ['--bind', path, path], sources: [path] };
 }
 
-/** The outermost data directory on a path, as far as the path tells. */
+/** Returns the outermost data directory on a path, by the names in the path. */
 function outermostDataDirectory(path: string): string {
   return isInDataDirectory(dirname(path)) ? outermostDataDirectory(dirname(path)) : path;
 }
 
-/** Covers a directory that holds a store and mounts back all that does not belong to the store and is not hidden. */
+/** Covers a directory with a store and mounts back all entries that neither belong to the store nor are hidden. */
 async function mountWithoutStore(
   directory: string,
   roots: readonly string[],
   isHidden: (path: string) => boolean,
 ): Promise<Mount> {
-  const all = await readdir(directory, { withFileTypes: true });
-  const stores = storeFileNames(
-    all.map(({ name }) => name),
+  const allEntries = await readdir(directory, { withFileTypes: true });
+  const storeNames = storeFileNames(
+    allEntries.map(({ name }) => name),
     (name) => isDatabase(join(directory, name)),
   );
-  const entries = all.filter((entry) => {
+  const entries = allEntries.filter((entry) => {
     const path = join(directory, entry.name);
-    if (stores.has(entry.name) || isStoreFile(path) || isHidden(path)) return false;
+    if (storeNames.has(entry.name) || isStoreFile(path) || isHidden(path)) return false;
     return !(entry.isDirectory() && isDataDirectory(path));
   });
   if (entries.length > MAX_ENTRIES) {
     throw toolError(
-      `Nothing was run: ${directory} holds a store and more than ${MAX_ENTRIES} other entries, too many to show without it. ` +
-        'Let the operator keep the store in a directory of its own.',
+      `Nothing was run: ${directory} contains a store and more than ${MAX_ENTRIES} other entries, too many to show without it. ` +
+        'Ask the operator to move the store to a directory of its own.',
     );
   }
   const bind = roots.some((root) => containsPath(root, directory)) ? '--bind-try' : '--ro-bind-try';
@@ -154,7 +160,7 @@ async function mountWithoutStore(
     return ['--symlink', await readlink(path), path];
   });
   const argv = [...paths.map((path) => [bind, path, path]), ...(await Promise.all(symlinks))].flat();
-  return { at: directory, argv: ['--tmpfs', directory, ...argv, '--remount-ro', directory], shows: paths };
+  return { path: directory, argv: ['--tmpfs', directory, ...argv, '--remount-ro', directory], sources: paths };
 }
 
 function isLink(entry: Dirent): boolean {

@@ -1,9 +1,10 @@
-/** What a command prints, as far as it is kept: the beginning and the end. */
+/** Collects the output of a command up to a limit: the beginning and the end. */
 import { StringDecoder } from 'node:string_decoder';
 import { NO_REDACTION, type Redactor } from '../../base/redact.js';
 
+/** Keeps the first and the last half of at most `maxBytes` bytes. */
 export class OutputBuffer {
-  /** All that was printed, in bytes. */
+  /** The total number of bytes printed. */
   totalBytes = 0;
   private readonly halfBytes: number;
   private readonly head: Buffer[] = [];
@@ -15,42 +16,42 @@ export class OutputBuffer {
     this.halfBytes = Math.floor(maxBytes / 2);
   }
 
-  append(piece: Buffer): void {
-    this.totalBytes += piece.length;
-    const room = this.halfBytes - this.headBytes;
-    // Copied: a piece is a part of a larger buffer, which would be kept whole.
-    if (room > 0) this.head.push(Buffer.from(piece.subarray(0, room)));
-    this.headBytes += Math.min(room, piece.length);
-    if (piece.length <= room) return;
-    this.tail.push(Buffer.from(piece.subarray(Math.max(room, piece.length - this.halfBytes))));
+  /** Appends a chunk of output. */
+  append(chunk: Buffer): void {
+    this.totalBytes += chunk.length;
+    const headRoom = this.halfBytes - this.headBytes;
+    // Copied, because a reference to the chunk would keep the larger buffer behind it alive.
+    if (headRoom > 0) this.head.push(Buffer.from(chunk.subarray(0, headRoom)));
+    this.headBytes += Math.min(headRoom, chunk.length);
+    if (chunk.length <= headRoom) return;
+    this.tail.push(Buffer.from(chunk.subarray(Math.max(headRoom, chunk.length - this.halfBytes))));
     this.tailBytes += this.tail.at(-1)?.length ?? 0;
     if (this.tailBytes > 2 * this.halfBytes) this.trimTail();
   }
 
-  /** How many bytes are left out. */
+  /** The number of bytes in the middle that are not kept. */
   get omittedBytes(): number {
     return Math.max(0, this.totalBytes - this.headBytes - Math.min(this.tailBytes, this.halfBytes));
   }
 
-  text(secrets: Redactor = NO_REDACTION): string {
-    const cut = this.omittedBytes;
+  /** Returns the redacted output, with a note in place of omitted bytes. */
+  text(redactor: Redactor = NO_REDACTION): string {
+    const { omittedBytes } = this;
     this.trimTail();
-    if (cut === 0) return secrets.redactText(Buffer.concat([...this.head, ...this.tail]).toString());
-    // Neither half may begin or end within a character.
-    const head = new StringDecoder('utf8').write(Buffer.concat(this.head));
+    if (omittedBytes === 0) return redactor.redactText(Buffer.concat([...this.head, ...this.tail]).toString());
+    // Incomplete characters at the cut are dropped from both halves.
+    const headText = new StringDecoder('utf8').write(Buffer.concat(this.head));
     const tail = Buffer.concat(this.tail);
-    let from = 0;
-    while (from < 3 && ((tail[from] ?? 0) & 0xc0) === 0x80) from++;
-    const [begun, ended] = [
-      secrets.redactText(head, 'end'),
-      secrets.redactText(tail.subarray(from).toString(), 'start'),
-    ];
-    return `${begun}\n… ${cut} bytes are left out …\n${ended}`;
+    let tailStart = 0;
+    while (tailStart < 3 && ((tail[tailStart] ?? 0) & 0xc0) === 0x80) tailStart++;
+    const head = redactor.redactText(headText, 'end');
+    const rest = redactor.redactText(tail.subarray(tailStart).toString(), 'start');
+    return `${head}\n… ${omittedBytes} bytes are omitted …\n${rest}`;
   }
 
   private trimTail(): void {
-    const kept = Buffer.concat(this.tail).subarray(-this.halfBytes);
-    this.tail = kept.length === 0 ? [] : [kept];
-    this.tailBytes = kept.length;
+    const trimmed = Buffer.concat(this.tail).subarray(-this.halfBytes);
+    this.tail = trimmed.length === 0 ? [] : [trimmed];
+    this.tailBytes = trimmed.length;
   }
 }

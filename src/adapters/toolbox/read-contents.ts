@@ -1,27 +1,28 @@
-/** The bytes of an open file, up to a limit. */
+/** Reads open files up to a limit. */
 import { createHash } from 'node:crypto';
 import type { OpenPath } from './roots.js';
 
+/** The first bytes of a file. */
 export interface FileContents {
   readonly bytes: Buffer;
-  /** Whether the file goes on. */
+  /** True if the file is longer than the limit. */
   readonly isTruncated: boolean;
 }
 
-/** Reads from the start. A file may grow while it is read, so its size is only a hint. */
-export async function readContents({ handle, stats }: OpenPath, most: number): Promise<FileContents> {
-  let buffer = Buffer.allocUnsafe(Math.min(stats.size, most) + 1);
-  let used = 0;
+/** Reads a file from its start. It may grow while it is read, so the size is only a hint. */
+export async function readContents({ handle, stats }: OpenPath, maxBytes: number): Promise<FileContents> {
+  let buffer = Buffer.allocUnsafe(Math.min(stats.size, maxBytes) + 1);
+  let length = 0;
   for (;;) {
-    const { bytesRead } = await handle.read(buffer, used, buffer.length - used, used);
-    used += bytesRead;
-    if (bytesRead === 0 || used > most) break;
-    if (used === buffer.length) buffer = Buffer.concat([buffer], Math.min(2 * buffer.length, most + 1));
+    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
+    length += bytesRead;
+    if (bytesRead === 0 || length > maxBytes) break;
+    if (length === buffer.length) buffer = Buffer.concat([buffer], Math.min(2 * buffer.length, maxBytes + 1));
   }
-  return { bytes: buffer.subarray(0, Math.min(used, most)), isTruncated: used > most };
+  return { bytes: buffer.subarray(0, Math.min(length, maxBytes)), isTruncated: length > maxBytes };
 }
 
-/** What tells one content from another. */
+/** Returns the SHA-256 digest of a file's content. */
 export function digestOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }

@@ -1,6 +1,6 @@
 /**
- * Replaces a file atomically: writes a new file in the same open directory and renames it over the old one. A reader sees
- * the old content or the new one, and a failed write leaves the old one. Writes to one file are serialised.
+ * Replaces files atomically: writes a temporary file in the same open directory and renames it. Readers see either the old
+ * content or the new, and a failed write keeps the old content. Writes to the same file are serialized.
  */
 import { randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
@@ -10,53 +10,55 @@ import { toPathError } from './tool-error.js';
 
 const { O_WRONLY, O_CREAT, O_EXCL } = constants;
 
-/** Puts the text at a spot, in place of what is there. */
+/** Writes a text to a location. `oldStats` are the stats of the file that is replaced, if there is one. */
 export async function replaceFile(
   roots: Roots,
-  spot: FileLocation,
+  location: FileLocation,
   path: string,
   text: string,
-  old: Stats | undefined,
+  oldStats: Stats | undefined,
 ): Promise<void> {
-  const temporary = roots.pathWithin(spot.directory, `.rondo-${randomBytes(9).toString('hex')}`);
+  const temporary = roots.pathWithin(location.directory, `.rondo-${randomBytes(9).toString('hex')}`);
   try {
     const handle = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | NO_LINKS_FLAG, 0o666);
     try {
-      // Only Linux opens it in the very directory that was judged; elsewhere it may have been swapped, and nothing is written.
-      await roots.assertStillInside({ ...spot.directory, handle, realPath: temporary }, path);
-      await writeContent(handle, text, old);
+      // On Linux the file is in the checked directory. Elsewhere the directory may have been replaced since; if so, nothing
+      // is written.
+      await roots.assertStillInside({ ...location.directory, handle, realPath: temporary }, path);
+      await writeContent(handle, text, oldStats);
     } finally {
       await handle.close();
     }
-    await roots.assertStillInside(spot.directory, path);
-    await rename(temporary, roots.pathWithin(spot.directory, spot.name));
+    await roots.assertStillInside(location.directory, path);
+    await rename(temporary, roots.pathWithin(location.directory, location.name));
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
     throw toPathError(path, error);
   }
 }
 
-async function writeContent(handle: FileHandle, text: string, old: Stats | undefined): Promise<void> {
+async function writeContent(handle: FileHandle, text: string, oldStats: Stats | undefined): Promise<void> {
   await handle.writeFile(text);
-  if (old !== undefined) {
-    const made = await handle.stat();
-    // Who may not give a file away keeps it: the content matters more.
-    if (made.uid !== old.uid || made.gid !== old.gid) await handle.chown(old.uid, old.gid).catch(() => undefined);
-    await handle.chmod(old.mode & 0o777);
+  if (oldStats !== undefined) {
+    const { uid, gid, mode } = oldStats;
+    const newStats = await handle.stat();
+    // Changing the owner needs privileges. Without them, the file keeps its new owner.
+    if (newStats.uid !== uid || newStats.gid !== gid) await handle.chown(uid, gid).catch(() => undefined);
+    await handle.chmod(mode & 0o777);
   }
   await handle.sync();
 }
 
 const pendingWrites = new Map<string, Promise<unknown>>();
 
-/** Runs the work when all earlier work on this file is over: two edits side by side must not lose one. */
+/** Runs the work after all earlier work on the same file, so that no concurrent edit is lost. */
 export async function runExclusive<T>(file: string, work: () => Promise<T>): Promise<T> {
-  const before = pendingWrites.get(file) ?? Promise.resolve();
-  const mine = before.then(work, work);
-  pendingWrites.set(file, mine);
+  const previous = pendingWrites.get(file) ?? Promise.resolve();
+  const result = previous.then(work, work);
+  pendingWrites.set(file, result);
   try {
-    return await mine;
+    return await result;
   } finally {
-    if (pendingWrites.get(file) === mine) pendingWrites.delete(file);
+    if (pendingWrites.get(file) === result) pendingWrites.delete(file);
   }
 }

@@ -1,44 +1,40 @@
-/** Roots are not reached through links that a command could have made. */
+/** The path of a root must not contain a link that a command could have created. */
 import { mkdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { afterAll, expect } from 'vitest';
-import { cleanUp, SECRET, stage } from '../../../spec/support/toolbox-fixture.mjs';
+import { cleanUp, createWorkspace, SECRET } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { toolbox } from './index.js';
 import { resolveRoot } from './resolve-root.js';
 
 afterAll(cleanUp);
 
-const made = (root: string) => (): unknown => toolbox({ roots: [root] });
+const creating = (root: string) => (): unknown => toolbox({ roots: [root] });
 
-verifies(
-  'toolbox.confined',
-  'a root in the root of another tool does not lead out of it once it was replaced by a link',
-  () => {
-    const { root, outside } = stage({ 'inner/deep/a.txt': 'a\n' });
-    expect(made(join(root, 'inner'))).not.toThrow();
-    renameSync(join(root, 'inner'), join(root, 'kept'));
-    symlinkSync(outside, join(root, 'inner'));
-    symlinkSync('inner', join(root, 'again'));
-    mkdirSync(join(outside, 'deep'));
-    for (const name of ['inner', 'inner/deep', 'again', 'again/../inner', './inner/']) {
-      expect(made(`${root}/${name}`), name).toThrow(/is reached through the symbolic link/);
-    }
-    expect(made(join(root, 'kept'))).not.toThrow();
-    expect(readFileSync(join(outside, 'secret.txt'), 'utf8')).toContain(SECRET);
-  },
-);
+verifies('toolbox.confined', 'a root that a command of another tool replaced by a link is refused', () => {
+  const { root, outside } = createWorkspace({ 'inner/deep/a.txt': 'a\n' });
+  expect(creating(join(root, 'inner'))).not.toThrow();
+  renameSync(join(root, 'inner'), join(root, 'original'));
+  symlinkSync(outside, join(root, 'inner'));
+  symlinkSync('inner', join(root, 'again'));
+  mkdirSync(join(outside, 'deep'));
+  for (const name of ['inner', 'inner/deep', 'again', 'again/../inner', './inner/']) {
+    expect(creating(`${root}/${name}`), name).toThrow(/is reached through the symbolic link/);
+  }
+  expect(creating(join(root, 'original'))).not.toThrow();
+  expect(readFileSync(join(outside, 'secret.txt'), 'utf8')).toContain(SECRET);
+});
 
-verifies('toolbox.confined', 'a refused link is named with the directory that it leads to', () => {
-  const { root, outside } = stage();
+verifies('toolbox.confined', 'the error names the link and its target', () => {
+  const { root, outside } = createWorkspace();
   symlinkSync(outside, join(root, 'link'));
-  expect(made(join(root, 'link'))).toThrow(
-    `The root ${join(root, 'link')} is reached through the symbolic link ${join(root, 'link')}, which a command with write access to ${root} could replace. Name the directory itself: ${outside}.`,
+  expect(creating(join(root, 'link'))).toThrow(
+    `The root ${join(root, 'link')} is reached through the symbolic link ${join(root, 'link')}, which a command with write access to ${root} could replace. Use the directory itself: ${outside}.`,
   );
 });
 
-verifies('toolbox.confined', 'links of the system, which nobody else can replace, are followed', () => {
-  const { root, outside } = stage();
+verifies('toolbox.confined', 'links in directories that are not writable are followed', () => {
+  const { root, outside } = createWorkspace();
   symlinkSync(outside, join(root, 'absolute'));
   symlinkSync(relative(root, outside), join(root, 'relative'));
   symlinkSync('absolute', join(root, 'twice'));

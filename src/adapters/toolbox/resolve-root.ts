@@ -1,45 +1,45 @@
 /**
- * The real directory of a root. A root must not be reached through a symbolic link that a command could have made: in the root of
- * another tool, a command can replace a directory with a link to anything. So links on the way are followed only where this
- * process may write nothing, or right below `/`, which no root can be.
+ * Resolves the real path of a root. The path of a root must not contain a symbolic link that a command could have created:
+ * in the root of another tool, a command can replace a directory by a link to any target. Links are followed only in
+ * directories that this process cannot write, and directly below `/`, which cannot be a root.
  */
 import { accessSync, constants, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve, sep } from 'node:path';
 import { LoopError } from '../../base/errors.js';
 import { isStorePath, storeEvidenceOf } from './store-protection.js';
 
-/** As many links as the system follows in one path. */
+/** The number of links that Linux follows in one path. */
 const MAX_LINKS = 40;
 
-/** The real path of a root, given as an absolute path; CONFIG_INVALID says why it cannot be one. */
+/** Returns the real path of a root, which must be an absolute path. Throws CONFIG_INVALID if it cannot be a root. */
 export function resolveRoot(root: string, isWritable: (directory: string) => boolean = canWrite): string {
   const real = resolveDirectory(root, isWritable);
   if (isStorePath(real)) {
     const evidence = storeEvidenceOf(real);
-    throw configError(`The root ${root} lies in the data directory of a store${evidence}; name another one.`);
+    throw configError(`The root ${root} is in the data directory of a store${evidence}; choose another one.`);
   }
   if (real !== dirname(real)) return real;
-  throw configError(`The root ${root} is the whole file system; name a directory in it.`);
+  throw configError(`The root ${root} is the whole file system; choose a directory in it.`);
 }
 
 function resolveDirectory(root: string, isWritable: (directory: string) => boolean): string {
   try {
     const real = followSafeLinks(root, isWritable);
     if (!statSync(real).isDirectory()) throw configError(`The root ${root} is not a directory.`);
-    // It could have been replaced since its parts were looked at.
+    // A part of the path could have been replaced since it was checked.
     if (realpathSync(real) !== real)
-      throw configError(`The root ${root} was replaced while it was looked at; try again.`);
+      throw configError(`The root ${root} was replaced while it was checked; try again.`);
     return real;
   } catch (error) {
     if (error instanceof LoopError) throw error;
     const { code } = error as NodeJS.ErrnoException;
-    throw configError(`The root ${root} cannot be used (${code}); make it first.`, error);
+    throw configError(`The root ${root} cannot be used (${code}); create it first.`, error);
   }
 }
 
-/** The path without links, all of which may be followed. */
+/** Resolves the links of a path. Throws if one is in a writable directory. */
 function followSafeLinks(root: string, isWritable: (directory: string) => boolean): string {
-  let links = 0;
+  let linkCount = 0;
   let real: string = sep;
   const parts = root.split(sep).filter((part) => part !== '');
   for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
@@ -48,11 +48,11 @@ function followSafeLinks(root: string, isWritable: (directory: string) => boolea
       real = path;
       continue;
     }
-    links += 1;
-    if (links > MAX_LINKS) throw Object.assign(new Error('Too many links.'), { code: 'ELOOP' });
+    linkCount += 1;
+    if (linkCount > MAX_LINKS) throw Object.assign(new Error('Too many links.'), { code: 'ELOOP' });
     // guard: link-in-writable-directory-refused
     if (real !== sep && isWritable(real)) throw replaceableLinkError(root, path);
-    // What the link leads to begins at the top again: it may have links itself.
+    // The target of the link may contain links itself, so its resolution starts at the top.
     parts.unshift(
       ...resolve(real, readlinkSync(path))
         .split(sep)
@@ -75,7 +75,7 @@ function canWrite(directory: string): boolean {
 function replaceableLinkError(root: string, link: string): LoopError {
   return configError(
     `The root ${root} is reached through the symbolic link ${link}, which a command with write access to ${dirname(link)} could replace. ` +
-      `Name the directory itself: ${realpathSync(root)}.`,
+      `Use the directory itself: ${realpathSync(root)}.`,
   );
 }
 

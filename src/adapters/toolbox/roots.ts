@@ -1,8 +1,8 @@
 /**
- * The directories that the tools may touch. A path is checked three times: as text, as the real path on the disk, and,
- * which is what counts, as the place of what was opened, before a byte is read or written. What is swapped in between
- * is found out: the descriptor is judged, not the name. Node has no openat, but /proc/self/fd/N/name is as good. Files of
- * a store are refused in the same three checks, and are not opened to tell: see `openJudged`.
+ * Confines the tools to their root directories. A path is checked lexically, after resolving links, and finally by the
+ * location of the opened descriptor, before any byte is read or written. The last check is decisive: it detects every file
+ * that was replaced in between (symlink races). Node has no openat, but /proc/self/fd/N/name is equivalent. The same checks
+ * refuse files of a store, and do so without opening them: see `openByPathDescriptor`.
  */
 import { type BigIntStats, constants, fstatSync, lstatSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises';
@@ -17,24 +17,23 @@ import { isStoreInode, isStorePath, storeEvidenceOf, storeFileError } from './st
 import { notApprovedError, quotePath, toolError, toPathError } from './tool-error.js';
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY, O_DIRECTORY } = constants;
-/** Without following a link: the last one of a path, or on macOS (O_NOFOLLOW_ANY, which Node does not name) any of them. */
+/** Refuses a link at the end of a path or, on macOS (O_NOFOLLOW_ANY, which Node does not define), anywhere in it. */
 export const NO_LINKS_FLAG = process.platform === 'darwin' ? 0x20000000 : O_NOFOLLOW;
-/** Opens a FIFO without waiting for a writer. */
+/** O_NONBLOCK keeps `open` from blocking on a named pipe. */
 const READ_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY;
-/** Linux's O_PATH, which Node does not name: a descriptor that identifies a file without opening it. */
+/** O_PATH of Linux, which Node does not define: the descriptor identifies a file without opening its content. */
 const O_PATH = 0o10000000;
 const MAX_PATH_CHARS = 4096;
 const ALIAS_EVIDENCE = ' (under another name, by a hard link or a mount)';
 
-/** Something that was opened and lies inside. */
+/** An open file or directory inside the roots. */
 export interface OpenPath {
   readonly handle: FileHandle;
-  /** Where it is, links followed. */
   readonly realPath: string;
   readonly stats: Stats;
 }
 
-/** A place for a file: a directory that is open, and a name in it. */
+/** The location of a file that may not exist: an open directory and a name in it. */
 export interface FileLocation {
   readonly directory: OpenPath;
   readonly name: string;
@@ -43,28 +42,29 @@ export interface FileLocation {
 
 type PathKind = 'file' | 'directory' | 'either';
 
-/** Descriptors of store files that a lost race has opened. They are never closed, as closing one drops SQLite's locks. */
+/** Descriptors of store files opened by a lost race. They are never closed: closing one would drop the locks of SQLite. */
 const retainedHandles: FileHandle[] = [];
 
-/** How the place of a descriptor is told. */
+/** Returns the real path of an open file. `path` is the path it was opened with. */
 export type LocateHandle = (handle: FileHandle, path: string) => Promise<string>;
 
-/** On Linux the kernel says it. */
+/** On Linux, the kernel provides the path of a descriptor. */
 const locateByDescriptor: LocateHandle = (handle) => readlink(`/proc/self/fd/${handle.fd}`);
 
 /**
- * Elsewhere what is open must be what the path leads to. This alone is not enough, as a link can be swapped twice in
- * between; it is only used where no link in the path is followed to begin with.
+ * On other systems, the open file is compared with the one at the path. This alone is not sufficient, because a link can be
+ * replaced twice in between; it is used only where no link of the path is followed.
  */
 export const locateByComparison: LocateHandle = async (handle, path) => {
   const real = await realpath(path);
-  const [there, here] = await Promise.all([lstat(real, { bigint: true }), handle.stat({ bigint: true })]);
-  if (there.dev === here.dev && there.ino === here.ino) return real;
+  const [current, opened] = await Promise.all([lstat(real, { bigint: true }), handle.stat({ bigint: true })]);
+  if (current.dev === opened.dev && current.ino === opened.ino) return real;
   throw toolError('The file was replaced while it was opened; try again.');
 };
 
+/** The root directories of the tools. All methods throw TOOL_FAILED for paths outside of the roots and files of a store. */
 export class Roots {
-  /** Links followed; the first is where relative paths start. */
+  /** The real paths of the roots. Relative paths start at the first. */
   readonly realPaths: readonly string[];
   private readonly givenPaths: readonly string[];
   private readonly isLinux: boolean;
@@ -82,7 +82,7 @@ export class Roots {
     this.isLinux = locate === locateByDescriptor;
   }
 
-  /** A path for people and models: relative in the first root, absolute in the others. */
+  /** Returns a path for display: relative in the first root, absolute in the others. */
   displayPath(real: string): string {
     const first = this.realPaths[0] as string;
     return containsPath(first, real) ? relative(first, real) || '.' : real;
@@ -93,7 +93,7 @@ export class Roots {
     return this.withOpened(path, await this.resolveRealPath(path), kind, use);
   }
 
-  /** Opens what a directory holds under this name, links not followed. */
+  /** Opens an entry of an open directory for reading, without following links. */
   async openWithin<T>(
     directory: OpenPath,
     name: string,
@@ -109,13 +109,13 @@ export class Roots {
   }
 
   /**
-   * The place for a file that may not be there yet; directories that lead to it are made. The place of an approved file
-   * is compared as it was opened: a link that appeared since leads nowhere else.
+   * Opens the location of a file that may not exist, and creates missing directories. An approved path is compared with the
+   * real path of the open directory, so that a link created since the approval is detected.
    */
   async openLocation<T>(
     path: string,
     approved: ApprovalTarget | undefined,
-    use: (spot: FileLocation) => Promise<T>,
+    use: (location: FileLocation) => Promise<T>,
   ): Promise<T> {
     const { real, missing } = await this.nearestExisting(path);
     const [directory, names] = missing.length === 0 ? [dirname(real), [basename(real)]] : [real, missing];
@@ -127,7 +127,7 @@ export class Roots {
     });
   }
 
-  /** What a change of this file acts on: the real path of a file that may not be there yet. */
+  /** Returns the approval target of a change: the real path of a file that may not exist. */
   async approvalTargetOf(path: string): Promise<ApprovalTarget> {
     const { real, missing } = await this.nearestExisting(path);
     const file = join(real, ...missing);
@@ -140,33 +140,33 @@ export class Roots {
   }
 
   /**
-   * True if a path, as it is written, leads to this real path: without a link below its root, and without `..` or other parts that
-   * a pattern for the path would not see through.
+   * Returns true if a path is normalized and contains no link below its root. Only then can a pattern for the path, as in a
+   * grant, be trusted to describe the real path.
    */
   isDirectPath(path: string, real: string): boolean {
-    const asked = this.resolveRequestedPath(path);
-    const isPlain = path === '.' || join(path, '.') === path;
+    const requested = this.resolveRequestedPath(path);
+    const isNormalized = path === '.' || join(path, '.') === path;
     return (
-      isPlain &&
+      isNormalized &&
       [...this.givenPaths, ...this.realPaths].some(
         (root, index) =>
-          containsPath(root, asked) &&
-          join(this.realPaths[index % this.realPaths.length] as string, relative(root, asked)) === real,
+          containsPath(root, requested) &&
+          join(this.realPaths[index % this.realPaths.length] as string, relative(root, requested)) === real,
       )
     );
   }
 
-  /** The real path of the part that is there, and the names of the part that is not. */
+  /** Returns the real path of the existing part of a path, and the names of the missing part. */
   async nearestExisting(path: string): Promise<{ readonly real: string; readonly missing: readonly string[] }> {
     const missing: string[] = [];
-    for (let at = this.resolveRequestedPath(path); ; at = dirname(at)) {
-      const real = await realpath(at).catch((error) => {
-        if (error.code !== 'ENOENT' || this.givenPaths.includes(at) || this.realPaths.includes(at))
+    for (let current = this.resolveRequestedPath(path); ; current = dirname(current)) {
+      const real = await realpath(current).catch((error) => {
+        if (error.code !== 'ENOENT' || this.givenPaths.includes(current) || this.realPaths.includes(current))
           throw toPathError(path, error);
         return undefined;
       });
       if (real === undefined) {
-        missing.unshift(basename(at));
+        missing.unshift(basename(current));
         continue;
       }
       this.assertAllowed(path, join(real, ...missing));
@@ -174,17 +174,17 @@ export class Roots {
     }
   }
 
-  /** A name in an open directory: on Linux that directory and no other, whatever its path leads to by now. */
+  /** Returns the path of a name in an open directory. On Linux, it stays valid if the directory is moved or replaced. */
   pathWithin(directory: OpenPath, name: string): string {
     return join(this.isLinux ? `/proc/self/fd/${directory.handle.fd}` : directory.realPath, name);
   }
 
-  /** The open directory itself, as a path. */
+  /** Returns a path of the open directory itself. */
   directoryPath(directory: OpenPath): string {
     return this.isLinux ? `/proc/self/fd/${directory.handle.fd}` : directory.realPath;
   }
 
-  /** Refuses what has left the roots since it was opened. */
+  /** Throws if an open file has been moved out of the roots since it was opened. */
   async assertStillInside({ handle, realPath }: OpenPath, path: string): Promise<void> {
     this.assertAllowed(path, await this.locateHandle(handle, realPath));
   }
@@ -193,7 +193,7 @@ export class Roots {
     path: string,
     directory: OpenPath,
     names: readonly string[],
-    use: (spot: FileLocation) => Promise<T>,
+    use: (location: FileLocation) => Promise<T>,
   ): Promise<T> {
     const [name = '', ...rest] = names;
     this.assertAllowed(path, join(directory.realPath, name));
@@ -205,7 +205,7 @@ export class Roots {
     return this.withOpened(path, next, 'directory', (opened) => this.descendCreating(path, opened, rest, use));
   }
 
-  /** Opens, judges, and only then hands it out. */
+  /** Opens a file, checks it, and passes it to `use`. */
   private async withOpened<T>(
     path: string,
     file: string,
@@ -223,33 +223,33 @@ export class Roots {
   }
 
   /**
-   * Judges a descriptor made with O_PATH, then opens the very file that it identifies. Closing an O_PATH descriptor drops
-   * no POSIX locks, so a file of a store can be told and refused whatever is swapped in between.
+   * Checks an O_PATH descriptor and then opens the file that it identifies. Closing an O_PATH descriptor drops no POSIX
+   * locks, so a file of a store can be detected and refused even if it replaced another file in between.
    */
   private async openByPathDescriptor(path: string, file: string, kind: PathKind): Promise<OpenPath> {
-    const identified = await open(file, O_PATH | NO_LINKS_FLAG).catch((error) => {
+    const pathHandle = await open(file, O_PATH | NO_LINKS_FLAG).catch((error) => {
       throw toPathError(path, error);
     });
     try {
-      const real = await this.locateOrRefuse(identified, path, file);
+      const real = await this.locateOrRefuse(pathHandle, path, file);
       this.assertAllowed(path, real);
-      if (await this.isProtected(real, fstatSync(identified.fd, { bigint: true })))
+      if (await this.isProtected(real, fstatSync(pathHandle.fd, { bigint: true })))
         throw storeFileError(path, ALIAS_EVIDENCE);
-      const stats = await identified.stat();
+      const stats = await pathHandle.stat();
       assertKind(path, stats, kind);
-      const handle = await open(`/proc/self/fd/${identified.fd}`, READ_FLAGS).catch((error) => {
+      const handle = await open(`/proc/self/fd/${pathHandle.fd}`, READ_FLAGS).catch((error) => {
         throw toPathError(path, error);
       });
       return { handle, realPath: real, stats };
     } finally {
-      await identified.close();
+      await pathHandle.close();
     }
   }
 
-  /** Where there is no O_PATH: judges the name, opens it, and judges the descriptor. */
+  /** For systems without O_PATH: checks the file at the path, opens it, and checks the descriptor. */
   private async openThenCheck(path: string, file: string, kind: PathKind): Promise<OpenPath> {
-    const there = lstatSync(file, { bigint: true, throwIfNoEntry: false });
-    if (there !== undefined && (await this.isProtected(file, there))) throw storeFileError(path, ALIAS_EVIDENCE);
+    const status = lstatSync(file, { bigint: true, throwIfNoEntry: false });
+    if (status !== undefined && (await this.isProtected(file, status))) throw storeFileError(path, ALIAS_EVIDENCE);
     const flags = READ_FLAGS | NO_LINKS_FLAG | (kind === 'directory' ? O_DIRECTORY : 0);
     const handle = await open(file, flags).catch((error) => {
       throw toPathError(path, error);
@@ -270,7 +270,7 @@ export class Roots {
     }
   }
 
-  /** True for what belongs to a store, whatever its path says. */
+  /** Returns true for a file of a store, by inode. */
   private async isProtected(real: string, status: BigIntStats): Promise<boolean> {
     return isStoreInode(status) || this.aliases.isAlias(real, status);
   }
@@ -279,17 +279,17 @@ export class Roots {
     return this.locateHandle(handle, file).catch((error) => {
       throw error instanceof LoopError
         ? error
-        : toolError(`Where ${quotePath(path)} is cannot be told; is /proc there?`);
+        : toolError(`The location of ${quotePath(path)} cannot be determined; is /proc mounted?`);
     });
   }
 
-  /** Refuses a real path that is outside of the roots or belongs to a store. */
+  /** Throws if a real path is outside of the roots or belongs to a store. */
   private assertAllowed(path: string, real: string): void {
     if (!this.containsRealPath(real)) throw outsideRootsError(path, this.realPaths);
     if (isStorePath(real)) throw storeFileError(path, storeEvidenceOf(real));
   }
 
-  /** The real path, which is inside at least now. */
+  /** Returns the real path of an existing file, which is inside the roots at this moment. */
   private async resolveRealPath(path: string): Promise<string> {
     const real = await realpath(this.resolveRequestedPath(path)).catch((error) => {
       throw toPathError(path, error);
@@ -298,9 +298,9 @@ export class Roots {
     return real;
   }
 
-  /** The path as text, dots resolved: what is outside already is not looked for on the disk. */
+  /** Resolves a path lexically. A path outside of the roots is refused before the file system is accessed. */
   private resolveRequestedPath(path: string): string {
-    if (path.includes('\0')) throw toolError(`${quotePath(path)} has a NUL character in it, which no path has.`);
+    if (path.includes('\0')) throw toolError(`${quotePath(path)} contains a NUL character, which no path can contain.`);
     if (path.length > MAX_PATH_CHARS) throw toolError(`The path is longer than ${MAX_PATH_CHARS} characters.`);
     const target = resolve(this.realPaths[0] as string, path);
     if (![...this.givenPaths, ...this.realPaths].some((root) => containsPath(root, target)))
@@ -314,7 +314,7 @@ export class Roots {
   }
 }
 
-/** Refuses a real path that is not the approved one. */
+/** Throws TOOL_NOT_ADMITTED if the real path is not the approved one. */
 export function assertPathApproved(path: string, approved: ApprovalTarget | undefined, real: string): void {
   if (approved === undefined || approved.path === real) return;
   throw notApprovedError(`${quotePath(path)} leads elsewhere than when it was approved`);
@@ -331,6 +331,6 @@ function assertKind(path: string, stats: Stats, kind: PathKind): void {
 }
 
 function notAFileError(path: string, stats: Stats): LoopError {
-  if (stats.isDirectory()) return toolError(`${quotePath(path)} is a directory; look into it with list_files.`);
-  return toolError(`${quotePath(path)} is not a regular file (a pipe, a socket or a device), and is not touched.`);
+  if (stats.isDirectory()) return toolError(`${quotePath(path)} is a directory; use list_files.`);
+  return toolError(`${quotePath(path)} is not a regular file (a pipe, a socket or a device), so it is not opened.`);
 }

@@ -1,4 +1,4 @@
-/** `run_command`: a command line, confined, in bounds, with its exit code as a result: that a test fails is no failure of ours. */
+/** The tool `run_command`: runs a sandboxed, limited command line. A nonzero exit code is a result, not a failure. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -6,6 +6,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { type Redactor, redactorOf } from '../../base/redact.js';
 import { mayHoldSecret } from '../../base/secret-parts.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
+import type { LoopsToolOptions } from '../../protocol/tool.js';
 import { runAnnouncedCommand } from './announced-command.js';
 import { defineActionTool, type ToolboxTool, type ToolOutput } from './define-tool.js';
 import { defineInput, type InferInput } from './input-schema.js';
@@ -20,35 +21,36 @@ const DEFAULT_TIMEOUT_MS = 120_000;
 const DEFAULT_MAX_OUTPUT_BYTES = 64 * 1024;
 
 const inputSchema = defineInput({
-  command: { type: 'string', min: 1, max: 20_000, description: 'What /bin/sh is to run.' },
+  command: { type: 'string', min: 1, max: 20_000, description: 'The command line for /bin/sh.' },
   directory: { type: 'string', optional: true, description: 'The working directory. Default: the first root.' },
   timeoutSeconds: {
     type: 'integer',
     optional: true,
     min: 1,
     max: 3600,
-    description: 'When it is killed, if sooner than usual.',
+    description: 'The time after which the command is killed, if shorter than the configured one.',
   },
 });
 
 type RunCommandInput = InferInput<typeof inputSchema>;
 
-/** A program, and what its output must not tell. */
+/** A process whose output is redacted. */
 interface CommandProcess extends ProcessSpec {
-  readonly secrets: Redactor;
+  readonly redactor: Redactor;
 }
 
+/** Creates the tool `run_command`. */
 export function runCommandTool(roots: Roots, options: CommandOptions = {}): ToolboxTool<RunCommandInput> {
   return defineActionTool({
     name: 'run_command',
     description:
-      'Runs a command line with /bin/sh and answers with its exit code and what it printed. ' +
-      'It sees the system’s programs and the roots, nothing is on its stdin, and nothing that it starts outlives it.',
+      'Runs a command line with /bin/sh and returns its exit code and output. ' +
+      'It can use the programs of the system and the roots; stdin is empty, and no process that it starts outlives it.',
     inputSchema,
     safety: 'once',
     approvalMessage: async ({ command, directory = '.' }) => {
-      const how = describeConfinement(await findSandbox(options), options);
-      return `Run in ${roots.displayPath(await realDirectoryOf(roots, directory))}, ${how}:\n${command}`;
+      const confinement = describeConfinement(await findSandbox(options), options);
+      return `Run in ${roots.displayPath(await realDirectoryOf(roots, directory))}, ${confinement}:\n${command}`;
     },
     approvalTarget: async ({ directory = '.' }) => {
       const confinement = describeConfinement(await findSandbox(options), options);
@@ -60,48 +62,43 @@ export function runCommandTool(roots: Roots, options: CommandOptions = {}): Tool
         ...(!roots.isDirectPath(directory, path) && { isLinked: true }),
       };
     },
-    execute: async (input, { abortSignal, onToolOutputDelta, approvedTarget }) => {
-      if (input.command.includes('\0'))
-        throw toolError('command has a NUL character in it, which no command line has.');
-      // Each root is still where it was: whatever stands there now is what the sandbox shows.
-      for (const root of roots.realPaths) await realDirectoryOf(roots, root);
-      const directory = await realDirectoryOf(roots, input.directory ?? '.');
-      const bubblewrap = await findSandbox(options);
-      assertPathApproved(input.directory ?? '.', approvedTarget, directory);
-      assertConfinementApproved(approvedTarget, describeConfinement(bubblewrap, options));
-      const limit = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-      const secrets = secretsRedactor(options);
-      const stream = createOutputStreamer(
-        onToolOutputDelta,
-        options.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES,
-        secrets,
-      );
-      const bounds = {
-        timeoutMs: Math.min(limit, (input.timeoutSeconds ?? Number.POSITIVE_INFINITY) * 1000),
-        maxOutputBytes: options.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES,
-        onOutput: stream.push,
-        secrets,
-      };
-      const { command } = input;
-      if (bubblewrap === undefined) {
-        return withStreamEnded(await runUnsandboxed(command, { ...bounds, directory }, options, abortSignal), stream);
-      }
-      const { network = false } = options;
-      const answer = await runAnnouncedCommand(roots, abortSignal, async ({ mounts, sources }) => {
-        const confinement = { mounts, sources, directory, network, limits: limitsOf(options) };
-        const program = {
-          ...bounds,
-          ...sandboxProcess(bubblewrap, confinement, command),
-          env: environmentFor(SANDBOX_HOME, options),
-        };
-        return commandOutput(await runProcess(program, abortSignal), program, true);
-      });
-      return withStreamEnded(answer, stream);
-    },
+    execute: (input, callOptions) => executeCommand(roots, options, input, callOptions),
   });
 }
 
-/** How a command is confined, as a person reads it. */
+async function executeCommand(
+  roots: Roots,
+  options: CommandOptions,
+  input: RunCommandInput,
+  { abortSignal, onToolOutputDelta, approvedTarget }: LoopsToolOptions,
+): Promise<ToolOutput> {
+  const { command } = input;
+  if (command.includes('\0')) throw toolError('command contains a NUL character, which no command line can contain.');
+  // The sandbox shows what is at the paths of the roots now, so each root must still be where it was.
+  for (const root of roots.realPaths) await realDirectoryOf(roots, root);
+  const directory = await realDirectoryOf(roots, input.directory ?? '.');
+  const bubblewrap = await findSandbox(options);
+  assertPathApproved(input.directory ?? '.', approvedTarget, directory);
+  assertConfinementApproved(approvedTarget, describeConfinement(bubblewrap, options));
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, maxOutputBytes = DEFAULT_MAX_OUTPUT_BYTES } = options;
+  const redactor = secretsRedactor(options);
+  const stream = createOutputStreamer(onToolOutputDelta, maxOutputBytes, redactor);
+  const settings = {
+    directory,
+    timeoutMs: Math.min(timeoutMs, (input.timeoutSeconds ?? Number.POSITIVE_INFINITY) * 1000),
+    maxOutputBytes,
+    onOutput: stream.push,
+    redactor,
+  };
+  const output =
+    bubblewrap === undefined
+      ? await runUnsandboxed(command, settings, options, abortSignal)
+      : await runSandboxed(bubblewrap, roots, command, settings, options, abortSignal);
+  stream.end();
+  return output;
+}
+
+/** Describes the confinement of a command for people. Approvals store this text, so changing it invalidates them. */
 function describeConfinement(bubblewrap: string | undefined, { network }: CommandOptions): string {
   if (bubblewrap === undefined) return 'WITHOUT a sandbox';
   return `in a sandbox ${network ? 'with network' : 'without network'}`;
@@ -109,38 +106,60 @@ function describeConfinement(bubblewrap: string | undefined, { network }: Comman
 
 function assertConfinementApproved(approved: ApprovalTarget | undefined, confinement: string): void {
   if (approved === undefined || approved.confinement === confinement) return;
-  throw notApprovedError(`the command was approved ${approved.confinement}, and would run ${confinement}`);
+  throw notApprovedError(`the command was approved ${approved.confinement}, but would run ${confinement}`);
 }
 
-/** The program to confine with; undefined to run without, which only an option can ask for. */
+/** Returns the path of bubblewrap; undefined to run without a sandbox, which the options must allow. */
 async function findSandbox({ sandbox = 'required', bubblewrap }: CommandOptions): Promise<string | undefined> {
   if (sandbox === 'off') return undefined;
-  const found = await probeSandbox(bubblewrap);
-  if ('bubblewrap' in found) return found.bubblewrap;
+  const availability = await probeSandbox(bubblewrap);
+  if ('bubblewrap' in availability) return availability.bubblewrap;
   if (sandbox === 'preferred') return undefined;
   throw toolError(
-    `Nothing was run: commands need the sandbox bubblewrap, and ${found.problem}. ` +
-      'Install it, or let the operator set commands.sandbox to "preferred" or "off".',
+    `Nothing was run: commands need the sandbox bubblewrap, and ${availability.problem}. ` +
+      'Install it, or ask the operator to set commands.sandbox to "preferred" or "off".',
   );
 }
 
-/** Without a sandbox: the same bounds, and a home that is gone afterwards, but all that this user may do. */
+type CommandSettings = Omit<CommandProcess, 'argv' | 'env'>;
+
+async function runSandboxed(
+  bubblewrap: string,
+  roots: Roots,
+  command: string,
+  settings: CommandSettings,
+  options: CommandOptions,
+  abort: AbortSignal | undefined,
+): Promise<ToolOutput> {
+  const { network = false } = options;
+  return runAnnouncedCommand(roots, abort, async ({ mounts, sources }) => {
+    const confinement = { mounts, sources, directory: settings.directory, network, limits: limitsOf(options) };
+    const program = {
+      ...settings,
+      ...sandboxProcess(bubblewrap, confinement, command),
+      env: environmentFor(SANDBOX_HOME, options),
+    };
+    return commandOutput(await runProcess(program, abort), program, true);
+  });
+}
+
+/** Runs a command with the permissions of this user. Time and output are limited, and HOME is a temporary directory. */
 async function runUnsandboxed(
   command: string,
-  bounds: Omit<CommandProcess, 'argv' | 'env'>,
+  settings: CommandSettings,
   options: CommandOptions,
   abort: AbortSignal | undefined,
 ): Promise<ToolOutput> {
   const home = await mkdtemp(join(tmpdir(), 'rondo-home-'));
   try {
-    const program = { ...bounds, argv: shellArgs(command), env: environmentFor(home, options) };
+    const program = { ...settings, argv: shellArgs(command), env: environmentFor(home, options) };
     return commandOutput(await runProcess(program, abort), program, false);
   } finally {
     await rm(home, { recursive: true, force: true });
   }
 }
 
-/** Nothing of ours: it may be secret. */
+/** Returns the environment of a command. It inherits nothing from this process, whose variables may be secrets. */
 function environmentFor(home: string, { env = {} }: CommandOptions): { readonly [name: string]: string } {
   const path = [...new Set([dirname(process.execPath), ...SEARCH_PATH])].join(':');
   return { PATH: path, LANG: 'C.UTF-8', HOME: home, ...env };
@@ -150,79 +169,75 @@ async function realDirectoryOf(roots: Roots, path: string): Promise<string> {
   return roots.open(path, 'directory', async ({ realPath }) => realPath);
 }
 
-/** What of a command's environment its output must not tell. */
+/** Returns a redactor for the variables of a command that may be secrets. */
 function secretsRedactor({ env = {} }: CommandOptions): Redactor {
   return redactorOf(Object.entries(env).flatMap(([name, value]) => (mayHoldSecret(name, value) ? [value] : [])));
 }
 
 interface OutputStreamer {
-  push(piece: Buffer): void;
+  push(chunk: Buffer): void;
+  /** Emits the text that redaction has withheld. */
   end(): void;
 }
 
-/** Hands on what is printed as text, as much of it as is kept. */
+/** Streams redacted output as text, up to `maxBytes`. */
 function createOutputStreamer(
   onToolOutputDelta: (delta: string) => void,
-  most: number,
-  secrets: Redactor,
+  maxBytes: number,
+  redactor: Redactor,
 ): OutputStreamer {
   const decoder = new StringDecoder('utf8');
-  const redacted = secrets.openStream();
-  let left = most;
-  const tell = (text: string): void => void (text !== '' && onToolOutputDelta(text));
+  const redactingStream = redactor.openStream();
+  let remainingBytes = maxBytes;
+  const emit = (text: string): void => void (text !== '' && onToolOutputDelta(text));
   return {
-    push: (piece) => {
-      if (left <= 0) return;
-      const text = decoder.write(piece.subarray(0, left));
-      left -= piece.length;
-      tell(redacted.push(text));
-      if (left <= 0) tell(`${redacted.end()}\n… the rest is not streamed …\n`);
+    push: (chunk) => {
+      if (remainingBytes <= 0) return;
+      const text = decoder.write(chunk.subarray(0, remainingBytes));
+      remainingBytes -= chunk.length;
+      emit(redactingStream.push(text));
+      if (remainingBytes <= 0) emit(`${redactingStream.end()}\n… the rest is not streamed …\n`);
     },
-    end: () => tell(redacted.end()),
+    end: () => emit(redactingStream.end()),
   };
 }
 
-/** The answer, once all that was held back is streamed. */
-function withStreamEnded(answer: ToolOutput, stream: OutputStreamer): ToolOutput {
-  stream.end();
-  return answer;
-}
-
-function commandOutput(ending: ProcessResult, program: CommandProcess, inSandbox: boolean): ToolOutput {
-  const { exitCode, signal, output } = ending;
-  const text = output.text(program.secrets);
-  const note = limitNoteOf(ending, program, text);
+function commandOutput(result: ProcessResult, program: CommandProcess, isSandboxed: boolean): ToolOutput {
+  const { exitCode, signal, output } = result;
+  const text = output.text(program.redactor);
+  const note = limitNoteOf(result, program, text);
   return {
     exitCode,
     ...(signal === null ? {} : { signal }),
     output: text,
     ...(output.omittedBytes === 0 ? {} : { cutBytes: output.omittedBytes }),
-    sandboxed: inSandbox,
+    sandboxed: isSandboxed,
     ...(note === undefined ? {} : { note }),
   };
 }
 
-/** The exit code of a shell whose command was ended by SIGXFSZ. */
+/** The exit code of a shell whose command was terminated by SIGXFSZ. */
 const FILE_TOO_LARGE_EXIT_CODE = 128 + constants.signals.SIGXFSZ;
 
-/** What shells and programs print if a process below them has hit that limit: the kernel reports it to that process only. */
+/** What shells and programs print if a child process exceeds that limit: the kernel reports it to the child only. */
 const FILE_TOO_LARGE_MESSAGE = /File size limit exceeded|File too large|\bEFBIG\b/;
 
-/** Which limit the command has hit. */
-function limitNoteOf(ending: ProcessResult, { timeoutMs, sandbox }: ProcessSpec, text: string): string | undefined {
-  const { exitCode, signal, output, stopReason } = ending;
+/** Returns a note about the limit that the command exceeded; undefined if it exceeded none. */
+function limitNoteOf(result: ProcessResult, { timeoutMs, sandbox }: ProcessSpec, text: string): string | undefined {
+  const { exitCode, signal, output, stopReason } = result;
   const { limits } = sandbox ?? {};
   if (stopReason === 'time') return `It was killed after ${timeoutMs} ms.`;
-  if (stopReason === 'flood')
-    return `It was killed: it printed more than anybody can read (${output.totalBytes} bytes).`;
+  if (stopReason === 'flood') return `It was killed: it printed too much (${output.totalBytes} bytes).`;
   if (limits === undefined) return undefined;
   if (stopReason === 'processes') return `It was killed: it had more than ${limits.maxProcesses} processes.`;
   if (stopReason === 'memory')
     return `It was killed: it used more than ${formatBytes(limits.maxMemoryBytes)} of memory.`;
-  if (stopReason === 'unwatched') return 'It was killed: what it uses cannot be watched on this machine.';
+  if (stopReason === 'unwatched') return 'It was killed: its resource usage cannot be monitored on this machine.';
   const size = formatBytes(limits.maxFileBytes);
   if (exitCode === FILE_TOO_LARGE_EXIT_CODE || signal === 'SIGXFSZ') {
     return `It was stopped: a file would have become larger than ${size}.`;
   }
-  return FILE_TOO_LARGE_MESSAGE.test(text) ? `By its output, a file would have become larger than ${size}.` : undefined;
+  return FILE_TOO_LARGE_MESSAGE.test(text)
+    ? `According to its output, a file would have become larger than ${size}.`
+    : undefined;
 }

@@ -1,39 +1,39 @@
 /**
- * Watches what a sandbox uses as a whole: how many processes it has, and how much memory they and the files in its /tmp and
- * /dev/shm take. No resource limit of POSIX holds for a group of processes. Its processes are those that its own /proc
- * shows, so none of them can hide. A sandbox that cannot be watched is stopped.
+ * Monitors the resources of a sandbox as a whole: the number of its processes, and the memory of these processes and of the
+ * files in its /tmp and /dev/shm. POSIX has no resource limits for a group of processes. The processes are listed from the
+ * /proc of the sandbox, so none of them can hide. A sandbox that cannot be monitored is stopped.
  */
 import { readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import type { SandboxLimits } from './limits.js';
 
-/** Why a sandbox is stopped. */
+/** The reason why a sandbox is stopped. */
 export type SandboxStopReason = 'processes' | 'memory' | 'unwatched';
 
 const POLL_INTERVAL_MS = 50;
 const TMPFS_PATHS = ['/tmp', '/dev/shm'];
-/** Of bubblewrap itself, which is the first process in the sandbox. */
+/** The first process in a sandbox is bubblewrap itself. */
 const BUBBLEWRAP_PROCESSES = 1;
 
 /**
- * Looks until the returned function is called.
- * @param info where bubblewrap tells the process id of the sandbox.
+ * Monitors a sandbox until the returned function is called.
+ * @param info the stream to which bubblewrap writes the process id of the sandbox.
  */
 export function monitorSandbox(
   info: Readable,
   limits: SandboxLimits,
-  stop: (excess: SandboxStopReason) => void,
+  stop: (reason: SandboxStopReason) => void,
 ): () => void {
-  let told = '';
+  let infoText = '';
   let timer: NodeJS.Timeout | undefined;
   info.setEncoding('utf8').on('error', () => undefined);
-  info.on('data', (piece: string) => {
-    told += piece;
-    const pid = /"child-pid": (\d+)/.exec(told)?.[1];
+  info.on('data', (chunk: string) => {
+    infoText += chunk;
+    const pid = /"child-pid": (\d+)/.exec(infoText)?.[1];
     if (pid === undefined || timer !== undefined) return;
     timer = setInterval(() => {
-      const excess = exceededLimitOf(`/proc/${pid}/root`, limits);
-      if (excess !== undefined) stop(excess);
+      const reason = findStopReason(`/proc/${pid}/root`, limits);
+      if (reason !== undefined) stop(reason);
     }, POLL_INTERVAL_MS);
   });
   return () => {
@@ -42,21 +42,21 @@ export function monitorSandbox(
   };
 }
 
-/** What a sandbox with this root directory has too much of; undefined if nothing, or if it is not set up yet or gone. */
-function exceededLimitOf(root: string, limits: SandboxLimits): SandboxStopReason | undefined {
+/** Returns the reason to stop a sandbox; undefined if it is within its limits, not set up yet, or gone. */
+function findStopReason(root: string, limits: SandboxLimits): SandboxStopReason | undefined {
   try {
     const proc = `${root}/proc`;
-    // Until it is set up, the root is that of the whole machine.
+    // Until the sandbox is set up, its root is that of the machine.
     if (statSync(proc).dev === statSync('/proc').dev) return undefined;
     const processes = readdirSync(proc).filter((name) => /^\d+$/.test(name));
     // guard: process-count-limited
     if (processes.length - BUBBLEWRAP_PROCESSES > limits.maxProcesses) return 'processes';
-    const places = processes.map((pid) => `${proc}/${pid}`);
-    const files = tmpfsBytes(root);
-    if (files + sumBy(places, residentBytes) <= limits.maxMemoryBytes) return undefined;
-    // Pages that several processes share were counted for each of them. The exact count takes longer.
+    const processDirectories = processes.map((pid) => `${proc}/${pid}`);
+    const fileBytes = tmpfsBytes(root);
+    if (fileBytes + sumBy(processDirectories, residentBytes) <= limits.maxMemoryBytes) return undefined;
+    // This sum counts shared pages once per process. The exact sum is more expensive, so it is computed only now.
     // guard: memory-limited
-    return files + sumBy(places, proportionalBytes) > limits.maxMemoryBytes ? 'memory' : undefined;
+    return fileBytes + sumBy(processDirectories, proportionalBytes) > limits.maxMemoryBytes ? 'memory' : undefined;
   } catch (error) {
     return isProcessGone(error) ? undefined : 'unwatched';
   }
@@ -64,21 +64,21 @@ function exceededLimitOf(root: string, limits: SandboxLimits): SandboxStopReason
 
 function tmpfsBytes(root: string): number {
   return sumBy(TMPFS_PATHS, (path) => {
-    // A root of the tools may be mounted there.
+    // A root of the tools may be mounted there instead of a tmpfs.
     if (statSync(root + path).dev === statSync(path, { throwIfNoEntry: false })?.dev) return 0;
     const { blocks, bfree, bsize } = statfsSync(root + path);
     return (blocks - bfree) * bsize;
   });
 }
 
-/** The memory of a process that is not backed by a file of the disk. */
-function residentBytes(place: string): number {
-  return sumKilobyteLines(`${place}/status`, /^(?:RssAnon|RssShmem|VmSwap):\s+(\d+)/gm);
+/** Returns the memory of a process that is not backed by a file. */
+function residentBytes(processDirectory: string): number {
+  return sumKilobyteLines(`${processDirectory}/status`, /^(?:RssAnon|RssShmem|VmSwap):\s+(\d+)/gm);
 }
 
-/** The same, with shared pages divided among those who share them. */
-function proportionalBytes(place: string): number {
-  return sumKilobyteLines(`${place}/smaps_rollup`, /^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+)/gm);
+/** Returns the same, with shared pages divided by the number of processes that share them. */
+function proportionalBytes(processDirectory: string): number {
+  return sumKilobyteLines(`${processDirectory}/smaps_rollup`, /^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+)/gm);
 }
 
 function sumKilobyteLines(file: string, lines: RegExp): number {
@@ -90,8 +90,8 @@ function sumKilobyteLines(file: string, lines: RegExp): number {
   }
 }
 
-function sumBy<T>(all: readonly T[], of: (one: T) => number): number {
-  return all.reduce((total, one) => total + of(one), 0);
+function sumBy<T>(items: readonly T[], bytesOf: (item: T) => number): number {
+  return items.reduce((total, item) => total + bytesOf(item), 0);
 }
 
 function isProcessGone(error: unknown): boolean {

@@ -1,4 +1,4 @@
-/** `search_files`: lines that hold a text or match a linear-time pattern (RE2). */
+/** The tool `search_files`: finds lines that contain a text or match a linear-time regular expression (RE2). */
 import { setImmediate } from 'node:timers/promises';
 import type { RE2JS } from 're2js';
 import { defineReadTool, type ToolboxTool, type ToolOutput } from './define-tool.js';
@@ -11,16 +11,15 @@ import { type WalkEntry, walkDirectory } from './walk-directory.js';
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1000;
-/** Files that are opened, bytes of one of them, and bytes of all. */
 const MAX_FILES = 20_000;
 const MAX_FILE_BYTES = 1024 * 1024;
 const MAX_TOTAL_BYTES = 32 * 1024 * 1024;
-/** What a pattern is tried on: the rest of a longer line is not code that anybody wrote. */
+/** The part of a line that a pattern is matched against. Longer lines are usually generated. */
 const MAX_LINE_CHARS = 2000;
-/** Linear is not yet fast: a pattern takes time with the length of the text times this. */
+/** The time of a match grows with the length of the text times the size of the compiled pattern. */
 const MAX_PATTERN_SIZE = 500;
-/** How long it may take in all, and how long others wait meanwhile. */
 const MAX_SEARCH_MS = 15_000;
+/** How long the search may block the event loop. */
 const YIELD_INTERVAL_MS = 20;
 const MAX_DEPTH = 50;
 const MAX_MATCH_CHARS = 240;
@@ -29,29 +28,30 @@ const MAX_OUTPUT_CHARS = 60_000;
 const inputSchema = defineInput({
   query: { type: 'string', min: 1, max: 500, description: 'The text to find, within one line.' },
   pattern: { type: 'boolean', optional: true, description: 'query is a regular expression (RE2 syntax).' },
-  ignoreCase: { type: 'boolean', optional: true, description: 'Letters match in either case.' },
+  ignoreCase: { type: 'boolean', optional: true, description: 'Ignores the case of letters.' },
   path: { type: 'string', optional: true, description: 'A directory or a file. Default: the first root.' },
-  hidden: { type: 'boolean', optional: true, description: 'Also in files and directories that begin with a dot.' },
+  hidden: { type: 'boolean', optional: true, description: 'Includes files and directories that begin with a dot.' },
   limit: {
     type: 'integer',
     optional: true,
     min: 1,
     max: MAX_LIMIT,
-    description: `How many lines. Default: ${DEFAULT_LIMIT}.`,
+    description: `The maximum number of lines. Default: ${DEFAULT_LIMIT}.`,
   },
 });
 
 type SearchFilesInput = InferInput<typeof inputSchema>;
 
-/** Tells where in a line something is found, or -1. */
+/** Returns the offset of the first match in a line, or -1. */
 type LineMatcher = (line: string) => number;
 
+/** Creates the tool `search_files`. */
 export function searchFilesTool(roots: Roots): ToolboxTool<SearchFilesInput> {
   return defineReadTool({
     name: 'search_files',
     description:
-      'Finds lines in text files; answers "path:line: text", in the order of list_files. ' +
-      'node_modules and binary or very large files are passed over; links are not followed.',
+      'Finds lines in text files; returns "path:line: text", in the order of list_files. ' +
+      'node_modules and binary or very large files are skipped; links are not followed.',
     inputSchema,
     execute: async (query, { abortSignal }) =>
       new Search(roots, query, await createLineMatcher(query), abortSignal).run(),
@@ -72,30 +72,30 @@ class Search {
   private readonly query: SearchFilesInput;
   private readonly signal: AbortSignal | undefined;
 
-  constructor(roots: Roots, query: SearchFilesInput, finds: LineMatcher, signal: AbortSignal | undefined) {
+  constructor(roots: Roots, query: SearchFilesInput, matchLine: LineMatcher, signal: AbortSignal | undefined) {
     this.roots = roots;
     this.query = query;
-    this.matchLine = finds;
+    this.matchLine = matchLine;
     this.signal = signal;
   }
 
   async run(): Promise<ToolOutput> {
     const { path = '.', hidden = false } = this.query;
     const { signal } = this;
-    const searchEntry = (found: WalkEntry): Promise<boolean> | boolean => found.kind !== 'file' || this.visit(found);
-    const recordSkip = (at: string, reason: string): void => this.skip(`${at} ${reason}`);
-    const all = { depth: MAX_DEPTH, hidden, signal, visit: searchEntry, skip: recordSkip };
-    const whole = await this.roots.open(path, 'either', (opened) =>
-      opened.stats.isDirectory() ? walkDirectory(this.roots, opened, all) : this.searchFile(opened),
+    const visit = (entry: WalkEntry): Promise<boolean> | boolean => entry.kind !== 'file' || this.visit(entry);
+    const skip = (skippedPath: string, reason: string): void => this.skip(`${skippedPath} ${reason}`);
+    const walkOptions = { depth: MAX_DEPTH, hidden, signal, visit, skip };
+    const isComplete = await this.roots.open(path, 'either', (opened) =>
+      opened.stats.isDirectory() ? walkDirectory(this.roots, opened, walkOptions) : this.searchFile(opened),
     );
     const notes = [
-      ...(whole
+      ...(isComplete
         ? []
         : [`It stopped after ${this.matches.length} lines in ${this.fileCount} files: narrow the query or the path`]),
-      ...(this.skippedCount === 0 ? [] : [`${this.skippedCount} passed over, as ${this.skipNotes.join(', ')}`]),
+      ...(this.skippedCount === 0 ? [] : [`${this.skippedCount} skipped: ${this.skipNotes.join(', ')}`]),
     ];
-    const answer = { matches: this.matches, files: this.fileCount };
-    return notes.length === 0 ? answer : { ...answer, note: truncate(`${notes.join('. ')}.`, 2000) };
+    const output = { matches: this.matches, files: this.fileCount };
+    return notes.length === 0 ? output : { ...output, note: truncate(`${notes.join('. ')}.`, 2000) };
   }
 
   private async visit({ parent, name, path }: WalkEntry): Promise<boolean> {
@@ -108,12 +108,12 @@ class Search {
     }
   }
 
-  /** Searches one file; false when that is enough. */
+  /** Searches one file. Returns false if the search must stop. */
   private async searchFile(opened: OpenPath): Promise<boolean> {
-    const shown = this.roots.displayPath(opened.realPath);
+    const path = this.roots.displayPath(opened.realPath);
     const { bytes, isTruncated } = await readContents(opened, MAX_FILE_BYTES);
     if (isTruncated || isBinary(bytes)) {
-      this.skip(`${shown} is ${isTruncated ? 'too large' : 'not text'}`);
+      this.skip(`${path} is ${isTruncated ? 'too large' : 'not text'}`);
       return true;
     }
     this.fileCount += 1;
@@ -121,13 +121,13 @@ class Search {
     for (const [index, line] of splitLines(new TextDecoder().decode(bytes)).entries()) {
       if (performance.now() - this.sliceStartedAt > YIELD_INTERVAL_MS && (await this.yieldAndCheckDeadline()))
         return false;
-      const at = this.matchLine(line);
-      if (at !== -1 && !this.addMatch(`${shown}:${index + 1}: ${excerptAround(line, at)}`)) return false;
+      const offset = this.matchLine(line);
+      if (offset !== -1 && !this.addMatch(`${path}:${index + 1}: ${excerptAround(line, offset)}`)) return false;
     }
     return this.fileCount < MAX_FILES && this.byteCount < MAX_TOTAL_BYTES;
   }
 
-  /** Lets others run; whether the time is up. */
+  /** Yields to the event loop. Returns true if the search has exceeded its time. */
   private async yieldAndCheckDeadline(): Promise<boolean> {
     await setImmediate();
     this.signal?.throwIfAborted();
@@ -142,9 +142,9 @@ class Search {
     return true;
   }
 
-  private skip(what: string): void {
+  private skip(note: string): void {
     this.skippedCount += 1;
-    if (this.skipNotes.length < 5) this.skipNotes.push(what);
+    if (this.skipNotes.length < 5) this.skipNotes.push(note);
   }
 }
 
@@ -154,7 +154,7 @@ async function createLineMatcher({
   ignoreCase = false,
 }: SearchFilesInput): Promise<LineMatcher> {
   if (!pattern && !ignoreCase) return (line) => line.indexOf(query);
-  // Loaded with the first search that needs it.
+  // Loaded on first use.
   const { RE2JS } = await import('re2js');
   const program = compilePattern(RE2JS, pattern ? query : RE2JS.quote(query), ignoreCase);
   return (line) => {
@@ -170,19 +170,19 @@ function compilePattern(engine: typeof RE2JS, source: string, ignoreCase: boolea
   try {
     program = engine.compile(source, ignoreCase ? engine.CASE_INSENSITIVE : 0);
   } catch (error) {
-    const reason = error instanceof Error ? truncate(error.message, 300) : 'it cannot be read';
-    throw toolError(`The pattern cannot be used: ${reason}. Lookaround and backreferences are not known to RE2.`);
+    const reason = error instanceof Error ? truncate(error.message, 300) : 'it cannot be parsed';
+    throw toolError(`The pattern cannot be used: ${reason}. RE2 does not support lookaround and backreferences.`);
   }
   if (program.programSize() <= MAX_PATTERN_SIZE) return program;
   throw toolError(
-    'The pattern cannot be used: it would take too long. Count to less in it, or search for a plain text.',
+    'The pattern cannot be used: it would take too long. Use smaller repetition counts, or search for a plain text.',
   );
 }
 
-/** The part of a line that holds what was found. */
-function excerptAround(line: string, at: number): string {
+/** Returns the part of a line around a match. */
+function excerptAround(line: string, offset: number): string {
   const text = line.trim();
   if (text.length <= MAX_MATCH_CHARS) return text;
-  const from = Math.max(0, at - MAX_MATCH_CHARS / 2);
-  return `${from > 0 ? '…' : ''}${truncate(line.slice(from).replace(/^[\udc00-\udfff]/, ''), MAX_MATCH_CHARS)}`;
+  const start = Math.max(0, offset - MAX_MATCH_CHARS / 2);
+  return `${start > 0 ? '…' : ''}${truncate(line.slice(start).replace(/^[\udc00-\udfff]/, ''), MAX_MATCH_CHARS)}`;
 }

@@ -1,8 +1,8 @@
 /**
- * Keeps tools away from data directories and the files of stores. A directory is known by its path, by the marker in it and, if
- * this process uses it, by device and inode; a file also by the files beside it. All of this is found with `stat`,
- * which opens nothing, but for the first bytes of a file that has a record beside it and that this process does not use. See
- * other-names.ts for hard links and mounts.
+ * Detects data directories and files of stores, which tools must not use. A directory is recognized by its path, by its
+ * marker and, if this process uses it, by device and inode; a file also by its accompanying files. This uses `stat`, which
+ * opens nothing, except for the first bytes of a file that has an accompanying file and that this process does not use.
+ * See aliases.ts for hard links and mounts.
  */
 import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -18,48 +18,48 @@ import {
 } from '../../journal/store-files.js';
 import { quotePath, toolError } from './tool-error.js';
 
-/** What Linux puts behind the path of a descriptor whose file has no name any more. */
+/** The suffix that Linux appends to the path of a descriptor whose file was deleted. */
 const DELETED_SUFFIX = / \(deleted\)$/;
-/** How every SQLite database begins. */
+/** The first bytes of every SQLite database. */
 const SQLITE_HEADER = Buffer.from('SQLite format 3\0');
 
-/** True for a file with one of the paths of a store, or in a data directory. */
+/** Returns true for the path of a store file, and for every path in a data directory. */
 export function isStorePath(real: string): boolean {
   const path = real.replace(DELETED_SUFFIX, '');
   return isStoreFile(real) || isStoreFile(path) || isBelowDataDirectory(path) || hasStoreSidecar(path);
 }
 
-/** True for a data directory, whatever it is called. */
+/** Returns true for a data directory of any name. */
 export function isDataDirectory(directory: string): boolean {
   if (isInDataDirectory(directory)) return true;
-  const found = statOrUndefined(directory);
-  if (!found?.isDirectory()) return false;
+  const status = statOrUndefined(directory);
+  if (!status?.isDirectory()) return false;
   // guard: marked-directory-is-data
   return (
-    hasDataMarker(directory, found) || protectedDirectories().some((own) => isSameInode(found, statOrUndefined(own)))
+    hasDataMarker(directory, status) || protectedDirectories().some((own) => isSameInode(status, statOrUndefined(own)))
   );
 }
 
-/** True for a file of a store that this process uses, whatever path led to it. */
+/** Returns true for a file of a store that this process uses, by inode. */
 export function isStoreInode(stats: BigIntStats): boolean {
   if (stats.isDirectory()) return false;
   const files = protectedDatabases().flatMap(storeFilesOf);
   return files.some((path) => isSameInode(stats, statOrUndefined(path)));
 }
 
-/** The refusal of a path that leads to a file of a store; `why` says how that is known, in parentheses. */
-export function storeFileError(path: string, why: string): LoopError {
-  return toolError(`${quotePath(path)} belongs to Rondo's store${why}, which tools may not open or change.`);
+/** Creates the error for a file of a store. `evidence` is the text of `storeEvidenceOf`. */
+export function storeFileError(path: string, evidence: string): LoopError {
+  return toolError(`${quotePath(path)} belongs to Rondo's store${evidence}, which tools may not open or change.`);
 }
 
-/** What makes a path one of a store, for people and in parentheses: a name or a file, which may be there by mistake. */
+/** Returns the reason, in parentheses, why a path counts as one of a store. The named file may be there by mistake. */
 export function storeEvidenceOf(real: string): string {
   const path = real.replace(DELETED_SUFFIX, '');
   const name = path.split('/').find(isInDataDirectory);
   if (name !== undefined) return ` (known by the directory name ${name})`;
   if (isInDataDirectory(path)) return '';
   const file = markerAbove(path) ?? sidecarOf(path);
-  return file === undefined ? '' : ` (marked by the file ${file}; if no store is there, let the operator remove it)`;
+  return file === undefined ? '' : ` (marked by the file ${file}; if there is no store, ask the operator to remove it)`;
 }
 
 function isBelowDataDirectory(path: string): boolean {
@@ -67,23 +67,23 @@ function isBelowDataDirectory(path: string): boolean {
   return dirname(path) !== path && isBelowDataDirectory(dirname(path));
 }
 
-/** True for a database of any process, and for the files beside it under its name. */
+/** Returns true for a database of any process, and for its accompanying files. */
 function hasStoreSidecar(path: string): boolean {
   return sidecarOf(path) !== undefined;
 }
 
-/** The anchor or the owner's record of the store that a file belongs to. */
+/** Returns the anchor or the owner record of the store that a file belongs to. */
 function sidecarOf(path: string): string | undefined {
-  const databases = [path, databasePathOf(path), path.replace(/\.owner\.[^/]*$/, '')];
-  return databases
-    .filter((own) => own !== undefined && /* guard: anchor-needs-a-database */ isDatabase(own))
-    .flatMap((own) => [`${own}.anchor`, `${own}.owner`])
+  const candidates = [path, databasePathOf(path), path.replace(/\.owner\.[^/]*$/, '')];
+  return candidates
+    .filter((database) => database !== undefined && /* guard: anchor-needs-a-database */ isDatabase(database))
+    .flatMap((database) => [`${database}.anchor`, `${database}.owner`])
     .find(isRegularFile);
 }
 
 /**
- * True for an SQLite database, and for an empty file, which a store can be that is being made. A file of this process is never
- * opened, as closing it would drop the locks of SQLite. What cannot be read counts as a database.
+ * Returns true for an SQLite database, for an empty file, which may be a store in creation, and for a file that cannot be
+ * read. A database of this process is never opened: closing it would drop the locks of SQLite.
  */
 export function isDatabase(path: string): boolean {
   const status = lstatOrUndefined(path);
@@ -98,12 +98,12 @@ export function isDatabase(path: string): boolean {
   );
 }
 
-/** True for a database of another thread of this process, which is not among the protected paths of this one. */
+/** Returns true for a database of another thread of this process, which `protectedDatabases` does not include. */
 function isOwnedByThisProcess(database: string): boolean {
   return hasHeader(`${database}.owner`, Buffer.from(`{"pid":${process.pid},`)) === true;
 }
 
-/** Whether a file begins with these bytes; undefined if that cannot be told. */
+/** Returns true if a file begins with these bytes; undefined if it cannot be read. */
 function hasHeader(path: string, header: Buffer): boolean | undefined {
   let descriptor: number;
   try {
@@ -112,7 +112,7 @@ function hasHeader(path: string, header: Buffer): boolean | undefined {
     return undefined;
   }
   const status = fstatSync(descriptor, { bigint: true });
-  // It was swapped in meanwhile; its descriptor is never closed, as that would drop the locks of SQLite.
+  // A store file replaced the file meanwhile. The descriptor is never closed: that would drop the locks of SQLite.
   if (isStoreInode(status)) return undefined;
   try {
     const start = Buffer.alloc(header.length);
@@ -125,14 +125,14 @@ function hasHeader(path: string, header: Buffer): boolean | undefined {
 }
 
 /**
- * A marker counts if it is a regular file that the owner of the directory made: in a directory that all can write to, anybody could
- * have made it.
+ * Returns true if a directory has a valid marker: a regular file that belongs to the owner of the directory. In a directory
+ * that everyone can write, any other user could have created the file.
  */
 export function hasDataMarker(directory: string, status: Pick<BigIntStats, 'uid'>): boolean {
   return markerIn(directory, status) !== undefined;
 }
 
-/** The status of the marker in a directory, if it counts. */
+/** Returns the status of a valid marker in a directory. */
 export function markerIn(directory: string, { uid }: Pick<BigIntStats, 'uid'>): BigIntStats | undefined {
   const marker = lstatOrUndefined(join(directory, DATA_MARKER));
   return marker?.uid === uid && /* guard: marker-is-a-regular-file */ marker.isFile() ? marker : undefined;
@@ -144,12 +144,12 @@ function markerAbove(path: string): string | undefined {
   return dirname(path) === path ? undefined : markerAbove(dirname(path));
 }
 
-/** Device and inode, which identify a file, as `stat -c %d:%i` prints them. */
+/** Returns device and inode, which identify a file, in the format of `stat -c %d:%i`. */
 export function inodeOf({ dev, ino }: BigIntStats): string {
   return `${dev}:${ino}`;
 }
 
-/** The same for a path, links followed. */
+/** Returns device and inode of the file at a path, following links. */
 export function inodeAt(path: string): string | undefined {
   const status = statOrUndefined(path);
   return status && inodeOf(status);
@@ -163,7 +163,7 @@ function isSameInode(one: BigIntStats, other: BigIntStats | undefined): boolean 
   return other !== undefined && one.dev === other.dev && one.ino === other.ino;
 }
 
-/** Links followed; undefined if nothing can be told. */
+/** Follows links. Returns undefined if the status is not available. */
 function statOrUndefined(path: string): BigIntStats | undefined {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false });
@@ -172,7 +172,7 @@ function statOrUndefined(path: string): BigIntStats | undefined {
   }
 }
 
-/** Links not followed; undefined if nothing can be told. */
+/** Returns the status of a path without following links; undefined if it is not available. */
 export function lstatOrUndefined(path: string): BigIntStats | undefined {
   try {
     return lstatSync(path, { bigint: true, throwIfNoEntry: false });

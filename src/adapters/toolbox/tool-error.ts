@@ -1,38 +1,38 @@
-/** How the tools of the toolbox say no: what is wrong, where, and what to do. */
+/** The errors of the toolbox. A message states what is wrong, where, and what to do. */
 import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 import { truncate } from './text.js';
 
-/** A failure that the model is shown. */
+/** Creates a TOOL_FAILED error, which is returned to the model. */
 export function toolError(message: string, data?: { readonly [name: string]: Json }, cause?: unknown): LoopError {
   return new LoopError('TOOL_FAILED', message, data, cause);
 }
 
-/** A call that would not act on what was approved; nothing was done. */
-export function notApprovedError(why: string): LoopError {
-  return new LoopError('TOOL_NOT_ADMITTED', `Nothing was done: ${why}. Ask again.`);
+/** Creates the error for a call that would act on something other than what was approved. */
+export function notApprovedError(reason: string): LoopError {
+  return new LoopError('TOOL_NOT_ADMITTED', `Nothing was done: ${reason}. Ask again.`);
 }
 
-/** A path as it was asked for: never what stands behind it, which may be outside. */
+/** Quotes a requested path for a message. Do not pass a real path: it may reveal a location outside of the roots. */
 export function quotePath(path: string): string {
   return JSON.stringify(truncate(path, 200));
 }
 
-/** What the system says when a path cannot be used, by its code. */
+/** Descriptions of system errors that complete a sentence starting with the path. */
 const reasonsByErrorCode: { readonly [code: string]: string } = {
-  ENOENT: 'does not exist; look with list_files',
-  ENOTDIR: 'leads through something that is not a directory; look with list_files',
+  ENOENT: 'does not exist; check with list_files',
+  ENOTDIR: 'contains a part that is not a directory; check with list_files',
   EISDIR: 'is a directory, not a file',
-  ELOOP: 'is or leads through a link that is not followed',
-  EACCES: 'may not be used: the system denies it',
-  EPERM: 'may not be used: the system denies it',
-  EROFS: 'is on a file system that cannot be written',
+  ELOOP: 'is or contains a link that is not followed',
+  EACCES: 'cannot be used: permission denied',
+  EPERM: 'cannot be used: permission denied',
+  EROFS: 'is on a read-only file system',
   ENXIO: 'is not a regular file',
   ENAMETOOLONG: 'has a name that is too long',
-  ENOSPC: 'cannot be written: there is no room left',
+  ENOSPC: 'cannot be written: no space left on the device',
 };
 
-/** Any failure about a path as one that can be shown; what is one already stays itself. */
+/** Converts a system error about a path to a TOOL_FAILED error. Returns a LoopError unchanged. */
 export function toPathError(path: string, error: unknown): LoopError {
   if (error instanceof LoopError) return error;
   const { code = 'unknown' } = error as NodeJS.ErrnoException;

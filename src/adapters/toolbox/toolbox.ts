@@ -1,4 +1,4 @@
-/** The tools that a coding agent needs, over the directories that it is given. */
+/** Creates the tools of a coding agent for a set of root directories. */
 import { LoopError } from '../../base/errors.js';
 import { editFileTool } from './edit-file.js';
 import { fetchUrlTool } from './fetch-url.js';
@@ -10,7 +10,7 @@ import { searchFilesTool } from './search-files.js';
 import { viewFileTool } from './view-file.js';
 import { writeFileTool } from './write-file.js';
 
-/** The tools by name. Those that do something have the policy `ask`; `withApproval` makes a copy with another. */
+/** The tools by name. Those with side effects have the approval policy `ask`; `withApproval` creates a copy with another. */
 export type Toolbox = {
   readonly list_files: ReturnType<typeof listFilesTool>;
   readonly view_file: ReturnType<typeof viewFileTool>;
@@ -23,7 +23,7 @@ export type Toolbox = {
 
 type ToolFactories = { readonly [N in keyof Toolbox]: (options: ToolboxOptions, roots: () => Roots) => Toolbox[N] };
 
-/** How each tool is made; the roots are only looked at by those that need them. */
+/** Creates each tool. `roots` is called only by the tools that use the file system. */
 export const toolFactories: ToolFactories = {
   list_files: (_options, roots) => listFilesTool(roots()),
   view_file: (_options, roots) => viewFileTool(roots()),
@@ -34,20 +34,26 @@ export const toolFactories: ToolFactories = {
   fetch_url: ({ fetch }) => fetchUrlTool(fetch),
 };
 
-/** Why there can be no toolbox here, whatever it is told. */
+/** Returns the reason why the toolbox does not work on a platform; undefined if it does. */
 export function findPlatformProblem(platform: string = process.platform): string | undefined {
   if (platform === 'linux' || platform === 'darwin') return undefined;
-  return `The toolbox needs Linux or macOS: on ${platform} there is no way to keep it inside its roots.`;
+  return `The toolbox needs Linux or macOS: on ${platform}, it cannot be confined to its roots.`;
 }
 
-/** Makes the tools; a LoopError says what is wrong with the options. */
+/**
+ * Creates the tools. Throws CONFIG_INVALID if the options are invalid.
+ *
+ * @example
+ * const tools = toolbox({ roots: ['.'] });
+ * const agent = defineAgent({ id: 'coder', model, tools });
+ */
 export function toolbox(options: ToolboxOptions): Toolbox {
-  const missing = Object.hasOwn(options ?? {}, 'roots')
+  const missingRoots = Object.hasOwn(options ?? {}, 'roots')
     ? undefined
     : 'toolbox needs options.roots, at least one directory.';
-  const flaw = findPlatformProblem() ?? missing ?? findOptionsProblem(options, 'options');
-  if (flaw !== undefined) throw new LoopError('CONFIG_INVALID', flaw);
+  const problem = findPlatformProblem() ?? missingRoots ?? findOptionsProblem(options, 'options');
+  if (problem !== undefined) throw new LoopError('CONFIG_INVALID', problem);
   const roots = new Roots(options.roots);
-  const made = Object.entries(toolFactories).map(([name, make]) => [name, make(options, () => roots)] as const);
-  return Object.fromEntries(made) as unknown as Toolbox;
+  const tools = Object.entries(toolFactories).map(([name, create]) => [name, create(options, () => roots)] as const);
+  return Object.fromEntries(tools) as unknown as Toolbox;
 }

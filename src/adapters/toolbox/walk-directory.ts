@@ -1,7 +1,6 @@
 /**
- * What lies below a directory, in an order that is always the same: names by their code units, a directory before what
- * is in it. Links are named and never followed. Every directory is judged when it is opened, like any file. The files of a
- * store are left out.
+ * Walks the tree below a directory in a deterministic order: names by code units, a directory before its content. Links are
+ * listed but never followed. Every directory is checked when it is opened. Files of a store are omitted.
  */
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,40 +9,43 @@ import { isStoreFile, storeFileNames } from '../../journal/store-files.js';
 import type { OpenPath, Roots } from './roots.js';
 import { isDatabase, isDataDirectory } from './store-protection.js';
 
+/** An entry of a directory. */
 export interface WalkEntry {
   readonly kind: 'file' | 'directory' | 'link' | 'other';
-  /** For people and models. */
+  /** The path for display. */
   readonly path: string;
   readonly name: string;
-  /** Open until the visit is over. */
+  /** The directory of the entry, which is open during the visit. */
   readonly parent: OpenPath;
 }
 
+/** Options of {@link walkDirectory}. */
 export interface WalkOptions {
-  /** How many levels below the top. */
+  /** The number of levels below the top. */
   readonly depth: number;
+  /** True to include names that begin with a dot. */
   readonly hidden: boolean;
   readonly signal: AbortSignal | undefined;
-  /** Whether to go on. */
-  readonly visit: (found: WalkEntry) => Promise<boolean> | boolean;
-  /** Told of what is left out, and why. */
+  /** Called for each entry. Returns false to stop. */
+  readonly visit: (entry: WalkEntry) => Promise<boolean> | boolean;
+  /** Called for each path that is omitted, with the reason. */
   readonly skip: (path: string, reason: string) => void;
 }
 
-/** Names that one directory may have; more of them are not even sorted. */
+/** The maximum number of entries that are read of one directory. */
 const MAX_DIRECTORY_ENTRIES = 20_000;
-/** Others' code, and more of it than anybody wants to see: looked into only when it is asked for by name. */
+/** Contains large amounts of third-party code, so it is walked only if it is the top directory. */
 const SKIPPED_DIRECTORY = 'node_modules';
 
-/** Visits all entries below an open directory; false if a visit said to stop. */
-export async function walkDirectory(roots: Roots, top: OpenPath, how: WalkOptions): Promise<boolean> {
-  for (const { name, kind } of await readEntries(roots, top, how)) {
-    how.signal?.throwIfAborted();
+/** Visits all entries below an open directory. Returns false if a visit stopped the walk. */
+export async function walkDirectory(roots: Roots, top: OpenPath, options: WalkOptions): Promise<boolean> {
+  for (const { name, kind } of await readEntries(roots, top, options)) {
+    options.signal?.throwIfAborted();
     const path = roots.displayPath(join(top.realPath, name));
-    if (!(await how.visit({ kind, path, name, parent: top }))) return false;
-    if (kind !== 'directory' || how.depth <= 1) continue;
-    if (name === SKIPPED_DIRECTORY) how.skip(path, 'is only looked into when it is named');
-    else if (!(await walkSubdirectory(roots, top, name, path, how))) return false;
+    if (!(await options.visit({ kind, path, name, parent: top }))) return false;
+    if (kind !== 'directory' || options.depth <= 1) continue;
+    if (name === SKIPPED_DIRECTORY) options.skip(path, 'is only walked if it is the path itself');
+    else if (!(await walkSubdirectory(roots, top, name, path, options))) return false;
   }
   return true;
 }
@@ -53,15 +55,15 @@ async function walkSubdirectory(
   top: OpenPath,
   name: string,
   path: string,
-  how: WalkOptions,
+  options: WalkOptions,
 ): Promise<boolean> {
   try {
     return await roots.openWithin(top, name, 'directory', (opened) =>
-      walkDirectory(roots, opened, { ...how, depth: how.depth - 1 }),
+      walkDirectory(roots, opened, { ...options, depth: options.depth - 1 }),
     );
   } catch (error) {
-    if (how.signal?.aborted || !(error instanceof LoopError)) throw error;
-    how.skip(path, 'cannot be looked into');
+    if (options.signal?.aborted || !(error instanceof LoopError)) throw error;
+    options.skip(path, 'cannot be read');
     return true;
   }
 }
@@ -69,25 +71,25 @@ async function walkSubdirectory(
 async function readEntries(
   roots: Roots,
   directory: OpenPath,
-  how: WalkOptions,
+  options: WalkOptions,
 ): Promise<readonly Pick<WalkEntry, 'name' | 'kind'>[]> {
   const entries: Pick<WalkEntry, 'name' | 'kind'>[] = [];
-  const shown = roots.displayPath(directory.realPath);
+  const path = roots.displayPath(directory.realPath);
   for await (const entry of await opendir(roots.directoryPath(directory))) {
-    if (entry.name.startsWith('.') && !how.hidden) continue;
+    if (entry.name.startsWith('.') && !options.hidden) continue;
     if (isStoreFile(join(directory.realPath, entry.name))) continue;
     if (entry.isDirectory() && isDataDirectory(join(directory.realPath, entry.name))) continue;
     if (entries.length === MAX_DIRECTORY_ENTRIES) {
-      how.skip(shown, `has more than ${MAX_DIRECTORY_ENTRIES} entries, and the others are left out`);
+      options.skip(path, `has more than ${MAX_DIRECTORY_ENTRIES} entries, and the others are omitted`);
       break;
     }
-    const other = entry.isSymbolicLink() ? 'link' : 'other';
-    entries.push({ name: entry.name, kind: entry.isFile() ? 'file' : entry.isDirectory() ? 'directory' : other });
+    const specialKind = entry.isSymbolicLink() ? 'link' : 'other';
+    entries.push({ name: entry.name, kind: entry.isFile() ? 'file' : entry.isDirectory() ? 'directory' : specialKind });
   }
-  await roots.assertStillInside(directory, shown);
-  const stores = storeFileNames(
+  await roots.assertStillInside(directory, path);
+  const storeNames = storeFileNames(
     entries.map(({ name }) => name),
     (name) => isDatabase(join(directory.realPath, name)),
   );
-  return entries.filter(({ name }) => !stores.has(name)).sort((a, b) => (a.name < b.name ? -1 : 1));
+  return entries.filter(({ name }) => !storeNames.has(name)).sort((a, b) => (a.name < b.name ? -1 : 1));
 }

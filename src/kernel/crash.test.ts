@@ -75,7 +75,7 @@ async function drive(store: Store, { auditor, clock, steps, layers }: World, see
 
 type Pending = (RunOutcome & { status: 'paused' })['pending'];
 
-/** Delivers the signals, resolves the effects in doubt and advances the clock to the timers that a paused run waits for. */
+/** Delivers the signals, resolves the effects in doubt and reaches the timers that a paused run waits for. */
 async function settlePending(
   session: Session,
   pending: Pending,

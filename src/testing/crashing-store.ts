@@ -1,6 +1,6 @@
 /**
- * A store that crashes at one append, before or after that append is durable, and refuses everything afterwards. The inner
- * store stays as a crash would leave it: open a session on it, continue, and compare.
+ * A store that crashes at one append, before or after that append is durable, and refuses everything afterwards. The
+ * inner store stays as a crash would leave it: open a session on it, continue, and compare.
  */
 import { Fault } from '../base/errors.js';
 import type { Batch, Store } from '../journal/store.js';

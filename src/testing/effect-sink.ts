@@ -1,6 +1,7 @@
 /**
- * The effect sink: a separate process that records reported effects, each synced to disk before it is acknowledged. A test
- * that kills a runtime reads from it which effects really happened. A key distinguishes repeated reports of one effect.
+ * The effect sink: a separate process that records reported effects, each synced to disk before it is acknowledged. A
+ * test that kills a runtime reads from it which effects really happened. A key distinguishes repeated reports of one
+ * effect.
  */
 import { spawn } from 'node:child_process';
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';

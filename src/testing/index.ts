@@ -1,4 +1,4 @@
-/** Public tools for tests: journal cases, the conformance suite, a crashing store, a manual clock, seeded ids and an effect sink. */
+/** Tools for tests: journal cases, the conformance suite, a crashing store, a manual clock and an effect sink. */
 export { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
 export type {
   CodeBody,

@@ -1,6 +1,6 @@
 /**
- * The promises that every store must keep, as cases for any test runner. Each case opens its own empty store and closes it.
- * A case that fails throws an AssertionError.
+ * The promises that every store must keep, as cases for any test runner. Each case opens its own empty store and closes
+ * it. A case that fails throws an AssertionError.
  */
 import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert';
 import { Fault } from '../base/errors.js';

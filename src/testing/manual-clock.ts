@@ -1,6 +1,6 @@
 /**
- * A clock that only a test advances: years pass at once, and every sleeper wakes at its exact time. The wall clock and the
- * monotonic clock advance together; `setWallClock` sets the wall clock alone, like an operator or a time server.
+ * A clock that only a test advances: years pass at once, and every sleeper wakes at its exact time. The wall clock and
+ * the monotonic clock advance together; `setWallClock` sets the wall clock alone, like an operator or a time server.
  */
 import type { Clock } from '../journal/clock.js';
 

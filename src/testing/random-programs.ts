@@ -1,7 +1,8 @@
 /**
- * Random programs for crash tests, generated from a seed: trees of calls, effects of every safety, parallel branches, races,
- * timers, waits, records, failures and cancellations. The entries of a program depend on the program alone: the branches of a
- * race have distinct timers, every wait has its own signal name, and the result of an effect is known from its name.
+ * Random programs for crash tests, generated from a seed: trees of calls, effects of every safety, parallel branches,
+ * races, timers, waits, records, failures and cancellations. The entries of a program depend on the program alone: the
+ * branches of a race have distinct timers, every wait has its own signal name, and the result of an effect is known
+ * from its name.
  */
 
 import { LoopError } from '../base/errors.js';

@@ -1,6 +1,6 @@
 /**
- * The stored form of large values. A long text inside a value is stored as a part of its own, under its own digest. Values
- * that contain the same text share the part: a model's reply and the message made from it store the text once.
+ * The stored form of large values. A long text inside a value is stored as a part of its own, under its own digest.
+ * Values that contain the same text share the part: a model's reply and the message made from it store the text once.
  */
 import type { Json } from '../protocol/json.js';
 import { digestOfText } from './record.js';
@@ -56,7 +56,7 @@ function parseParts(text: string): [remainder: Json, references: readonly PartRe
   return JSON.parse(text.slice(PARTS_PREFIX.length));
 }
 
-/** Replaces long texts by null. Values without long texts are not copied. `extract` returns false to stop extracting. */
+/** Replaces long texts by null; other values are not copied. `extract` returns false to stop the extraction. */
 function extractLongTexts(root: Json, extract: (text: string, path: ValuePath) => boolean): Json {
   let canExtract = true;
   const walk = (value: Json, path: ValuePath): Json => {
@@ -77,7 +77,7 @@ function extractLongTexts(root: Json, extract: (text: string, path: ValuePath) =
   return walk(root, []);
 }
 
-/** Puts a text back at its path. A path that does not exist in the value is ignored, which prevents prototype pollution. */
+/** Puts a text back at its path. Ignores a path that does not exist in the value: prototypes stay untouched. */
 function putAtPath(root: Json, path: ValuePath, text: Json): void {
   let parent = root as unknown as Record<string, Json>;
   for (const [index, key] of path.entries()) {

@@ -1,12 +1,12 @@
-/** The ports to time and randomness. Nothing below the adapters reads a clock, draws a number or creates an id otherwise. */
+/** The ports to time and randomness. No other code below the adapters reads a clock or creates an id. */
 
 /** The two clocks of a process. */
 export interface Clock {
-  /** The wall clock, in milliseconds since the epoch. It can be set forward and back: use it for points in time, not for durations. */
+  /** The wall clock, in milliseconds since the epoch. It can be set back: do not use it for durations. */
   now(): number;
-  /** The monotonic clock of this process, in milliseconds from an arbitrary start, possibly with fractions. Use it for durations. */
+  /** The monotonic clock of this process, in milliseconds from an arbitrary start. Use it for durations. */
   elapsed(): number;
-  /** Resolves when `ms` milliseconds of the monotonic clock have passed, never earlier. Rejects with the signal's reason when aborted. */
+  /** Resolves once `ms` milliseconds of the monotonic clock have passed; rejects with the reason of an abort. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
 }
 

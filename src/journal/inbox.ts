@@ -1,4 +1,4 @@
-/** The inbox of a session: signals that no wait has received. A lookup by name does not depend on signals of other names. */
+/** The inbox of a session: signals that no wait has received. Other names do not slow down a lookup by name. */
 import type { Entry } from '../protocol/entry.js';
 
 /** Signals by delivery id and, oldest first, by name. */

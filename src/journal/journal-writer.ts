@@ -1,7 +1,7 @@
 /**
- * The writer of a session: the one place where entries get their sequence numbers. A push orders and buffers an entry; a
- * flush appends the buffer. A failed append is final: nothing is appended after it, and the session gets the fault. Entries
- * leave memory with their append, and backpressure slows the run down instead of growing a queue.
+ * The writer of a session: the one place where entries get their sequence numbers. A push orders and buffers an entry;
+ * a flush appends the buffer. A failed append is final: nothing is appended after it, and the session gets the fault.
+ * Entries leave memory with their append, and backpressure slows the run down instead of growing a queue.
  */
 
 import { Fault, toStoreFault } from '../base/errors.js';
@@ -36,7 +36,7 @@ interface JournalWriterDeps {
   readonly onEntry: ((entry: Entry) => void) | undefined;
 }
 
-/** Copied to create a buffer: V8 pretenures arrays of a literal `[]` like objects (see `plainConstructor`), but not copies. */
+/** Copied to create a buffer: V8 pretenures arrays of a literal `[]` (see `plainConstructor`), but not copies. */
 const EMPTY_BUFFER: readonly NewEntry[] = [];
 
 const WrittenBatch = plainConstructor(function (

@@ -1,4 +1,4 @@
-/** The leases of a store that only one process uses: every session is free, and there is no other process to request. */
+/** The leases of a store that only one process uses: every session is free, and no other process answers. */
 import type { Lease, Leases } from './store.js';
 
 /** A lease that needs no release, because no other process competes for it. */

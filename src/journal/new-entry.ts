@@ -1,12 +1,12 @@
 /**
- * Creates entries before they are written. The most frequent kinds have one constructor each, because V8 sizes all objects
- * of a constructor for the largest one.
+ * Creates entries before they are written. The most frequent kinds have one constructor each, because V8 sizes all
+ * objects of a constructor for the largest one.
  */
 import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
-/** An entry that is not written yet. The writer assigns `seq`, and `at` unless the wall clock was already read for it. */
+/** An entry before it is written. The writer assigns `seq`, and `at` unless the clock was read for it already. */
 export type NewEntry = Mutable<Entry>;
 
 type NewEntryConstructor = new (type: string, key: string, since: number, at: number) => NewEntry;

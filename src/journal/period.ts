@@ -1,7 +1,7 @@
 /**
  * Periods that are recorded and survive a restart: timers and deadlines. In the process that started it, a period ends
  * when its full length has passed on the monotonic clock, whatever happens to the wall clock. After a restart only the
- * wall clock can tell: the period ends at its recorded time, but after its full length at the latest.
+ * wall clock is available: the period ends at its recorded time, but after its full length at the latest.
  */
 import type { Clock } from './clock.js';
 
@@ -72,7 +72,7 @@ export class Period {
     return this.clock.sleep(this.remainingMs, this.stopController.signal);
   }
 
-  /** Ends the sleep. `mayContinue` keeps the end in memory, for a later run in this process that continues the period. */
+  /** Ends the sleep. `mayContinue` keeps the end in memory, for a later run of this process. */
   stop(mayContinue: boolean): void {
     this.stopController.abort();
     if (!mayContinue) endsOf(this.clock).delete(this.periodKey);

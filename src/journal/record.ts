@@ -1,7 +1,7 @@
 /**
  * Records: what a durable journal stores for one append of one session. The hash of a record covers its position, its
- * writer, its bytes and the hash of the previous record. It is checksum and hash chain in one: a changed bit and a record
- * that was removed, reordered or moved to another session are detected.
+ * writer, its bytes and the hash of the previous record. It is checksum and hash chain in one: a changed bit and a
+ * record that was removed, reordered or moved to another session are detected.
  */
 import { hash } from 'node:crypto';
 import { Fault } from '../base/errors.js';
@@ -25,7 +25,7 @@ export function digestOfText(text: string): string {
   return hash('sha256', text, 'base64url');
 }
 
-/** Returns the hash before the first record. `birth` distinguishes sessions that had the same name at different times. */
+/** Returns the hash before the first record. `birth` distinguishes sessions that had the same name. */
 export function genesisHash(session: string, birth: string | number): string {
   return digestOfText(`rondo.session.v1\n${birth}\n${session}`);
 }

@@ -1,6 +1,6 @@
 /**
- * The record of one root as a tree of steps that follows the keys. A replayed body takes its recorded steps from it one by
- * one. A replay never enters a step that has ended, so what is recorded below such a step is dropped.
+ * The record of one root as a tree of steps that follows the keys. A replayed body takes its recorded steps from it one
+ * by one. A replay never enters a step that has ended, so what is recorded below such a step is dropped.
  */
 import type { Entry } from '../protocol/entry.js';
 

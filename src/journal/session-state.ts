@@ -1,6 +1,6 @@
 /**
- * The state of a session, folded from its entries: its incarnation, its roots, its inbox and the effects whose intent has
- * no result. It stays small, because a root that has ended leaves only its position in the journal.
+ * The state of a session, folded from its entries: its incarnation, its roots, its inbox and the effects whose intent
+ * has no result. It stays small, because a root that has ended leaves only its position in the journal.
  */
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -14,7 +14,7 @@ export interface RootCall {
   cancelReason?: string;
 }
 
-/** An intent without a result. It needs a resolution if `resolutionCount` equals `retryCount`: every resolution is acted on. */
+/** An intent without a result. It needs a resolution if `resolutionCount` equals `retryCount`. */
 interface OpenIntent {
   readonly name: string;
   readonly safety: Safety;
@@ -79,7 +79,7 @@ export class SessionState {
     else if (!key.includes('/')) this.applyRoot(entry);
   }
 
-  /** Removes the signal from the inbox. A signal that was received inside of a race is kept: a losing branch returns it. */
+  /** Takes the signal out of the inbox. It is kept while a race is open, because a losing branch returns it. */
   private applyWaitSettled({ key, signalId = '' }: Entry): void {
     const signal = this.inbox?.take(signalId);
     if (signal === undefined || !this.isInOpenRace(key)) return;
@@ -97,7 +97,7 @@ export class SessionState {
     return false;
   }
 
-  /** Returns the signals of the losing branches to the inbox. Those of the winner are kept while an enclosing race is open. */
+  /** Returns the signals of losing branches to the inbox. An enclosing race may still return the winner's. */
   private applyRaceWon({ key, winnerIndex }: Entry): void {
     this.dropIntentsUnder(key);
     this.openRaces?.delete(key);

@@ -1,6 +1,6 @@
 /**
- * Snapshots of one session, which make it faster to open. They are a cache: a snapshot can be deleted, one that does not
- * match the journal is ignored, and large snapshots are taken less often.
+ * Snapshots of one session, which make it faster to open. They are a cache: a snapshot can be deleted, one that does
+ * not match the journal is ignored, and large snapshots are taken less often.
  */
 
 import { copyAsJson, lastCopyBytes } from '../json/value.js';
@@ -42,7 +42,7 @@ export class SnapshotCache {
     return this.deps.writer.nextSeq - this.lastSnapshotSeq >= this.snapshotInterval;
   }
 
-  /** Restores the snapshot if it matches the journal. Returns the sequence number of the first entry to fold, 0 without one. */
+  /** Restores a snapshot that matches the journal. Returns the first sequence number that is left to fold. */
   async restore(nextSeq: number, reader: JournalReader): Promise<number> {
     const { session, store, viewStates, sessionState, upcasts } = this.deps;
     const saved = await store.snapshots.load(session);

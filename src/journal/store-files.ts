@@ -1,11 +1,11 @@
 /**
  * Recognizes the files of stores by their paths: everything in a data directory, and the databases of this process with
- * their companion files (`app.db-wal`, `app.db.owner`, …). Tools must not open them: closing any descriptor of a database
- * file drops the POSIX locks that SQLite holds on it in this process, and the `.owner` file contains a secret. This file
- * compares paths only and never reads the disk; both `/` and `\` are separators.
+ * their companion files (`app.db-wal`, `app.db.owner`, …). Tools must not open them: closing any descriptor of a
+ * database file drops the POSIX locks that SQLite holds on it in this process, and the `.owner` file contains a secret.
+ * This file compares paths only and never reads the disk; both `/` and `\` are separators.
  */
 
-/** The name of the default data directory of a project. Everything in it is protected, even if this process did not open its store. */
+/** The default data directory of a project. It is protected even if this process did not open its store. */
 const DATA_DIRECTORY = '.rondo';
 
 /** A file of this name marks its directory as a data directory, whatever the name of the directory. */
@@ -92,7 +92,7 @@ export function isStoreFile(realPath: string): boolean {
   return false;
 }
 
-/** Returns the names in one directory that have an `.anchor` or `.owner` companion: databases, or other files of such a name. */
+/** Returns the names with an `.anchor` or `.owner` companion. Not every such file is a database. */
 export function namesWithAnchorOrOwner(names: readonly string[]): readonly string[] {
   const companions = names.filter((name) => /\.(?:anchor|owner)$/.test(name));
   if (companions.length === 0) return [];

@@ -1,12 +1,12 @@
 /**
- * The ports to storage: journal, blobs, snapshots and leases. Adapters implement them. An adapter performs the appends of
- * one session in the order of the calls, and resolves an append only once it is as durable as the store can make it. Every
- * failure is a Fault; the session that gets it writes nothing after it.
+ * The ports to storage: journal, blobs, snapshots and leases. Adapters implement them. An adapter performs the appends
+ * of one session in the order of the calls, and resolves an append only once it is as durable as the store can make it.
+ * Every failure is a Fault; the session that gets it writes nothing after it.
  */
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
-/** One append. It is refused as a whole unless `fence` is that of the newest claim and `firstSeq` is the next sequence number. */
+/** One append. It is refused unless `fence` is that of the newest claim and `firstSeq` is the next number. */
 export interface Batch {
   readonly session: string;
   readonly fence: number;
@@ -32,9 +32,9 @@ export interface SessionListing {
 export interface Journal {
   /** Claims a session and creates it if necessary. */
   claim(session: string): Promise<Claim>;
-  /** Appends a batch. Repeating an append that was written succeeds and writes nothing, so a lost acknowledgement can be retried. */
+  /** Appends a batch. A repeated append succeeds and writes nothing, so it can be retried after a lost reply. */
   append(batch: Batch): Promise<void>;
-  /** Yields the entries from `from` on, in order, in batches of any size. Throws a Fault with the position of damage. */
+  /** Yields the entries from `from` on, in order, in batches of any size. Damage is a Fault with its position. */
   read(session: string, from: number): AsyncIterable<readonly Entry[]>;
   /** Lists all sessions. */
   list(): Promise<readonly SessionListing[]>;
@@ -85,7 +85,10 @@ export interface Lease {
   release(): void;
 }
 
-/** The reply to a request. `nobody`: no process holds the session. `lost`: the holder went away and may have received the request. */
+/**
+ * The reply to a request. `nobody`: no process holds the session. `lost`: the holder went away and may have received
+ * the request.
+ */
 export type LeaseReply =
   | { readonly status: 'answered'; readonly value: Json }
   | { readonly status: 'nobody' }
@@ -100,11 +103,11 @@ export interface LeaseRequestOptions {
 }
 
 /**
- * Leases on sessions, among the processes that share a store: one process at a time runs the turns of a session. A lease
- * ends with its process. Leases coordinate processes; safety against a stale writer comes from the fence.
+ * Leases on sessions, among the processes that share a store: one process at a time runs the turns of a session. A
+ * lease ends with its process. Leases coordinate processes; safety against a stale writer comes from the fence.
  */
 export interface Leases {
-  /** Returns the lease, or undefined while another process holds it. A second lease in the same process replaces the first. */
+  /** Returns the lease, or undefined while another process holds it. This process replaces its own lease. */
   acquire(session: string, holder: LeaseHolder): Lease | undefined | Promise<Lease | undefined>;
   /** Lists the leases of all processes, this one included. */
   list(): Promise<readonly HeldLease[]>;

@@ -1,7 +1,8 @@
 /**
- * Timestamps of entries: from the wall clock, and never decreasing within a session. If the wall clock is set back while a
- * session is open, its timestamps continue by the monotonic clock, so their differences remain real durations. A wall clock
- * that jumps ahead is followed: after the machine was suspended, it is right and the monotonic clock is not.
+ * Timestamps of entries: from the wall clock, and never decreasing within a session. If the wall clock is set back
+ * while a session is open, its timestamps continue by the monotonic clock, so their differences remain real durations.
+ * A wall clock that jumps ahead is followed: after the machine was suspended, it is right and the monotonic clock is
+ * not.
  */
 import type { Clock } from './clock.js';
 
@@ -14,7 +15,7 @@ interface TimestampedEntry {
 
 /** The wall clock is trusted for this long before it is compared with the monotonic clock again. */
 const MAX_UNCOMPARED_MS = 20;
-/** A wall clock that falls behind by less than this was not set back: time servers slew it in small steps all the time. */
+/** A wall clock that falls behind by less was not set back: time servers slew it in small steps. */
 const MIN_SET_BACK_MS = 50;
 
 /** Readings of both clocks at one moment. */
@@ -24,7 +25,7 @@ interface ClockReading {
   readonly elapsedMs: number;
 }
 
-/** The latest reading of any session. A session that is opened shortly after it does not read the monotonic clock again. */
+/** The latest reading of any session. A session that is opened shortly afterwards reuses it. */
 let latestReading: ClockReading | undefined;
 
 /** Assigns timestamps to the entries of one session. */

@@ -4,8 +4,8 @@ import { Fault } from '../base/errors.js';
 import type { Entry } from '../protocol/entry.js';
 
 /**
- * Conversions by entry type. `current` is the version that the program writes; `from[n]` converts version n to n + 1. A type
- * without an item has version 1.
+ * Conversions by entry type. `current` is the version that the program writes; `from[n]` converts version n to n + 1. A
+ * type without an item has version 1.
  */
 export interface Upcasts {
   readonly [type: string]: {
@@ -26,11 +26,9 @@ export function upcast(entry: Entry, upcasts: Upcasts): Entry {
   let version = entry.schemaVersion ?? 1;
   // guard: newer-entry-refused
   if (version > current) {
-    throw new Fault(
-      'ENTRY_TOO_NEW',
-      `Entry ${entry.seq} is ${entry.type} version ${version}; this program reads up to version ${current}. Use the newer program.`,
-      { seq: entry.seq, type: entry.type, version, current },
-    );
+    const { seq, type } = entry;
+    const message = `Entry ${seq} is ${type} version ${version}; this program reads up to version ${current}.`;
+    throw new Fault('ENTRY_TOO_NEW', `${message} Use the newer program.`, { seq, type, version, current });
   }
   let upToDate = entry;
   for (; version < current; version++) {

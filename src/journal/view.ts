@@ -8,7 +8,8 @@ import type { Entry, EntryDraft } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
 /**
- * A fold over entries. A snapshot is used only for the same `name` and `version`; the state must be JSON to be saved in one.
+ * A fold over entries. A snapshot is used only for the same `name` and `version`; the state must be JSON to be saved in
+ * one.
  *
  * @example
  * const effectCount: View<number> = {

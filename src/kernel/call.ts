@@ -1,6 +1,7 @@
 /**
- * Calls: one call is one invocation of a loop. Its first entry is `call.started`, which also records whether the input is
- * valid. Its last entry is exactly one `call.completed` or `call.errored`. A recorded end is returned, never computed again.
+ * Calls: one call is one invocation of a loop. Its first entry is `call.started`, which also records whether the input
+ * is valid. Its last entry is exactly one `call.completed` or `call.errored`. A recorded end is returned, never
+ * computed again.
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
@@ -16,7 +17,7 @@ import type { KernelScope } from './scope.js';
 /** A loop of any input and output type, without its body. */
 type LoopHeader = Omit<Loop, 'body'>;
 
-/** Fast validations of values up to this size are not timed: reading the clock would take longer than the validation. */
+/** Fast validations of smaller values are not timed: reading the clock would take longer than the validation. */
 const MAX_UNTIMED_BYTES = 4096;
 
 /** Runs a call in its own scope. `caller` is the scope whose step the call is; a root call has none. */
@@ -46,7 +47,7 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
   }
 }
 
-/** Compares a call with its record. Returns its recorded output if it has ended, else the validated input for the body. */
+/** Compares a call with its record. Returns the output if the call has ended, else the input for the body. */
 async function replayCall(scope: KernelScope, step: RecordedStep, loop: LoopHeader, input: unknown): Promise<unknown> {
   const { run, key } = scope;
   const { name, version } = loop;
@@ -57,7 +58,7 @@ async function replayCall(scope: KernelScope, step: RecordedStep, loop: LoopHead
   return loop.input === undefined ? copy : loop.input(copy);
 }
 
-/** Validates the input, records the start of the call, and returns the input for the body: a copy of the recorded one. */
+/** Validates the input, records the start of the call, and returns the input for the body. */
 function startCall(scope: KernelScope, loop: LoopHeader, input: unknown): unknown {
   const { run, key, lifetime, depth } = scope;
   const { name, version, definitionDigest, bodyKind } = loop;

@@ -1,7 +1,7 @@
 /**
- * Effects: the only way a body acts outside of the journal. The intent of a non-pure effect, `effect.requested`, is durable
- * before the effect starts; its result is recorded when it ends. An intent without a result is in doubt after a crash. Its
- * recorded safety determines what happens next, whatever safety the code declares now.
+ * Effects: the only way a body acts outside of the journal. The intent of a non-pure effect, `effect.requested`, is
+ * durable before the effect starts; its result is recorded when it ends. An intent without a result is in doubt after a
+ * crash. Its recorded safety determines what happens next, whatever safety the code declares now.
  */
 
 import { Fault, LoopError, toLoopError } from '../base/errors.js';
@@ -47,12 +47,12 @@ class LazyEffectContext implements EffectContext {
 interface AttemptOptions {
   /** The input as it is recorded. */
   readonly input: Json | undefined;
-  /** The key of the effect that the attempt belongs to. All attempts share it, and so they share the idempotency key. */
+  /** The key of the effect. All attempts at it share the key, and with it the idempotency key. */
   readonly effectKey: string;
   readonly needsDurableIntent: boolean;
 }
 
-/** Makes one attempt at an effect, or returns its recorded result, or joins an attempt that this process has in flight. */
+/** Makes one attempt at an effect, returns its recorded result, or joins an attempt that is in flight. */
 export function attemptEffect(step: Step, effect: Effect, effectKey: string): Promise<unknown> {
   const { key, recorded } = step;
   if (recorded !== undefined) return replayAttempt(step, recorded, effect, effectKey);
@@ -93,7 +93,7 @@ function startAttempt(step: Step, intentKey: string, effect: Effect, effectKey: 
   return performAttempt(step, effect, { input: intent.value, effectKey, needsDurableIntent });
 }
 
-/** Waits until a `once` effect in doubt is resolved: only a resolution from outside tells whether it happened. */
+/** Waits until a `once` effect in doubt is resolved: nothing in the journal shows whether it happened. */
 async function resolveInDoubt(step: Step, recorded: RecordedStep, effect: Effect, effectKey: string): Promise<unknown> {
   const { run, key, lifetime } = step;
   const { name } = effect;
@@ -156,7 +156,7 @@ async function performAndRecord(step: Step, effect: Effect, options: AttemptOpti
   }
 }
 
-/** Records the end of an attempt, even of a run that is over. Returns the recorded value or throws the recorded error. */
+/** Records the end of an attempt, even for a run that is over. Returns the value or throws the error. */
 function recordAttemptEnd(run: Run, entry: NewEntry, cause?: unknown): Json | undefined {
   if (run.writer.fault !== undefined) return undefined;
   const end = run.writer.push(entry);

@@ -1,6 +1,6 @@
 /**
- * Effects with layers. They have two levels in the journal: `effect.opened` and `effect.settled` hold the request and the
- * result of the layers; the attempts and the steps of the layers are recorded below the key of the effect.
+ * Effects with layers. They have two levels in the journal: `effect.opened` and `effect.settled` hold the request and
+ * the result of the layers; the attempts and the steps of the layers are recorded below the key of the effect.
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
@@ -26,7 +26,7 @@ export function runEffect(step: Step, effect: Effect): Promise<unknown> {
 
 function assertEffect({ kind, name, safety }: Effect, key: string): void {
   if (typeof kind === 'string' && typeof name === 'string' && SAFETIES.has(safety)) return;
-  const message = `The effect at ${key} needs a kind and a name, both strings, and a safety: pure, idempotent, keyed or once.`;
+  const message = `The effect at ${key} needs strings as kind and name, and a safety: pure, idempotent, keyed or once.`;
   throw new LoopError('VALUE_INVALID', message, { key });
 }
 
@@ -38,7 +38,7 @@ async function runLayeredEffect(step: Step, effect: Effect, layers: readonly Lay
   return settleThroughLayers(step, { ...effect, input: copyAsJson(effect.input, effect.name) }, layers);
 }
 
-/** Runs the layers and records their result. A result of the last attempt that they pass on unchanged is stored once. */
+/** Runs the layers and records their result. If it equals that of the last attempt, it is not stored again. */
 async function settleThroughLayers(step: Step, effect: Effect, layers: readonly Layer[]): Promise<unknown> {
   const { run, key, lifetime } = step;
   const scope = new KernelScope(run, key, lifetime, step.recorded, step.depth);

@@ -1,4 +1,4 @@
-/** Lifetimes: parts of a run that are cancelled together. Every effect listens to one, so a lifetime is cheap to create. */
+/** Lifetimes: parts of a run that are cancelled together. Every effect listens to one, so they are cheap. */
 import type { LoopError } from '../base/errors.js';
 
 type EndListener = (reason: LoopError) => void;

@@ -1,6 +1,6 @@
 /**
- * One attempt at a run. It counts the branches that can still continue by themselves. When the last one parks at a signal,
- * an effect in doubt or a timer, nothing in this process can continue the run, and the attempt ends as paused.
+ * One attempt at a run. It counts the branches that can still continue by themselves. When the last one parks at a
+ * signal, an effect in doubt or a timer, nothing in this process can continue the run, and the attempt ends as paused.
  * After its end no body of the attempt continues: each stays suspended, as if the process had died there.
  */
 
@@ -40,7 +40,7 @@ export class RunAttempt {
     this.timerMode = timerMode;
   }
 
-  /** Settles with the outcome of the root call, or with what ended the attempt first. `toOutcome` converts a LoopError. */
+  /** Settles with the outcome of the root call, or with the error that ended the attempt first. */
   outcome(call: Promise<unknown>, toOutcome: (error: LoopError) => RunOutcome): Promise<RunOutcome> {
     return new Promise((resolve, reject) => {
       this.receiver = { resolve, reject, toOutcome };
@@ -129,8 +129,8 @@ export class RunAttempt {
   }
 
   /**
-   * Ends the attempt if no branch is runnable; in `hold` mode a pending timer keeps it alive. It runs one turn of the event
-   * loop later: a body that did not await a step has ended by this point, which is an error and not a pause.
+   * Ends the attempt if no branch is runnable; in `hold` mode a pending timer keeps it alive. It runs one turn of the
+   * event loop later: a body that did not await a step has ended by this point, which is an error and not a pause.
    */
   private checkForPause(): void {
     this.isPauseCheckQueued = false;

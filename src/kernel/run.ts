@@ -26,7 +26,7 @@ export interface RunDeps {
   readonly session: string;
   readonly writer: JournalWriter;
   readonly sessionState: SessionState;
-  /** Listeners by topic: `signal <name>` or `resolution <key>`. Created on first use: most sessions wait for nothing. */
+  /** Listeners by topic: `signal <name>` or `resolution <key>`. Created on first use: most sessions have none. */
   waiters: Map<string, Set<EntryListener>> | undefined;
   /** The effects that this process performs, by key. They may belong to an earlier attempt. */
   readonly inFlight: Map<string, Promise<unknown>>;
@@ -95,7 +95,7 @@ export class Run {
     return this.writer.push(entry, false, weight);
   }
 
-  /** Writes the opening entry of a step. A refusal by an invariant is recorded in its place, so that a replay repeats it. */
+  /** Writes the opening entry of a step. Records the refusal of an invariant, so that a replay repeats it. */
   propose(lifetime: Lifetime, entry: NewEntry, weight?: number): Entry {
     if (this.isOver) throw ATTEMPT_OVER;
     lifetime.throwIfEnded();
@@ -111,7 +111,7 @@ export class Run {
     }
   }
 
-  /** Waits until everything written so far is durable. Suspends if the attempt ended meanwhile; throws if it was cancelled. */
+  /** Waits until everything is durable. Suspends if the attempt has ended, throws if it was cancelled. */
   async waitForDurability(lifetime: Lifetime): Promise<void> {
     await this.writer.waitForFlush();
     await this.continueOrStall(lifetime);
@@ -169,7 +169,7 @@ export class Run {
     return false;
   }
 
-  /** Ends the attempt unless the journal holds the requested step. Throws the error of a step that an invariant refused. */
+  /** Ends the attempt unless the journal holds the requested step. Throws the recorded error of a refused step. */
   async assertMatchesJournal(key: string, step: RecordedStep, request: RequestedStep): Promise<void> {
     const recorded = step.openEntry ?? step.closeEntry;
     if (recorded === undefined) return this.failWithMismatch(key, step.firstEntry, request);
@@ -208,7 +208,7 @@ export class Run {
     }
   }
 
-  /** Parks until an entry of a topic arrives. `onArrival` runs synchronously with the arrival, before the body continues. */
+  /** Parks until an entry of a topic arrives. `onArrival` runs with the arrival, before the body continues. */
   waitForEntry(pending: PendingStep, lifetime: Lifetime, topic: string, onArrival?: EntryListener): Promise<Entry> {
     return this.attempt.park<Entry>(pending, lifetime, (wake) => {
       this.deps.waiters ??= new Map();

@@ -1,7 +1,7 @@
 /**
- * Scopes: everything that a body may use of the outside world. Each step gets the next key below the key of the scope, so a
- * replayed body requests the same keys in the same order and finds its recorded steps. A scope runs one step at a time;
- * concurrent steps get scopes of their own through `all` or `race`.
+ * Scopes: everything that a body may use of the outside world. Each step gets the next key below the key of the scope,
+ * so a replayed body requests the same keys in the same order and finds its recorded steps. A scope runs one step at a
+ * time; concurrent steps get scopes of their own through `all` or `race`.
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
@@ -157,7 +157,7 @@ export class KernelScope implements Scope, Step {
     this.isBusy = false;
   }
 
-  /** Closes the scope. Refuses while a step runs; a recorded step that was not requested is a mismatch, which never settles. */
+  /** Closes the scope. Throws while a step runs; ends the attempt if a recorded step was not requested. */
   close(): Promise<never> | undefined {
     // guard: body-ends-after-its-steps
     if (this.isBusy) throw this.abortAsBusy('the body ended');

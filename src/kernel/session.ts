@@ -1,7 +1,7 @@
 /**
- * Sessions: one journal and its only writer. Runs, signals, resolutions and cancellations become entries here. Opening a
- * session claims it, which makes every older writer stale. Running a root again replays it from the journal, whether the
- * process died, the run paused or the body changed.
+ * Sessions: one journal and its only writer. Runs, signals, resolutions and cancellations become entries here. Opening
+ * a session claims it, which makes every older writer stale. Running a root again replays it from the journal, whether
+ * the process died, the run paused or the body changed.
  */
 
 import { Fault, LoopError } from '../base/errors.js';
@@ -42,7 +42,7 @@ export interface SessionOptions {
   readonly maxDepth?: number;
   /** Called with each new entry when it is written, before it is durable. */
   readonly onEntry?: (entry: Entry) => void;
-  /** If true, nothing is performed and a run stops where its record ends. It serves to inspect a record. @default false */
+  /** Performs nothing: a run ends where its record ends. Use it to inspect a record. @default false */
   readonly replayOnly?: boolean;
   /** Passed to every body as `scope.context`. */
   readonly context?: unknown;
@@ -137,12 +137,12 @@ export class Session {
     return this.viewStates.stateOf(view);
   }
 
-  /** The `once` effects that need a resolution: their intent is recorded, their result is not, and none is in flight. */
+  /** The `once` effects that need a resolution: recorded as requested, without a result, and not in flight. */
   get effectsInDoubt(): readonly { readonly key: string; readonly name: string }[] {
     return this.sessionState.effectsInDoubt(this.inFlight);
   }
 
-  /** Runs a loop as a root of this session. A root that was started before continues; one that has ended is not repeated. */
+  /** Runs a loop as a root, or continues that root, or returns its outcome if it has ended. */
   async run<I, O>(root: string, loop: Loop<I, O>, input: I, options: RunOptions = {}): Promise<RunOutcome<O>> {
     this.assertUsable();
     if (!ROOT_KEY_PATTERN.test(root))
@@ -188,7 +188,7 @@ export class Session {
     return true;
   }
 
-  /** Resolves a `once` effect in doubt: `retry` performs it again, `supply` records a result for it, `fail` fails it. */
+  /** Resolves a `once` effect in doubt: performs it again, records the supplied result, or fails it. */
   async resolveEffect(key: string, resolution: Resolution, by: string, details: ResolutionDetails = {}): Promise<void> {
     this.assertUsable();
     if (!RESOLUTIONS.has(resolution))
@@ -206,7 +206,7 @@ export class Session {
     await this.writer.waitForDurability();
   }
 
-  /** Records a fact that belongs to no body. The prefix of its key keeps it apart from the keys of steps in a replay. */
+  /** Records a fact that belongs to no body. The prefix `#` separates its key from the keys of steps. */
   async recordFact(type: string, id: string, value: Json): Promise<void> {
     this.assertUsable();
     assertNotReserved(type, id);
@@ -214,7 +214,7 @@ export class Session {
     await this.writer.waitForDurability();
   }
 
-  /** Requests the cancellation of a root: no further step starts. Returns false if it was requested before or the root ended. */
+  /** Cancels a root: no further step starts. Returns false if it was cancelled before or has ended. */
   async cancel(root: string, reason: string): Promise<boolean> {
     this.assertUsable();
     const rootCall = this.sessionState.roots.get(root);
@@ -232,7 +232,7 @@ export class Session {
     return this.closing;
   }
 
-  /** Converts an error to an outcome. Records the end of a root whose body was suspended and cannot record it itself. */
+  /** Converts an error to an outcome. Records the end of a root whose body was suspended. */
   private recordFailure(root: string, failure: LoopError): RunOutcome {
     const error = failure.toErrorRecord();
     const rootCall = this.sessionState.roots.get(root);
@@ -249,8 +249,8 @@ export class Session {
   }
 
   /**
-   * Returns the record of a root. Entries that are written while it is read need not be in it: late results, resolutions,
-   * signals and cancellations are also in the state of the session.
+   * Returns the record of a root. Entries that are written during the read may be missing in it: late results,
+   * resolutions, signals and cancellations are also kept in memory.
    */
   private async loadRecordedRoot(root: string, rootCall: RootCall): Promise<RecordedStep | undefined> {
     const preloaded = this.preloadedTree;

@@ -1,4 +1,4 @@
-/** Steps that wait for something outside of the run: a point in time, or a signal. The wait is recorded before it begins. */
+/** Steps that wait for a point in time or for a signal. The wait is recorded before it begins. */
 
 import { LoopError, toStoreFault } from '../base/errors.js';
 import { Period } from '../journal/period.js';
@@ -42,8 +42,8 @@ export async function waitForSignal(step: Step, name: string): Promise<Json | un
     run.applyToState(run.push(lifetime, { seq: 0, at: 0, type: 'wait.settled', key, signalId: signal.key, value }));
     isReceived = true;
   };
-  // A signal is received synchronously with its arrival, so that no other wait can receive it too. One whose value must be
-  // fetched first is received below, if it is still in the inbox.
+  // A signal is received synchronously with its arrival, so that no other wait can receive it too. One whose value must
+  // be fetched first is received below, if it is still in the inbox.
   const onArrival = (signal: Entry): void => {
     if (signal.blob === undefined || signal.value !== undefined) receive(signal, signal.value);
   };

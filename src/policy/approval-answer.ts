@@ -1,6 +1,6 @@
 /**
- * Answers to approvals: what an answer must contain, and why one is refused. An answer names an approval by its id; every
- * other detail that it states must match that approval.
+ * Answers to approvals: what an answer must contain, and why one is refused. An answer names an approval by its id;
+ * every other detail that it states must match that approval.
  */
 import { HIDDEN_CHARACTER } from '../base/hidden-characters.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
@@ -29,7 +29,7 @@ export function turnIdOfApproval(id: string): string {
   return id.slice(0, Math.max(0, id.lastIndexOf(':')));
 }
 
-/** Returns a validated copy of an answer. It is read once: a getter cannot return another value after the validation. */
+/** Returns a validated copy of an answer. It is read once: a getter cannot change it after the validation. */
 export function validatedAnswer(input: ApprovalAnswer): ApprovalAnswer {
   // guard: answer-read-once
   const answer = { ...input };
@@ -61,7 +61,7 @@ export function standingGrantOf(approval: Approval, { by, standing = null }: App
   };
 }
 
-/** Returns why an answer is refused; undefined if it is accepted. `state` is that of the approval that the answer names. */
+/** Returns why an answer is refused; undefined if it is accepted. `state` is that of its approval. */
 export function refusalReasonOf(
   answer: ApprovalAnswer,
   state: ApprovalState | undefined,
@@ -88,7 +88,7 @@ export function refusalReasonOf(
   return answer.standing === undefined ? undefined : predicateProblem(answer, approval);
 }
 
-/** True if the name is that of a loop on the path of the call, or of any agent. Spelling variants count as the same name. */
+/** True if the name is that of a loop on the path of the call or of any agent, in any spelling variant. */
 function isAnsweredByAgent(by: string, { path }: Approval): boolean {
   // guard: name-of-answerer-normalized
   const name = normalizeName(by);
@@ -111,7 +111,7 @@ function predicateProblem({ approved, standing = null }: ApprovalAnswer, approva
   // guard: grant-limits-an-argument
   if (limitedArguments(standing, input).length > 0) return undefined;
   return (
-    'a standing grant needs a written predicate: a JSON Schema that limits the value or the range of at least one argument ' +
-    `of this call, for example ${examplePredicate(input)}; the keywords type, required and not do not limit a value`
+    'a standing grant needs a written predicate: a JSON Schema that limits the value or the range of at least one ' +
+    `argument of this call, for example ${examplePredicate(input)}; type, required and not do not limit a value`
   );
 }

@@ -6,7 +6,7 @@ import { type RestrictionTable, stricterPolicy } from './restrictions.js';
 /** The rule for one effect, from its own definition and from the restrictions of all enclosing agents. */
 export interface ApprovalRule {
   readonly policy: ApprovalPolicy;
-  /** The mode of each policy that asks: that of the tool, and that of each agent. An item is undefined if no mode is set. */
+  /** The modes of the policies that ask: of the tool and of the agents. Undefined items have no mode. */
   readonly modes?: readonly (string | undefined)[] | undefined;
   /** The earliest deadline of the enclosing agents, by the monotonic clock of the process. */
   readonly deadlineAt?: number | undefined;
@@ -52,7 +52,7 @@ function ownPolicy(effect: Effect, key: string, restrictions: RestrictionTable |
     : 'always_allow';
 }
 
-/** Returns the modes for the policy of the tool: its own mode, or those of all enclosing agents, so that none loosens another. */
+/** Returns the mode of the tool, or those of all enclosing agents, so that none loosens another. */
 function ownModes({ mode }: Effect, key: string, restrictions: RestrictionTable): readonly (string | undefined)[] {
   if (mode !== undefined) return [mode];
   const modes = restrictions.enclosingModes(key);

@@ -1,7 +1,7 @@
 /**
- * Predicates of standing grants: JSON Schemas over the arguments of a call. A predicate must limit the value or the range
- * of at least one argument. Two checks prove this: a keyword that can limit a value (`const`, `enum`, a numeric bound,
- * `pattern`, or a keyword that nests these), and counterexamples of the same type that the schema must reject.
+ * Predicates of standing grants: JSON Schemas over the arguments of a call. A predicate must limit the value or the
+ * range of at least one argument. Two checks prove this: a keyword that can limit a value (`const`, `enum`, a numeric
+ * bound, `pattern`, or a keyword that nests these), and counterexamples of the same type that the schema must reject.
  */
 
 import { escapeForDisplay } from '../base/escape-text.js';
@@ -28,7 +28,7 @@ const MAX_ALTERNATIVES = 100;
 const MAX_PATHS = 100;
 const MAX_MEMBERS = 20;
 
-/** True if a grant covers these arguments: the schema accepts them, and every argument that it limits is present and limited. */
+/** True if the schema accepts these arguments, and each argument that the grant limits is still limited. */
 export function grantCovers({ schema, limits }: GrantPredicate, input: Json): boolean {
   if (!schemaAccepts(schema, input)) return false;
   const limited = limitedArguments(schema, input);
@@ -110,7 +110,7 @@ function limitsItself(schema: JsonObject, value: Json, depth: number): boolean {
   return value.every((item) => limitedPaths(items, item, depth - 1).length > 0);
 }
 
-/** True if a keyword by itself rejects some value of the same type: a pattern that matches every text limits nothing. */
+/** True if a keyword by itself rejects some other value of the same type. A pattern may match every text. */
 function rejectsOthers(schema: JsonObject, keyword: string, value: Json): boolean {
   if (!Object.hasOwn(schema, keyword)) return false;
   const validator = compileOrUndefined({ [keyword]: schema[keyword] ?? null });

@@ -1,7 +1,7 @@
 /**
- * Restrictions of agents on everything that runs below them, found by the path of a call. All enclosing agents restrict a
- * tool, by its own name and by the name of every call on the path to it. The table is not journaled: a replayed body adds
- * its restrictions again before anything below it starts.
+ * Restrictions of agents on everything that runs below them, found by the path of a call. All enclosing agents restrict
+ * a tool, by its own name and by the name of every call on the path to it. The table is not journaled: a replayed body
+ * adds its restrictions again before anything below it starts.
  */
 import type { ApprovalPolicy } from '../protocol/loop.js';
 
@@ -55,7 +55,7 @@ export class RestrictionTable {
     this.restrictionFlag.isSet ||= this.hasApprovals || this.hasDeadlines || restrictions.mode !== undefined;
   }
 
-  /** Notes the start of a call. Names matter only below an agent with policies, which are added before anything below it starts. */
+  /** Notes the start of a call. Its name matters only below an agent with policies. */
   callStarted(key: string, name: string): void {
     if (this.hasApprovals) this.earlierCallStarted(key, name);
   }
@@ -89,12 +89,12 @@ export class RestrictionTable {
     return undefined;
   }
 
-  /** Returns the strictest policy of all enclosing agents for a tool: for its name and for every call on the path to it. */
+  /** Returns the strictest policy of the enclosing agents for a tool and for every call on the path to it. */
   approvalPolicy(key: string, tool: string): ApprovalPolicy {
     return this.hasApprovals ? this.strictestPolicy(key, [tool], declaredPolicy) : 'always_allow';
   }
 
-  /** Returns the strictest policy for a call by its own name alone, for a call whose parts need approvals of their own. */
+  /** Returns the strictest policy for the name of a call alone: its parts need approvals of their own. */
   approvalPolicyByName(key: string, name: string): ApprovalPolicy {
     if (!this.hasApprovals) return 'always_allow';
     return this.strictestPolicy(key, [name], ({ approvals }, other) =>

@@ -31,7 +31,8 @@ export function grantApplies(grant: StandingGrant, call: GrantableCall): boolean
 /** True if a grant for a call on one target covers a call on another target. */
 export function coversTarget(granted: ApprovalTarget | undefined, target: ApprovalTarget | undefined): boolean {
   if (targetDifference(granted, target) === undefined) return true;
-  // The predicate limits the path of a file. A symbolic link or `..` would lead to a file that the predicate does not see.
+  // The predicate limits the path of a file. A symbolic link or `..` would lead to a file that the predicate does not
+  // see.
   return (
     granted !== undefined &&
     granted.kind !== 'program' &&

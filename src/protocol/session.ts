@@ -4,10 +4,10 @@ import type { ErrorRecord } from './entry.js';
 import type { Json } from './json.js';
 
 /**
- * A function around an effect. It may admit, refuse, answer, change, delay or repeat the effect, and never performs it itself.
- * `scope` belongs to the effect: timers, waits and records of the layer are journaled under the effect's key, so a replayed
- * layer gets its recorded results. `next` runs the layers inside this one, with the same effect or another; every call of
- * the innermost `next` is one attempt.
+ * A function around an effect. It may admit, refuse, answer, change, delay or repeat the effect, and never performs it
+ * itself. `scope` belongs to the effect: timers, waits and records of the layer are journaled under the effect's key,
+ * so a replayed layer gets its recorded results. `next` runs the layers inside this one, with the same effect or
+ * another; every call of the innermost `next` is one attempt.
  *
  * @example
  * const admitReads: Layer = async (effect, scope, next) => {

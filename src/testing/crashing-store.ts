@@ -1,61 +1,69 @@
 /**
- * A store that dies at one append, before or after that append became durable, and answers nothing afterwards.
- * The store inside stays as a crash would leave it: open it again, go on, and compare.
+ * A store that crashes at one append, before or after that append is durable, and refuses everything afterwards. The
+ * inner store stays as a crash would leave it: open a session on it, continue, and compare.
  */
 import { Fault } from '../base/errors.js';
 import type { Batch, Store } from '../journal/store.js';
 
+/** The append at which a store crashes. */
 export interface CrashPoint {
-  /** Which append fails, counted from 1. */
+  /** The number of the append, counted from 1. */
   readonly appendNumber: number;
-  /** Whether its entries were lost or had just become durable. */
+  /** `before`: its entries are lost. `after`: its entries are durable, but the append fails. */
   readonly when: 'before' | 'after';
 }
 
+/** A store that counts its appends and may crash. */
 export interface CrashingStore extends Store {
-  /** How many appends were asked for. */
+  /** The number of append calls, including the one that crashed. */
   readonly appendCount: number;
   readonly hasCrashed: boolean;
 }
 
-/** Without a crash point it only counts. */
+/**
+ * Wraps a store so that it crashes at one append. Without a crash point it only counts appends.
+ *
+ * @example
+ * const inner = memoryStore();
+ * const store = crashingStore(inner, { appendNumber: 3, when: 'after' });
+ */
 export function crashingStore(inner: Store, point?: CrashPoint): CrashingStore {
-  let appends = 0;
-  let crashed = false;
-  const dead = (): Fault =>
+  let appendCount = 0;
+  let hasCrashed = false;
+  const crashFault = (): Fault =>
     new Fault('STORE_FAILED', `The store crashed at append ${point?.appendNumber} (${point?.when}).`);
-  const alive = <T>(work: () => Promise<T>): Promise<T> => (crashed ? Promise.reject(dead()) : work());
+  const unlessCrashed = <T>(work: () => Promise<T>): Promise<T> => (hasCrashed ? Promise.reject(crashFault()) : work());
   const append = async (batch: Batch): Promise<void> => {
-    appends += 1;
-    if (appends === point?.appendNumber) {
-      crashed = true;
+    appendCount += 1;
+    if (appendCount === point?.appendNumber) {
+      hasCrashed = true;
       if (point.when === 'after') await inner.journal.append(batch);
     }
-    if (crashed) throw dead();
+    if (hasCrashed) throw crashFault();
     await inner.journal.append(batch);
   };
   return {
     get appendCount() {
-      return appends;
+      return appendCount;
     },
     get hasCrashed() {
-      return crashed;
+      return hasCrashed;
     },
     journal: {
       append,
-      claim: (session) => alive(() => inner.journal.claim(session)),
+      claim: (session) => unlessCrashed(() => inner.journal.claim(session)),
       read: (session, from) => inner.journal.read(session, from),
-      list: () => alive(() => inner.journal.list()),
-      remove: (session) => alive(() => inner.journal.remove(session)),
+      list: () => unlessCrashed(() => inner.journal.list()),
+      remove: (session) => unlessCrashed(() => inner.journal.remove(session)),
     },
     blobs: {
-      put: (session, digest, text) => alive(() => inner.blobs.put(session, digest, text)),
+      put: (session, digest, text) => unlessCrashed(() => inner.blobs.put(session, digest, text)),
       get: (session, digest) => inner.blobs.get(session, digest),
     },
     leases: inner.leases,
     snapshots: {
       load: (session) => inner.snapshots.load(session),
-      save: (session, snapshot) => alive(() => inner.snapshots.save(session, snapshot)),
+      save: (session, snapshot) => unlessCrashed(() => inner.snapshots.save(session, snapshot)),
     },
     close: async () => {},
   };

@@ -1,6 +1,7 @@
 /**
- * The sink: a process of its own that sees every effect, writes it down with a sync before it answers, and so can judge
- * afterwards, from outside, what a runtime that was killed really did. Effects with one idempotency key count as one.
+ * The effect sink: a separate process that records reported effects, each synced to disk before it is acknowledged. A
+ * test that kills a runtime reads from it which effects really happened. A key distinguishes repeated reports of one
+ * effect.
  */
 import { spawn } from 'node:child_process';
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
@@ -9,21 +10,29 @@ import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { Json } from '../protocol/json.js';
 
-/** One thing that was reported to the sink; `key` is what duplicates are told apart by. */
+/** One report to the sink. */
 export interface ReportedEffect {
+  /** Identifies the effect: reports with the same key are repetitions. */
   readonly key: string;
   readonly kind: string;
   readonly data?: Json;
 }
 
+/** A running sink. */
 export interface EffectSink {
+  /** Where to report effects. */
   readonly url: string;
-  /** All that was seen, in order, read from the sink's file. */
+  /** Reads all reports from the file of the sink, in order. */
   reportedEffects(): readonly ReportedEffect[];
+  /** Ends the process of the sink. */
   close(): Promise<void>;
 }
 
-/** Starts a sink that writes to `file`. It ends when told to, or when its parent is gone. `program` is this file, compiled. */
+/**
+ * Starts a sink that writes to `file`. It ends when it is closed or when this process ends.
+ *
+ * @param program The path of this module in compiled form.
+ */
 export async function startEffectSink(
   file: string,
   program: string = fileURLToPath(import.meta.url),
@@ -47,13 +56,13 @@ export async function startEffectSink(
   };
 }
 
-/** Tells the sink of an effect; resolves once the sink has it on disk. */
-export async function reportEffect(url: string, sighting: ReportedEffect): Promise<void> {
-  const response = await fetch(url, { method: 'POST', body: JSON.stringify(sighting) });
+/** Reports an effect. Resolves once the sink has it on disk. */
+export async function reportEffect(url: string, effect: ReportedEffect): Promise<void> {
+  const response = await fetch(url, { method: 'POST', body: JSON.stringify(effect) });
   if (!response.ok) throw new Error(`The sink answered ${response.status}.`);
 }
 
-/** Whether the sink has seen anything under a key. */
+/** True if the sink has a report with this key. */
 export async function wasReported(url: string, key: string): Promise<boolean> {
   const response = await fetch(`${url}?key=${encodeURIComponent(key)}`);
   return ((await response.json()) as { seen: boolean }).seen;
@@ -67,16 +76,16 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 
 function serveEffectSink(file: string): void {
   const log = openSync(file, 'a');
-  const seen = new Set<string>();
+  const reportedKeys = new Set<string>();
   const server = createServer(async (request, response) => {
     if (request.method === 'POST') {
-      const sighting = JSON.parse(await bodyOf(request)) as ReportedEffect;
-      writeSync(log, `${JSON.stringify(sighting)}\n`);
+      const effect = JSON.parse(await bodyOf(request)) as ReportedEffect;
+      writeSync(log, `${JSON.stringify(effect)}\n`);
       fsyncSync(log);
-      seen.add(sighting.key);
+      reportedKeys.add(effect.key);
     }
     const key = new URL(request.url ?? '/', 'http://sink').searchParams.get('key') ?? '';
-    response.end(JSON.stringify({ seen: seen.has(key) }));
+    response.end(JSON.stringify({ seen: reportedKeys.has(key) }));
   });
   server.listen(0, '127.0.0.1', () => console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`));
   process.stdin.resume();

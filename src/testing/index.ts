@@ -1,3 +1,4 @@
+/** Tools for tests: journal cases, the conformance suite, a crashing store, a manual clock and an effect sink. */
 export { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
 export type {
   CodeBody,

@@ -1,7 +1,8 @@
 /**
- * Random programs for crash tests: trees of calls, effects of every safety, parallel branches, races, timers, waits,
- * records, failures and cancels, made from a seed. What such a program records depends on the program alone: races are
- * decided by distinct timers, signals have names of their own, effects answer by their key.
+ * Random programs for crash tests, generated from a seed: trees of calls, effects of every safety, parallel branches,
+ * races, timers, waits, records, failures and cancellations. The entries of a program depend on the program alone: the
+ * branches of a race have distinct timers, every wait has its own signal name, and the result of an effect is known
+ * from its name.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -9,6 +10,7 @@ import type { Effect, Loop, Scope } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
+/** One step of a random program. */
 export type ProgramStep =
   | { readonly op: 'call'; readonly name: string; readonly steps: readonly ProgramStep[] }
   | {
@@ -35,19 +37,19 @@ class ProgramGenerator {
     this.remainingSteps = size;
   }
 
-  steps(depth: number, quick: boolean): ProgramStep[] {
+  steps(depth: number, instant: boolean): ProgramStep[] {
     const steps: ProgramStep[] = [];
     const count = 1 + this.randomBelow(4);
-    for (let i = 0; i === 0 || (i < count && this.remainingSteps > 0); i++) steps.push(this.step(depth, quick));
+    for (let i = 0; i === 0 || (i < count && this.remainingSteps > 0); i++) steps.push(this.step(depth, instant));
     return steps;
   }
 
-  /** `quick` steps take no time, so the branch of a race is decided by the timer it begins with. */
-  private step(depth: number, quick: boolean): ProgramStep {
+  /** Instant steps take no time on the clock, so the first timer of each branch decides a race. */
+  private step(depth: number, instant: boolean): ProgramStep {
     this.remainingSteps -= 1;
-    const kind = this.randomBelow(quick ? 6 : 11);
+    const kind = this.randomBelow(instant ? 6 : 11);
     if (kind <= 2 || depth > 4 || this.remainingSteps < 0) return this.effect();
-    if (kind === 3) return { op: 'call', name: this.name('loop'), steps: this.steps(depth + 1, quick) };
+    if (kind === 3) return { op: 'call', name: this.name('loop'), steps: this.steps(depth + 1, instant) };
     if (kind === 4) return { op: this.randomBelow(2) === 0 ? 'now' : 'random' };
     if (kind === 5) return { op: this.randomBelow(4) === 0 ? 'fail' : 'now' };
     if (kind <= 7) return { op: 'all', branches: this.branches(() => this.steps(depth + 1, false)) };
@@ -64,11 +66,11 @@ class ProgramGenerator {
 
   private race(depth: number): ProgramStep {
     let ms = 0;
-    const timed = (): ProgramStep[] => {
+    const timedBranch = (): ProgramStep[] => {
       ms += 1 + this.randomBelow(1000);
       return [{ op: 'sleep', ms }, ...this.steps(depth + 1, true)];
     };
-    return { op: 'race', branches: this.branches(timed) };
+    return { op: 'race', branches: this.branches(timedBranch) };
   }
 
   private branches(make: () => ProgramStep[]): ProgramStep[][] {
@@ -85,22 +87,24 @@ class ProgramGenerator {
   }
 }
 
-/** A program of about `size` steps; one in eight is cancelled at some point of its main line. */
+/** Generates a program of about `size` steps. One program in eight cancels itself at a random top-level step. */
 export function randomProgram(random: () => number, size: number): readonly ProgramStep[] {
-  const growth = new ProgramGenerator(random, size);
+  const generator = new ProgramGenerator(random, size);
   const steps: ProgramStep[] = [];
-  while (steps.length < 2 || random() < 0.6) steps.push(...growth.steps(0, false));
+  while (steps.length < 2 || random() < 0.6) steps.push(...generator.steps(0, false));
   if (random() < 0.125) steps.splice(Math.floor(random() * steps.length), 0, { op: 'cancel' });
   return steps;
 }
 
-/** What the programs do to the outside. */
+/** What programs do outside of the journal; a test implements it. */
 export interface OutsideWorld {
+  /** Called when an effect of the program is performed. */
   perform(name: string, safety: Safety, idempotencyKey: string): Promise<void> | void;
+  /** Cancels the program. */
   cancel(): Promise<unknown>;
 }
 
-/** The answer of an effect: known in advance, so that an auditor can supply it. */
+/** Returns the result of an effect. It is known in advance, so that a test can supply it for an effect in doubt. */
 export function programEffectResult(name: string, size: number): Json {
   return size > 1 ? `${name} `.repeat(size / 8) : { did: name };
 }
@@ -161,24 +165,25 @@ async function runProgramStep(step: ProgramStep, scope: Scope, outside: OutsideW
   }
 }
 
-/** A failure becomes a value and the program goes on. */
+/** Converts a failure to a value, so that the program continues. */
 async function valueOrFailure(work: () => Promise<unknown>): Promise<Json> {
   try {
     const value = await work();
     return typeof value === 'string' ? value.length : ((value ?? null) as Json);
   } catch (error) {
     if (!(error instanceof LoopError)) throw error;
-    // An auditor who saw the effect fail decides to fail it: to the program that is the same failure.
+    // A test resolves a failed effect in doubt as failed. For the program, this is the same failure.
     return { failed: error.code === 'EFFECT_IN_DOUBT' ? 'EXECUTION_FAILED' : error.code };
   }
 }
 
 async function runProgramSteps(steps: readonly ProgramStep[], scope: Scope, outside: OutsideWorld): Promise<Json> {
-  const seen: Json[] = [];
-  for (const step of steps) seen.push(await runProgramStep(step, scope, outside));
-  return JSON.stringify(seen).length < 500 ? seen : seen.length;
+  const values: Json[] = [];
+  for (const step of steps) values.push(await runProgramStep(step, scope, outside));
+  return JSON.stringify(values).length < 500 ? values : values.length;
 }
 
+/** Returns a loop that runs the steps of a program. */
 export function programLoop(name: string, steps: readonly ProgramStep[], outside: OutsideWorld): Loop<Json, Json> {
   return { name, body: (_input, scope) => runProgramSteps(steps, scope, outside) };
 }

@@ -1,4 +1,4 @@
-/** A store in memory. It keeps the promises of every store while the process lives, and loses everything when it ends. */
+/** A store in memory. It keeps the promises of every store until the process ends. */
 import { Fault } from '../../base/errors.js';
 import { singleProcessLeases } from '../../journal/leases.js';
 import { toStoredEntry } from '../../journal/record.js';
@@ -17,7 +17,7 @@ const RESOLVED = Promise.resolve();
 
 class MemoryJournal implements Journal {
   private readonly sessions: Map<string, MemorySession>;
-  /** Counts the claims of all sessions, so that the writer of a removed session is stale for a new one of the same name. */
+  /** Counts claims over all sessions: the writer of a removed session is stale for a new one of its name. */
   private claimCount = 0;
 
   constructor(sessions: Map<string, MemorySession>) {

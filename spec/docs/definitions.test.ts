@@ -63,7 +63,7 @@ for (const { page, line, value } of loops) {
   verifies('definition.place', `the definition in ${page}, line ${line}, is valid`, () => {
     expect(registry().add(value, origin).definition.id).toBe(value.id);
     const misspelt = { ...value, polcy: {} };
-    expect(() => registry().add(misspelt, { ...origin, file: page })).toThrow(`${page} is not a definition`);
+    expect(() => registry().add(misspelt, { ...origin, file: page })).toThrow(`${page} is not a valid definition`);
   });
 }
 

@@ -1,4 +1,7 @@
-/** A real HTTP server for tests of `http:` tools. It records requests and connections, and responds as each test configures it. */
+/**
+ * A real HTTP server for tests of `http:` tools. It records requests and connections, and responds as each test
+ * configures it.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';

@@ -39,8 +39,8 @@ export interface OutputPipes {
 }
 
 /**
- * Waits for output that an exited process has written but that is still in the pipes. Stops as soon as no more arrives, or
- * after a few rounds: a process that left the group may keep the pipes open.
+ * Waits for output that an exited process has written but that is still in the pipes. Stops as soon as no more arrives,
+ * or after a few rounds: a process that left the group may keep the pipes open.
  */
 export async function drainOutput(pipes: OutputPipes): Promise<void> {
   for (let round = 0; round < DRAIN_ROUNDS && !pipes.isClosed(); round++) {

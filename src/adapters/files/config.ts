@@ -1,8 +1,8 @@
 /**
- * Reads the project configuration, rondo.toml. Unknown keys are errors, so that a misspelt setting does not silently fall
- * back to its default. The file contains no secrets: a model server names the environment variable that holds its key.
- * It grants no authority either: a project may come from anywhere, so it cannot declare itself trusted, and the paths of
- * an untrusted project stay inside its directory.
+ * Reads the project configuration, rondo.toml. Unknown keys are errors, so that a misspelt setting does not silently
+ * fall back to its default. The file contains no secrets: a model server names the environment variable that holds its
+ * key. It grants no authority either: a project may come from anywhere, so it cannot declare itself trusted, and the
+ * paths of an untrusted project stay inside its directory.
  */
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { isInsideWithLinksResolved } from './inside.js';

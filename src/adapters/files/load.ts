@@ -1,7 +1,8 @@
 /**
- * Loads definitions from a directory: documents (`*.json`, `*.toml`) and, if the operator trusts the directory, modules.
- * Like the bundles of LSR, the reference runtime of the Loop Stack Execution Model, the directory is flat: subdirectories
- * are ignored. An invalid file is reported and does not affect the others. Results are sorted by file name.
+ * Loads definitions from a directory: documents (`*.json`, `*.toml`) and, if the operator trusts the directory,
+ * modules. Like the bundles of LSR, the reference runtime of the Loop Stack Execution Model, the directory is flat:
+ * subdirectories are ignored. An invalid file is reported and does not affect the others. Results are sorted by file
+ * name.
  */
 import { readdir, realpath } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
@@ -91,7 +92,9 @@ async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Pr
   await Promise.all(Array.from({ length: MAX_CONCURRENT_READS }, worker));
 }
 
-/** Rejects a link to a file outside of the directory: write access to the directory must not allow reading other files. */
+/**
+ * Rejects a link to a file outside of the directory: write access to the directory must not allow reading other files.
+ */
 async function rejectOutsideLink(file: string, directory: string): Promise<LoadedDefinitions | undefined> {
   try {
     const [target, home] = await Promise.all([realpath(file), realpath(directory)]);

@@ -1,7 +1,7 @@
 /**
- * Reads and writes the operator file, trust.toml: the directories that may run code, the environment variables that may be
- * sent and to which hosts, and the private hosts that may be reached. The file is accepted only if no user other than its
- * owner and root has write access to it.
+ * Reads and writes the operator file, trust.toml: the directories that may run code, the environment variables that may
+ * be sent and to which hosts, and the private hosts that may be reached. The file is accepted only if no user other
+ * than its owner and root has write access to it.
  */
 import { constants, lstatSync, mkdirSync, realpathSync, renameSync, rmSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * A strict JSON parser that rejects duplicate keys and reports syntax errors with line and column. `positionInJson` finds
- * the line and column of a JSON Pointer, for errors that validation finds after parsing.
+ * A strict JSON parser that rejects duplicate keys and reports syntax errors with line and column. `positionInJson`
+ * finds the line and column of a JSON Pointer, for errors that validation finds after parsing.
  */
 import { DocumentReadError, parseJsonPointer, type TextPosition } from './document-read-error.js';
 

@@ -29,7 +29,9 @@ export function parseToml(text: string): unknown {
 const KEY_SEGMENT = /[ \t]*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([A-Za-z0-9_-]+))[ \t]*([.=\]])/y;
 /** The delimiters of a multi-line string. */
 const MULTILINE_QUOTES = /"""|'''/;
-/** Longer lines are skipped: realistic lines that start with a key are shorter, and this bounds the regular expression. */
+/**
+ * Longer lines are skipped: realistic lines that start with a key are shorter, and this bounds the regular expression.
+ */
 const MAX_KEY_LINE_CHARS = 2000;
 
 /** Returns the segments of the dotted key that begins at `start` and is followed by `end`. */

@@ -76,8 +76,8 @@ const jsonPointerOf = (path: readonly string[]): string =>
   path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 
 /**
- * Reads a TOML file and converts its root table. Returns undefined if the file does not exist and `mayBeAbsent` is true.
- * Throws CONFIG_INVALID, with path and line, for every other problem.
+ * Reads a TOML file and converts its root table. Returns undefined if the file does not exist and `mayBeAbsent` is
+ * true. Throws CONFIG_INVALID, with path and line, for every other problem.
  */
 export async function readTomlFile<T>(
   file: string,

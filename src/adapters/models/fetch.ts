@@ -1,7 +1,7 @@
 /**
  * The `fetch` functions of the providers. Neither follows redirects: the headers contain a key, and HTTP clients do not
- * reliably drop it when they are redirected to another host. `createPublicFetch` also connects to public addresses only,
- * for base URLs from untrusted definitions.
+ * reliably drop it when they are redirected to another host. `createPublicFetch` also connects to public addresses
+ * only, for base URLs from untrusted definitions.
  */
 import type { IncomingMessage } from 'node:http';
 import { reachRefusal } from '../../base/permits.js';
@@ -23,7 +23,9 @@ function refuseRedirect(response: Response): Response {
   );
 }
 
-/** Creates a `fetch` that resolves host names to public addresses only. The caller checks URLs with a literal address. */
+/**
+ * Creates a `fetch` that resolves host names to public addresses only. The caller checks URLs with a literal address.
+ */
 export function createPublicFetch(resolve: ResolveHost = systemResolve): Fetch {
   return async (input, init) => {
     const request = new Request(input, init);

@@ -98,8 +98,8 @@ export function anthropicProvider(settings: ProviderSettings): ModelProvider {
 }
 
 /**
- * Creates the provider `openai-compatible`, for any server with OpenAI's chat API at `options.baseURL`. It sends a key only
- * if `options.apiKeyEnv` names an environment variable.
+ * Creates the provider `openai-compatible`, for any server with OpenAI's chat API at `options.baseURL`. It sends a key
+ * only if `options.apiKeyEnv` names an environment variable.
  */
 export function openaiCompatibleProvider(settings: ProviderSettings): ModelProvider {
   const id = 'openai-compatible';

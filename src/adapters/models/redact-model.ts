@@ -1,6 +1,6 @@
 /**
- * Wraps the model of a provider. Errors, replies and streams are redacted: servers often repeat the key of a request that
- * they reject. A stream that ends without a finish reason becomes an error instead of a truncated reply.
+ * Wraps the model of a provider. Errors, replies and streams are redacted: servers often repeat the key of a request
+ * that they reject. A stream that ends without a finish reason becomes an error instead of a truncated reply.
  */
 import { NO_REDACTION, type RedactingStream, type Redactor, redactorOf } from '../../base/redact.js';
 import type { Model, ModelCallOptions, ModelStreamPart, ProviderOptions } from '../../protocol/model.js';
@@ -74,7 +74,9 @@ function redactStreamPart(
   return rest === '' ? [part] : [{ type, id: part.id as string, delta: rest }, part];
 }
 
-/** Returns true for the `finish` part that the AI SDK packages emit without a raw reason when a connection breaks off. */
+/**
+ * Returns true for the `finish` part that the AI SDK packages emit without a raw reason when a connection breaks off.
+ */
 function isTruncatedFinish(part: ModelStreamPart): boolean {
   return part.type === 'finish' && part.finishReason.unified === 'other' && part.finishReason.raw === undefined;
 }

@@ -95,8 +95,8 @@ export function fitTextLength(schema: SchemaObject, text: string): string {
 }
 
 /**
- * Returns a number within the bounds of the schema: between the bounds if it has both, or else the allowed number nearest
- * to `preferred`.
+ * Returns a number within the bounds of the schema: between the bounds if it has both, or else the allowed number
+ * nearest to `preferred`.
  */
 export function numberWithinBounds(schema: SchemaObject, preferred: number, isInteger: boolean): number {
   const minimum = numberOr(schema.minimum, Number.NEGATIVE_INFINITY);

@@ -1,6 +1,7 @@
 /**
- * Creates a value that matches a JSON Schema, with texts that quote a prompt. The result is deterministic. Recursive schemas
- * terminate: below a certain depth only required members are created, and the total number of values is bounded.
+ * Creates a value that matches a JSON Schema, with texts that quote a prompt. The result is deterministic. Recursive
+ * schemas terminate: below a certain depth only required members are created, and the total number of values is
+ * bounded.
  */
 import { isObject, ownProperty } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';

@@ -1,6 +1,6 @@
 /**
- * Resolves a JSON Schema to one schema without references and combinations: follows `$ref`, merges `allOf`, and chooses a
- * branch of `anyOf` and `oneOf`. Schemas are untrusted input: only own properties are read, and after too many steps
+ * Resolves a JSON Schema to one schema without references and combinations: follows `$ref`, merges `allOf`, and chooses
+ * a branch of `anyOf` and `oneOf`. Schemas are untrusted input: only own properties are read, and after too many steps
  * every schema resolves to the empty one.
  */
 import { isObject, ownProperty } from '../../base/own-property.js';

@@ -110,8 +110,8 @@ function parseError(value: unknown, where: string): { message: string; retryable
 }
 
 /**
- * Returns the chunks in which the text is streamed. `chunks` is their number, or the list of the chunks themselves, which
- * must then add up to the text if the step has one.
+ * Returns the chunks in which the text is streamed. `chunks` is their number, or the list of the chunks themselves,
+ * which must then add up to the text if the step has one.
  */
 function parseChunks({ text, object, chunks = 1 }: UnknownRecord, where: string): string[] {
   const fullText = object === undefined ? text : JSON.stringify(object);

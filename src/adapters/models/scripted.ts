@@ -1,6 +1,6 @@
 /**
- * The provider `scripted`: replies come from a file, one step per call. A turn starts at the step after the replies in its
- * journal; from then on, this process counts the calls. Failed calls leave no reply in the journal, so a turn that
+ * The provider `scripted`: replies come from a file, one step per call. A turn starts at the step after the replies in
+ * its journal; from then on, this process counts the calls. Failed calls leave no reply in the journal, so a turn that
  * continues in a new process repeats their steps.
  */
 import { LoopError } from '../../base/errors.js';

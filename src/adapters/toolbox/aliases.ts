@@ -1,7 +1,7 @@
 /**
  * Finds aliases of protected files and directories: hard links and bind mounts. Aliases have the device and inode of a
- * protected file. They are searched for among the mount points and, if a protected file has several hard links, among all
- * files in the searched directories.
+ * protected file. They are searched for among the mount points and, if a protected file has several hard links, among
+ * all files in the searched directories.
  */
 import { type BigIntStats, type Dirent, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

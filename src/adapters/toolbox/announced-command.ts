@@ -1,8 +1,8 @@
 /**
- * Runs a sandboxed command while no store is created in its roots: the command would see the new store. Before it searches
- * for stores, it announces the directories it sees and those it hides (base/announcement.ts). A process that creates a
- * store announces that and waits for the command; a creation that is already in progress is waited for here. Data markers
- * that the command leaves are removed before the announcement ends.
+ * Runs a sandboxed command while no store is created in its roots: the command would see the new store. Before it
+ * searches for stores, it announces the directories it sees and those it hides (base/announcement.ts). A process that
+ * creates a store announces that and waits for the command; a creation that is already in progress is waited for here.
+ * Data markers that the command leaves are removed before the announcement ends.
  */
 import { setTimeout } from 'node:timers/promises';
 import {

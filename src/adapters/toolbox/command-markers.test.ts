@@ -1,4 +1,6 @@
-/** Data markers and store files that a sandboxed command writes: they close no directory, and those of stores are kept. */
+/**
+ * Data markers and store files that a sandboxed command writes: they close no directory, and those of stores are kept.
+ */
 import { linkSync, lstatSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';

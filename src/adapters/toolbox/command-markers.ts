@@ -1,7 +1,7 @@
 /**
- * Removes the data markers that a sandboxed command has written. A marker closes its directory to all tools, and only Rondo
- * may write one. Rondo itself marks no directory that a running command sees: the creation of a store waits until the
- * command has ended (see sqlite/sandbox-exposure.ts). A marker that another process may have written is kept.
+ * Removes the data markers that a sandboxed command has written. A marker closes its directory to all tools, and only
+ * Rondo may write one. Rondo itself marks no directory that a running command sees: the creation of a store waits until
+ * the command has ended (see sqlite/sandbox-exposure.ts). A marker that another process may have written is kept.
  */
 import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,8 +17,8 @@ export interface StateBeforeCommand {
   /** The inodes of directories in which the command can create nothing, including data directories. */
   readonly unwritableInodes: ReadonlySet<string>;
   /**
-   * The change time, in milliseconds, from which on a marker may be the command's; an older one was moved into the roots.
-   * Undefined if not every directory could be read: then an older marker may have been there unnoticed.
+   * The change time, in milliseconds, from which on a marker may be the command's; an older one was moved into the
+   * roots. Undefined if not every directory could be read: then an older marker may have been there unnoticed.
    */
   readonly earliestMarkerAt: bigint | undefined;
 }

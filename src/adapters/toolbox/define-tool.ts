@@ -34,7 +34,9 @@ interface ActionToolOptions<I> extends ReadToolOptions<I> {
   readonly safety: 'once' | 'idempotent';
   /** Returns the question that a person answers. Throws if the call would fail, so that no question is asked. */
   approvalMessage(input: I): Promise<string> | string;
-  /** Returns the file or directory that the call acts on; undefined for a tool without one. `execute` acts on no other. */
+  /**
+   * Returns the file or directory that the call acts on; undefined for a tool without one. `execute` acts on no other.
+   */
   approvalTarget(input: I): Promise<ApprovalTarget> | undefined;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Formats the change of a text as a unified diff for people and models. Small changes use the shortest edit script (Myers);
- * for larger ones that search is too expensive, so all changed lines are shown as replaced. A long diff is truncated and
- * states how much it omits.
+ * Formats the change of a text as a unified diff for people and models. Small changes use the shortest edit script
+ * (Myers); for larger ones that search is too expensive, so all changed lines are shown as replaced. A long diff is
+ * truncated and states how much it omits.
  */
 import { createRequire } from 'node:module';
 import type * as Diff from 'diff';
@@ -78,7 +78,10 @@ function countNewlines(text: string): number {
   return count;
 }
 
-/** Returns the hunks of the shortest edit script, or a single hunk that replaces all lines if the search is too expensive. */
+/**
+ * Returns the hunks of the shortest edit script, or a single hunk that replaces all lines if the search is too
+ * expensive.
+ */
 function hunksOf(oldText: string, newText: string, lineCount: number): readonly Hunk[] {
   if (lineCount <= MAX_SEARCHED_LINES) {
     const { structuredPatch } = requireModule('diff/lib/patch/create.js') as Pick<typeof Diff, 'structuredPatch'>;
@@ -113,8 +116,8 @@ function replacementHunk(before: readonly string[], after: readonly string[]): H
 }
 
 /**
- * Formats the header of a hunk. `skippedLines` precede the compared text. As in every unified diff, a side without lines
- * has the number of the line before it.
+ * Formats the header of a hunk. `skippedLines` precede the compared text. As in every unified diff, a side without
+ * lines has the number of the line before it.
  */
 function headerOf({ oldStart, oldLines, newStart, newLines }: Hunk, skippedLines: number): string {
   const side = (start: number, count: number): string => `${skippedLines + start - (count === 0 ? 1 : 0)},${count}`;

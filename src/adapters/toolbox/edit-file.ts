@@ -1,6 +1,7 @@
 /**
- * The tool `edit_file`: replaces a text in a file. The old text must occur exactly once, both when approval is requested and
- * when the edit is made, so that an approval is never applied to another occurrence. Only UTF-8 files can be edited.
+ * The tool `edit_file`: replaces a text in a file. The old text must occur exactly once, both when approval is
+ * requested and when the edit is made, so that an approval is never applied to another occurrence. Only UTF-8 files can
+ * be edited.
  */
 import { defineActionTool, type ToolboxTool } from './define-tool.js';
 import { applyChange, type ContentTransform, MAX_WRITE_BYTES, previewChange } from './file-change.js';

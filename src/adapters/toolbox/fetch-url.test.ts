@@ -1,4 +1,7 @@
-/** `fetch_url` connects to public addresses and allowed hosts only, whatever a URL, a name server or a redirect contains. */
+/**
+ * `fetch_url` connects to public addresses and allowed hosts only, whatever a URL, a name server or a redirect
+ * contains.
+ */
 import {
   createServer as createNetServer,
   type Server as NetServer,
@@ -178,7 +181,10 @@ interface TestNetwork {
   privateConnections(): number;
 }
 
-/** Simulates a network: one public server, and a canary server for all other addresses. No connection leaves this machine. */
+/**
+ * Simulates a network: one public server, and a canary server for all other addresses. No connection leaves this
+ * machine.
+ */
 async function createTestNetwork(respond: PageResponder): Promise<TestNetwork> {
   let connectionCount = 0;
   const canary = (): NetServer =>

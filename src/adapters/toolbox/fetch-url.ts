@@ -1,4 +1,6 @@
-/** The tool `fetch_url`: gets a public page as text. Redirects are checked like the first URL; no credentials are sent. */
+/**
+ * The tool `fetch_url`: gets a public page as text. Redirects are checked like the first URL; no credentials are sent.
+ */
 import { LoopError } from '../../base/errors.js';
 import { defineActionTool, type ToolboxTool, type ToolOutput } from './define-tool.js';
 import { type FetchedPage, getPage, parseAllowedUrl } from './get-page.js';

@@ -1,6 +1,7 @@
 /**
- * Previews and applies the change of one file. A person approves the diff of the preview; the change may be applied much
- * later. Both use the same transform from the old content to the new, which throws if it does not fit the file any longer.
+ * Previews and applies the change of one file. A person approves the diff of the preview; the change may be applied
+ * much later. Both use the same transform from the old content to the new, which throws if it does not fit the file any
+ * longer.
  */
 import type { Stats } from 'node:fs';
 import { join } from 'node:path';
@@ -35,7 +36,9 @@ export async function previewChange(roots: Roots, path: string, transform: Conte
   return describeChange(roots.displayPath(join(real, ...missing)), current?.bytes, transform(current?.bytes));
 }
 
-/** Makes a change. With an approval, throws TOOL_NOT_ADMITTED if the path leads to another file than the approved one. */
+/**
+ * Makes a change. With an approval, throws TOOL_NOT_ADMITTED if the path leads to another file than the approved one.
+ */
 export async function applyChange(
   roots: Roots,
   path: string,
@@ -59,8 +62,8 @@ export async function applyChange(
 }
 
 /**
- * Throws if a file was approved as new but exists. A file with the new content is accepted: an earlier attempt of the same
- * call may have written it.
+ * Throws if a file was approved as new but exists. A file with the new content is accepted: an earlier attempt of the
+ * same call may have written it.
  */
 function assertStillNew(
   path: string,

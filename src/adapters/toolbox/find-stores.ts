@@ -1,8 +1,8 @@
 /**
- * Finds the stores of all processes in directories: data directories, by name or marker, and databases in directories with
- * other files, by the files that accompany a database. The search covers every directory and fails if there are too many
- * of them, because an unsearched one could expose a store to a command. A directory is read again only if its ctime has
- * changed; whether a file is a database is checked each time.
+ * Finds the stores of all processes in directories: data directories, by name or marker, and databases in directories
+ * with other files, by the files that accompany a database. The search covers every directory and fails if there are
+ * too many of them, because an unsearched one could expose a store to a command. A directory is read again only if its
+ * ctime has changed; whether a file is a database is checked each time.
  */
 import { type BigIntStats, readdirSync } from 'node:fs';
 import { basename } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Sends one GET request. The host name is resolved here, all its addresses are checked, and the connection is opened to one
- * of these addresses. The name is not resolved again, which prevents DNS rebinding. Requests share no state.
+ * Sends one GET request. The host name is resolved here, all its addresses are checked, and the connection is opened to
+ * one of these addresses. The name is not resolved again, which prevents DNS rebinding. Requests share no state.
  */
 import { lookup } from 'node:dns/promises';
 import { type IncomingMessage, request } from 'node:http';

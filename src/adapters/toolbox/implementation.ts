@@ -1,7 +1,7 @@
 /**
- * `toolbox:NAME` tools: the toolbox in JSON and TOML definitions. The paths of roots are relative to the directory of the
- * definition. In an untrusted directory, roots must be inside it, and tools that change files or run commands are not
- * available. The options of the operator override those of a definition.
+ * `toolbox:NAME` tools: the toolbox in JSON and TOML definitions. The paths of roots are relative to the directory of
+ * the definition. In an untrusted directory, roots must be inside it, and tools that change files or run commands are
+ * not available. The options of the operator override those of a definition.
  */
 import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';

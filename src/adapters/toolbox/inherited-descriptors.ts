@@ -1,7 +1,7 @@
 /**
- * Closes inherited file descriptors for child processes. This process may have been started with open descriptors (`77<file`,
- * the lock file of flock). Node marks only its own descriptors as close-on-exec, and bubblewrap passes the others on, so a
- * sandboxed command could read these files. The child process gets /dev/null in place of each.
+ * Closes inherited file descriptors for child processes. This process may have been started with open descriptors
+ * (`77<file`, the lock file of flock). Node marks only its own descriptors as close-on-exec, and bubblewrap passes the
+ * others on, so a sandboxed command could read these files. The child process gets /dev/null in place of each.
  */
 import type { StdioOptions } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';

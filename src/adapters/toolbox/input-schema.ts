@@ -1,6 +1,6 @@
 /**
- * Defines the input of a tool once. The TypeScript type, the validation (a Standard Schema, which the AI SDK and loops both
- * use) and the JSON Schema for the model are derived from the definition.
+ * Defines the input of a tool once. The TypeScript type, the validation (a Standard Schema, which the AI SDK and loops
+ * both use) and the JSON Schema for the model are derived from the definition.
  */
 import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
@@ -64,7 +64,10 @@ export function defineInput<const M extends InputFields>(fields: M): InputSchema
   };
 }
 
-/** Returns the input if it matches the schema. Throws INPUT_VALIDATION_FAILED otherwise; callers may not have validated it. */
+/**
+ * Returns the input if it matches the schema. Throws INPUT_VALIDATION_FAILED otherwise; callers may not have validated
+ * it.
+ */
 export function validateInput<I>(tool: string, schema: InputSchema<I>, input: unknown): I {
   const result = schema['~standard'].validate(input);
   if (result.issues === undefined) return result.value;

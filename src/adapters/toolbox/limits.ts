@@ -1,6 +1,6 @@
 /**
- * Resource limits of a sandboxed command. The kernel enforces the size of files and, for most users, the number of tasks.
- * See sandbox-monitor.ts for the number of processes and the memory.
+ * Resource limits of a sandboxed command. The kernel enforces the size of files and, for most users, the number of
+ * tasks. See sandbox-monitor.ts for the number of processes and the memory.
  */
 import { release } from 'node:os';
 import type { MountSource } from './mount-sources.js';
@@ -33,8 +33,9 @@ export function maxTasksOf({ maxProcesses }: SandboxLimits): number {
 }
 
 /**
- * Checks the inodes of the mounts, sets the limits, and then executes the program in the remaining arguments. The shell does
- * not interpret these arguments. An existing lower limit cannot be raised and is kept. Shells name the task limit -u or -p.
+ * Checks the inodes of the mounts, sets the limits, and then executes the program in the remaining arguments. The shell
+ * does not interpret these arguments. An existing lower limit cannot be raised and is kept. Shells name the task limit
+ * -u or -p.
  */
 // guard: file-size-limited
 const LIMIT_SCRIPT = `
@@ -67,7 +68,10 @@ export function withLimits(
   return ['/bin/sh', '-c', LIMIT_SCRIPT, 'sh', ...expectedInodes, '--', String(blocks), String(tasks), ...argv];
 }
 
-/** Before Linux 5.14, the task limit counts all tasks of the user on the machine, so processes elsewhere could exhaust it. */
+/**
+ * Before Linux 5.14, the task limit counts all tasks of the user on the machine, so processes elsewhere could exhaust
+ * it.
+ */
 export function countsTasksPerNamespace(kernel: string): boolean {
   const [major = 0, minor = 0] = kernel.split('.').map(Number);
   return major > 5 || (major === 5 && minor >= 14);

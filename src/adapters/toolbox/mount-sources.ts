@@ -1,8 +1,8 @@
 /**
- * Protects the mounts of a sandbox from symlink races. Bubblewrap resolves the paths of mounts after they were checked, so a
- * command in another sandbox could replace a directory by a symbolic link, and the new sandbox would show its target.
- * Therefore the inode of each source is determined here, by a path without links, and compared inside the sandbox before
- * the command runs.
+ * Protects the mounts of a sandbox from symlink races. Bubblewrap resolves the paths of mounts after they were checked,
+ * so a command in another sandbox could replace a directory by a symbolic link, and the new sandbox would show its
+ * target. Therefore the inode of each source is determined here, by a path without links, and compared inside the
+ * sandbox before the command runs.
  */
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs';
 import { inodeOf } from './store-protection.js';
@@ -27,8 +27,8 @@ function mountSourceAt(path: string): MountSource {
 }
 
 /**
- * Opens a path that contains no symbolic link and passes a path of the descriptor to `use`. The descriptor path refers to the
- * opened file even if another file replaces it meanwhile.
+ * Opens a path that contains no symbolic link and passes a path of the descriptor to `use`. The descriptor path refers
+ * to the opened file even if another file replaces it meanwhile.
  * @param createError creates the error that is thrown if the path contains a link or does not exist.
  */
 export function withPathDescriptor<T>(

@@ -1,8 +1,8 @@
 /**
  * Computes the mounts of a sandboxed command: the roots, writable, without data directories and files of stores. A data
- * directory is covered by an empty read-only directory. So is a directory that a store shares with other files, and these
- * files are mounted back into it: a mount over a single file would be detached as soon as the owner of the store renames
- * a new file to that name. A command cannot create files in such a shared directory itself.
+ * directory is covered by an empty read-only directory. So is a directory that a store shares with other files, and
+ * these files are mounted back into it: a mount over a single file would be detached as soon as the owner of the store
+ * renames a new file to that name. A command cannot create files in such a shared directory itself.
  */
 import { type Dirent, existsSync } from 'node:fs';
 import { readdir, readlink } from 'node:fs/promises';
@@ -78,8 +78,8 @@ export async function mountsFor(roots: readonly string[]): Promise<SandboxMounts
 }
 
 /**
- * Finds what a command could see but must not: data directories, aliases of files of a store, and directories that a store
- * shares with other files.
+ * Finds what a command could see but must not: data directories, aliases of files of a store, and directories that a
+ * store shares with other files.
  */
 async function findVisibleStores(roots: readonly string[]) {
   const isVisible = (directory: string): boolean =>

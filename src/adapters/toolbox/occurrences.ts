@@ -1,6 +1,6 @@
 /**
- * Finds all occurrences of a text in linear time (Knuth-Morris-Pratt). In the worst case, `indexOf` takes time proportional
- * to the product of both lengths: seconds for a file of a few megabytes with a text that a model chose.
+ * Finds all occurrences of a text in linear time (Knuth-Morris-Pratt). In the worst case, `indexOf` takes time
+ * proportional to the product of both lengths: seconds for a file of a few megabytes with a text that a model chose.
  */
 
 /** Returns, for each prefix of the text, the length of its longest proper prefix that is also a suffix. */

@@ -7,8 +7,8 @@ import { isObject } from '../../base/own-property.js';
 /** Options of `run_command`. */
 export interface CommandOptions {
   /**
-   * What to do if bubblewrap does not work: `required` runs no commands, `preferred` runs them without a sandbox. `off` never
-   * uses a sandbox.
+   * What to do if bubblewrap does not work: `required` runs no commands, `preferred` runs them without a sandbox. `off`
+   * never uses a sandbox.
    * @default 'required'
    */
   readonly sandbox?: 'required' | 'preferred' | 'off';

@@ -1,6 +1,6 @@
 /**
- * Replaces files atomically: writes a temporary file in the same open directory and renames it. Readers see either the old
- * content or the new, and a failed write keeps the old content. Writes to the same file are serialized.
+ * Replaces files atomically: writes a temporary file in the same open directory and renames it. Readers see either the
+ * old content or the new, and a failed write keeps the old content. Writes to the same file are serialized.
  */
 import { randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
@@ -22,8 +22,8 @@ export async function replaceFile(
   try {
     const handle = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | NO_LINKS_FLAG, 0o666);
     try {
-      // On Linux the file is in the checked directory. Elsewhere the directory may have been replaced since; if so, nothing
-      // is written.
+      // On Linux the file is in the checked directory. Elsewhere the directory may have been replaced since; if so,
+      // nothing is written.
       await roots.assertStillInside({ ...location.directory, handle, realPath: temporary }, path);
       await writeContent(handle, text, oldStats);
     } finally {

@@ -1,7 +1,7 @@
 /**
- * Resolves the real path of a root. The path of a root must not contain a symbolic link that a command could have created:
- * in the root of another tool, a command can replace a directory by a link to any target. Links are followed only in
- * directories that this process cannot write, and directly below `/`, which cannot be a root.
+ * Resolves the real path of a root. The path of a root must not contain a symbolic link that a command could have
+ * created: in the root of another tool, a command can replace a directory by a link to any target. Links are followed
+ * only in directories that this process cannot write, and directly below `/`, which cannot be a root.
  */
 import { accessSync, constants, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve, sep } from 'node:path';

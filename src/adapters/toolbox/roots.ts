@@ -1,8 +1,8 @@
 /**
  * Confines the tools to their root directories. A path is checked lexically, after resolving links, and finally by the
- * location of the opened descriptor, before any byte is read or written. The last check is decisive: it detects every file
- * that was replaced in between (symlink races). Node has no openat, but /proc/self/fd/N/name is equivalent. The same checks
- * refuse files of a store, and do so without opening them: see `openByPathDescriptor`.
+ * location of the opened descriptor, before any byte is read or written. The last check is decisive: it detects every
+ * file that was replaced in between (symlink races). Node has no openat, but /proc/self/fd/N/name is equivalent. The
+ * same checks refuse files of a store, and do so without opening them: see `openByPathDescriptor`.
  */
 import { type BigIntStats, constants, fstatSync, lstatSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises';
@@ -42,7 +42,9 @@ export interface FileLocation {
 
 type PathKind = 'file' | 'directory' | 'either';
 
-/** Descriptors of store files opened by a lost race. They are never closed: closing one would drop the locks of SQLite. */
+/**
+ * Descriptors of store files opened by a lost race. They are never closed: closing one would drop the locks of SQLite.
+ */
 const retainedHandles: FileHandle[] = [];
 
 /** Returns the real path of an open file. `path` is the path it was opened with. */
@@ -52,8 +54,8 @@ export type LocateHandle = (handle: FileHandle, path: string) => Promise<string>
 const locateByDescriptor: LocateHandle = (handle) => readlink(`/proc/self/fd/${handle.fd}`);
 
 /**
- * On other systems, the open file is compared with the one at the path. This alone is not sufficient, because a link can be
- * replaced twice in between; it is used only where no link of the path is followed.
+ * On other systems, the open file is compared with the one at the path. This alone is not sufficient, because a link
+ * can be replaced twice in between; it is used only where no link of the path is followed.
  */
 export const locateByComparison: LocateHandle = async (handle, path) => {
   const real = await realpath(path);
@@ -62,7 +64,9 @@ export const locateByComparison: LocateHandle = async (handle, path) => {
   throw toolError('The file was replaced while it was opened; try again.');
 };
 
-/** The root directories of the tools. All methods throw TOOL_FAILED for paths outside of the roots and files of a store. */
+/**
+ * The root directories of the tools. All methods throw TOOL_FAILED for paths outside of the roots and files of a store.
+ */
 export class Roots {
   /** The real paths of the roots. Relative paths start at the first. */
   readonly realPaths: readonly string[];
@@ -109,8 +113,8 @@ export class Roots {
   }
 
   /**
-   * Opens the location of a file that may not exist, and creates missing directories. An approved path is compared with the
-   * real path of the open directory, so that a link created since the approval is detected.
+   * Opens the location of a file that may not exist, and creates missing directories. An approved path is compared with
+   * the real path of the open directory, so that a link created since the approval is detected.
    */
   async openLocation<T>(
     path: string,
@@ -140,8 +144,8 @@ export class Roots {
   }
 
   /**
-   * Returns true if a path is normalized and contains no link below its root. Only then can a pattern for the path, as in a
-   * grant, be trusted to describe the real path.
+   * Returns true if a path is normalized and contains no link below its root. Only then can a pattern for the path, as
+   * in a grant, be trusted to describe the real path.
    */
   isDirectPath(path: string, real: string): boolean {
     const requested = this.resolveRequestedPath(path);
@@ -174,7 +178,9 @@ export class Roots {
     }
   }
 
-  /** Returns the path of a name in an open directory. On Linux, it stays valid if the directory is moved or replaced. */
+  /**
+   * Returns the path of a name in an open directory. On Linux, it stays valid if the directory is moved or replaced.
+   */
   pathWithin(directory: OpenPath, name: string): string {
     return join(this.isLinux ? `/proc/self/fd/${directory.handle.fd}` : directory.realPath, name);
   }

@@ -332,7 +332,7 @@ verifies('toolbox.command', 'the error for an invalid directory or command state
     expect(await run('-x')).toMatchObject({ exitCode: 127 });
     expect(await run('no-such-program')).toMatchObject({
       exitCode: 127,
-      output: expect.stringContaining('not hasSandbox'),
+      output: expect.stringContaining('not found'),
     });
   }
 });

@@ -1,6 +1,6 @@
 /**
- * Runs one program in its own process group, with an empty stdin, and with stdout and stderr in one pipe, so that the order
- * of its output is preserved. No process of the group survives the call.
+ * Runs one program in its own process group, with an empty stdin, and with stdout and stderr in one pipe, so that the
+ * order of its output is preserved. No process of the group survives the call.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -55,7 +55,9 @@ const MERGE_STDERR_OOM_FIRST_ARGV = [
   ...['/bin/sh', '-c', 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$@" 2>&1', 'sh'],
 ] as const;
 
-/** Runs a program until it exits or exceeds a limit. After an abort, kills it and rejects with the reason of the signal. */
+/**
+ * Runs a program until it exits or exceeds a limit. After an abort, kills it and rejects with the reason of the signal.
+ */
 export async function runProcess(program: ProcessSpec, abort: AbortSignal | undefined): Promise<ProcessResult> {
   abort?.throwIfAborted();
   const { directory: cwd, env, sandbox } = program;

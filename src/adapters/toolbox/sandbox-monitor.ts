@@ -1,7 +1,7 @@
 /**
- * Monitors the resources of a sandbox as a whole: the number of its processes, and the memory of these processes and of the
- * files in its /tmp and /dev/shm. POSIX has no resource limits for a group of processes. The processes are listed from the
- * /proc of the sandbox, so none of them can hide. A sandbox that cannot be monitored is stopped.
+ * Monitors the resources of a sandbox as a whole: the number of its processes, and the memory of these processes and of
+ * the files in its /tmp and /dev/shm. POSIX has no resource limits for a group of processes. The processes are listed
+ * from the /proc of the sandbox, so none of them can hide. A sandbox that cannot be monitored is stopped.
  */
 import { readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import type { Readable } from 'node:stream';

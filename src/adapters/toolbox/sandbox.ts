@@ -1,8 +1,8 @@
 /**
  * Runs commands in a bubblewrap sandbox. A command sees the programs of the system and this Node, read-only; the roots,
  * writable, without the files of stores; and an empty /tmp. It has no network, sees no other process and no home
- * directory. Root has no privileges in it: there are no capabilities, and /proc, where root could change kernel settings,
- * is read-only.
+ * directory. Root has no privileges in it: there are no capabilities, and /proc, where root could change kernel
+ * settings, is read-only.
  */
 import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -70,8 +70,8 @@ function bubblewrapArgs(bubblewrap: string, confinement: SandboxOptions, command
     bubblewrap,
     '--unshare-all',
     ...(network ? ['--share-net'] : []),
-    // No --new-session: the process already runs in its own session without a terminal. Another session would remove the
-    // sandbox from the process group that is killed, before --die-with-parent is in effect.
+    // No --new-session: the process already runs in its own session without a terminal. Another session would remove
+    // the sandbox from the process group that is killed, before --die-with-parent is in effect.
     ...['--die-with-parent', '--cap-drop', 'ALL', '--hostname', 'sandbox'],
     ...['--info-fd', String(INFO_FD), '--seccomp', String(FILTER_FD)],
     ...SYSTEM_DIRECTORIES.flatMap(showPathArgs),
@@ -99,7 +99,9 @@ function showPathArgs(path: string): readonly string[] {
   return lstatSync(path).isSymbolicLink() ? ['--symlink', readlinkSync(path), path] : ['--ro-bind', path, path];
 }
 
-/** Mounts Node and npm if they are outside of the system directories. Mounts no other files, as they may be in a home. */
+/**
+ * Mounts Node and npm if they are outside of the system directories. Mounts no other files, as they may be in a home.
+ */
 export function nodeBindArgs(execPath: string): readonly string[] {
   const node = realpathSync(execPath);
   if (SYSTEM_DIRECTORIES.some((directory) => containsPath(directory, node))) return [];

@@ -1,8 +1,9 @@
 /**
- * The system call filter of the sandbox, a BPF program that bubblewrap loads. Namespaces do not replace the session keyring
- * that a process inherits, so a command could read the keys of the operator: all keyring calls are denied. So are calls
- * that allocate memory outside of the memory limit, and socket families that network namespaces do not isolate, such as
- * those to the hypervisor. Other architectures use other call numbers, so a process that makes such a call is killed.
+ * The system call filter of the sandbox, a BPF program that bubblewrap loads. Namespaces do not replace the session
+ * keyring that a process inherits, so a command could read the keys of the operator: all keyring calls are denied. So
+ * are calls that allocate memory outside of the memory limit, and socket families that network namespaces do not
+ * isolate, such as those to the hypervisor. Other architectures use other call numbers, so a process that makes such a
+ * call is killed.
  */
 
 /** The offsets of the number, the architecture and the first argument of a call in struct seccomp_data. */
@@ -77,7 +78,10 @@ export function seccompFilterFor(arch: string = process.arch): Buffer | undefine
   ]);
 }
 
-/** Encodes one instruction (struct sock_filter). Jumps are relative to the next one. All architectures are little-endian. */
+/**
+ * Encodes one instruction (struct sock_filter). Jumps are relative to the next one. All architectures are
+ * little-endian.
+ */
 function instruction(code: number, value: number, jumpTrue = 0, jumpFalse = 0): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeUInt16LE(code, 0);

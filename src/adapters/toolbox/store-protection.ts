@@ -1,8 +1,8 @@
 /**
  * Detects data directories and files of stores, which tools must not use. A directory is recognized by its path, by its
- * marker and, if this process uses it, by device and inode; a file also by its accompanying files. This uses `stat`, which
- * opens nothing, except for the first bytes of a file that has an accompanying file and that this process does not use.
- * See aliases.ts for hard links and mounts.
+ * marker and, if this process uses it, by device and inode; a file also by its accompanying files. This uses `stat`,
+ * which opens nothing, except for the first bytes of a file that has an accompanying file and that this process does
+ * not use. See aliases.ts for hard links and mounts.
  */
 import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -82,8 +82,8 @@ function sidecarOf(path: string): string | undefined {
 }
 
 /**
- * Returns true for an SQLite database, for an empty file, which may be a store in creation, and for a file that cannot be
- * read. A database of this process is never opened: closing it would drop the locks of SQLite.
+ * Returns true for an SQLite database, for an empty file, which may be a store in creation, and for a file that cannot
+ * be read. A database of this process is never opened: closing it would drop the locks of SQLite.
  */
 export function isDatabase(path: string): boolean {
   const status = lstatOrUndefined(path);
@@ -125,8 +125,8 @@ function hasHeader(path: string, header: Buffer): boolean | undefined {
 }
 
 /**
- * Returns true if a directory has a valid marker: a regular file that belongs to the owner of the directory. In a directory
- * that everyone can write, any other user could have created the file.
+ * Returns true if a directory has a valid marker: a regular file that belongs to the owner of the directory. In a
+ * directory that everyone can write, any other user could have created the file.
  */
 export function hasDataMarker(directory: string, status: Pick<BigIntStats, 'uid'>): boolean {
   return markerIn(directory, status) !== undefined;

@@ -8,7 +8,9 @@ export function isBinary(bytes: Uint8Array): boolean {
   return bytes.subarray(0, MAX_SNIFFED_BYTES).includes(0);
 }
 
-/** Decodes UTF-8; undefined if the bytes are not valid. Only a valid file can be edited without changing other bytes. */
+/**
+ * Decodes UTF-8; undefined if the bytes are not valid. Only a valid file can be edited without changing other bytes.
+ */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);

@@ -10,7 +10,10 @@ import { searchFilesTool } from './search-files.js';
 import { viewFileTool } from './view-file.js';
 import { writeFileTool } from './write-file.js';
 
-/** The tools by name. Those with side effects have the approval policy `ask`; `withApproval` creates a copy with another. */
+/**
+ * The tools by name. Those with side effects have the approval policy `ask`; `withApproval` creates a copy with
+ * another.
+ */
 export type Toolbox = {
   readonly list_files: ReturnType<typeof listFilesTool>;
   readonly view_file: ReturnType<typeof viewFileTool>;

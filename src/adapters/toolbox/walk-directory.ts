@@ -1,6 +1,6 @@
 /**
- * Walks the tree below a directory in a deterministic order: names by code units, a directory before its content. Links are
- * listed but never followed. Every directory is checked when it is opened. Files of a store are omitted.
+ * Walks the tree below a directory in a deterministic order: names by code units, a directory before its content. Links
+ * are listed but never followed. Every directory is checked when it is opened. Files of a store are omitted.
  */
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The tool `write_file`: creates or replaces a whole file. A person approves the content, which is in the input. The diff in
- * the question compares it with the file at that time; `expect` refuses to replace any other content later.
+ * The tool `write_file`: creates or replaces a whole file. A person approves the content, which is in the input. The
+ * diff in the question compares it with the file at that time; `expect` refuses to replace any other content later.
  */
 import { defineActionTool, type ToolboxTool } from './define-tool.js';
 import { applyChange, type ContentTransform, MAX_WRITE_BYTES, previewChange } from './file-change.js';

@@ -1,8 +1,8 @@
 /**
- * Imports a module from exactly the approved bytes. If Node read the file by its path after the digest was checked, another
- * process could replace it in between, and the top level of the module would run before that is detected. Instead, a
- * loader hook reads the file once, checks the digest, and returns the checked bytes as the source. Other registered
- * loaders, such as compilers, do not transform an approved module.
+ * Imports a module from exactly the approved bytes. If Node read the file by its path after the digest was checked,
+ * another process could replace it in between, and the top level of the module would run before that is detected.
+ * Instead, a loader hook reads the file once, checks the digest, and returns the checked bytes as the source. Other
+ * registered loaders, such as compilers, do not transform an approved module.
  */
 import { register } from 'node:module';
 import { pathToFileURL } from 'node:url';

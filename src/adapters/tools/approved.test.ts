@@ -34,7 +34,9 @@ async function runApproved({ directory }: ReturnType<typeof trusted>, startMs: n
   );
 }
 
-/** Runs a tool whose file is changed while it waits. Returns error code, whether the message fits, and if it still runs. */
+/**
+ * Runs a tool whose file is changed while it waits. Returns error code, whether the message fits, and if it still runs.
+ */
 async function runChanged(rest: string, startMs: number, change: (tool: string, other: string) => void) {
   const origin = trusted({
     tool: sh(`echo $$ > pid; touch begun; until [ -e go ]; do sleep 0.01; done; echo 1; ${rest}`),

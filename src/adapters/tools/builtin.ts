@@ -41,8 +41,8 @@ const standardTools: readonly (readonly [string, ToolFunction])[] = [
 ];
 
 /**
- * Creates the implementation of `builtin:NAME` tools: `echo`, `fail`, `wait`, and the tools in `extra`. Only extra tools
- * accept a `config`.
+ * Creates the implementation of `builtin:NAME` tools: `echo`, `fail`, `wait`, and the tools in `extra`. Only extra
+ * tools accept a `config`.
  *
  * @example
  * builtinTools({ upper: (input) => String(input).toUpperCase() });

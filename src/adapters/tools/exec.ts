@@ -136,8 +136,8 @@ function parseOutput(
 }
 
 /**
- * Creates the implementation of `exec:PATH` tools. A process gets a clean environment, and is killed with all its children
- * when its call ends.
+ * Creates the implementation of `exec:PATH` tools. A process gets a clean environment, and is killed with all its
+ * children when its call ends.
  */
 export function execTools(options: ExecOptions = {}): ToolImplementation {
   const source = options.environment ?? process.env;

@@ -1,6 +1,7 @@
 /**
  * `http:URL` tools: the input is sent as the JSON body of a POST request, and the response body is the output. Without
- * permits of the operator, an untrusted definition can reach public addresses only and cannot send environment variables.
+ * permits of the operator, an untrusted definition can reach public addresses only and cannot send environment
+ * variables.
  */
 import { StringDecoder } from 'node:string_decoder';
 import { LoopError } from '../../base/errors.js';
@@ -189,7 +190,9 @@ function toolsForScheme(scheme: string, options: HttpOptions): ToolImplementatio
   };
 }
 
-/** Creates the implementation of `http:URL` tools and of tools whose implementation is a URL starting with `http://`. */
+/**
+ * Creates the implementation of `http:URL` tools and of tools whose implementation is a URL starting with `http://`.
+ */
 export function httpTools(options: HttpOptions = {}): ToolImplementation {
   return toolsForScheme('http', options);
 }

@@ -31,7 +31,9 @@ export function parseJsonDocument(
   }
 }
 
-/** Returns a sanitized and redacted excerpt of the beginning of an untrusted text, which may be truncated at its end. */
+/**
+ * Returns a sanitized and redacted excerpt of the beginning of an untrusted text, which may be truncated at its end.
+ */
 export function openingExcerpt(text: string, redactor: Redactor = NO_REDACTION, isTruncated = false): string {
   // The text is cut before redaction, which bounds the work, and again after it, which bounds the message.
   const cut: CutEdge | undefined = isTruncated || text.length > MAX_SCANNED_CHARS ? 'end' : undefined;

@@ -53,7 +53,9 @@ function loadExports(file: string, sha256: string, target: string, importWith: I
   return exports;
 }
 
-/** Node caches modules by URL, and CommonJS modules by path too. Each import uses a new URL and clears the path cache. */
+/**
+ * Node caches modules by URL, and CommonJS modules by path too. Each import uses a new URL and clears the path cache.
+ */
 async function importModule(file: string, sha256: string, target: string, importWith: ImportModule): Promise<object> {
   importCount += 1;
   // guard: common-module-cache-cleared
@@ -68,8 +70,8 @@ async function importModule(file: string, sha256: string, target: string, import
 }
 
 /**
- * Imports a module for calls without an approval, without a loader hook. Throws if the file changed while it was loaded:
- * then its top level may have run, but none of its functions is called.
+ * Imports a module for calls without an approval, without a loader hook. Throws if the file changed while it was
+ * loaded: then its top level may have run, but none of its functions is called.
  */
 const importUnchanged: ImportModule = async (file, sha256, importId) => {
   const displayName = `module:${file}`;
@@ -100,8 +102,8 @@ function exportedFunction(exports: object, target: string, name: string): ToolFu
 }
 
 /**
- * Creates the implementation of `module:PATH#export` tools. The function receives the input and the context of the call:
- * its ids, its abort signal and the config of the tool.
+ * Creates the implementation of `module:PATH#export` tools. The function receives the input and the context of the
+ * call: its ids, its abort signal and the config of the tool.
  */
 export function moduleTools(): ToolImplementation {
   /** Modules for calls without an approval. They run the bytes that the file had at the first such call. */

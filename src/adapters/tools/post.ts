@@ -1,7 +1,7 @@
 /**
- * Sends one POST request over its own connection, which is closed afterwards. It does not use `fetch`, which opens a new idle
- * connection after an abort, gives up after five minutes whatever the policy of the loop is, and reports a redirect
- * in the same way as a network error.
+ * Sends one POST request over its own connection, which is closed afterwards. It does not use `fetch`, which opens a
+ * new idle connection after an abort, gives up after five minutes whatever the policy of the loop is, and reports a
+ * redirect in the same way as a network error.
  */
 import { lookup } from 'node:dns/promises';
 import { type IncomingHttpHeaders, type IncomingMessage, request as plainRequest } from 'node:http';

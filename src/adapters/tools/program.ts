@@ -1,8 +1,8 @@
 /**
  * The entry file of a program as the target of an approval: its real path and the SHA-256 of its bytes. The target is
- * computed when an approval is requested, and again immediately before the program starts. The system, or the interpreter
- * of a script, reads the file by its path after that; its inode and change time show whether it was replaced meanwhile.
- * Files that the program loads itself, and the interpreter of a script, are not covered.
+ * computed when an approval is requested, and again immediately before the program starts. The system, or the
+ * interpreter of a script, reads the file by its path after that; its inode and change time show whether it was
+ * replaced meanwhile. Files that the program loads itself, and the interpreter of a script, are not covered.
  */
 import { createHash } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
@@ -28,7 +28,9 @@ export async function programTargetOf(file: string, displayName: string): Promis
   return (await readProgram(file, displayName)).target;
 }
 
-/** Reads a program that is about to start. Waits until its last change is old enough for the next one to be detected. */
+/**
+ * Reads a program that is about to start. Waits until its last change is old enough for the next one to be detected.
+ */
 export async function fingerprintProgram(
   file: string,
   displayName: string,

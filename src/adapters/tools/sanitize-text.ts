@@ -2,7 +2,10 @@
 import { stripHidden } from '../../base/hidden-characters.js';
 import { type CutEdge, NO_REDACTION, type Redactor } from '../../base/redact.js';
 
-/** Removes hidden characters and secrets. `cut` names the end at which the text is truncated, so that a partial secret is redacted too. */
+/**
+ * Removes hidden characters and secrets. `cut` names the end at which the text is truncated, so that a partial secret
+ * is redacted too.
+ */
 export function sanitizeText(text: string, redactor: Redactor = NO_REDACTION, cut?: CutEdge): string {
   return redactor.redactText(stripHidden(text, cut === 'end').trim(), cut);
 }

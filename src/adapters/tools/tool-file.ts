@@ -1,7 +1,7 @@
 /**
- * Locates the files of tools. A tool may run only files inside the directory of its definition, after resolving links, and
- * only if the operator trusts that directory. Registration checks the path only; the file system is checked when the tool
- * is opened and again immediately before it runs.
+ * Locates the files of tools. A tool may run only files inside the directory of its definition, after resolving links,
+ * and only if the operator trusts that directory. Registration checks the path only; the file system is checked when
+ * the tool is opened and again immediately before it runs.
  */
 import { realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';

@@ -94,7 +94,7 @@ verifies(
 verifies('lsem.suite.driver', 'a malformed result of a driver fails its check with a reason', async () => {
   const opened = await checkDriver('export default { ...good, open: () => 7 };', ...SELECTED);
   expect(opened.code).toBe(3);
-  expect(rowsOf(opened).get('DEF-01')?.note).toBe('open gave 7, not a runtime with register and run');
+  expect(rowsOf(opened).get('DEF-01')?.note).toBe('open returned 7, not a runtime with register and run');
   const cyclic = driverWithRun('const result = { status: "ok", trace: [] }; result.output = result; return result;');
   const ended = await checkDriver(cyclic, ...SELECTED);
   expect(rowsOf(ended).get('LIF-02')?.status).toBe('fail');
@@ -103,9 +103,10 @@ verifies('lsem.suite.driver', 'a malformed result of a driver fails its check wi
 verifies('lsem.suite.driver', 'a file that is not a driver is refused with exit code 64 and a reason', async () => {
   const wrong = {
     'export const x = 1;': 'it exports no driver: write "export default driver" or "export const driver"',
-    'export default 7;': 'what it exports is not a driver: driver is 7, not an object',
-    'export default { ...good, name: "" };': 'driver.name is "", not a text',
-    'export default { ...good, agents: 1 };': 'driver.agents is no member: it has name, open, knownFailures, profile',
+    'export default 7;': 'its export is not a driver: driver is 7, not an object',
+    'export default { ...good, name: "" };': 'driver.name is "", not a non-empty string',
+    'export default { ...good, agents: 1 };':
+      'driver.agents is not a member; the members are name, open, knownFailures, profile',
     'export default { ...good, knownFailures: { "LIF-99": "x" } };': 'there is no check LIF-99',
     'throw new Error("broken at once");': 'broken at once',
     'export default (': 'cannot be used',
@@ -131,14 +132,14 @@ verifies('lsem.suite.driver', 'every member of a driver is checked, and a proble
   expect(findDriverProblem(driver)).toBeUndefined();
   expect(findDriverProblem({ ...driver, open: undefined })).toBe('driver.open is nothing, not a function');
   expect(findDriverProblem({ ...driver, knownFailures: { 'LIF-13': '' } })).toBe(
-    'driver.knownFailures.LIF-13 gives no reason',
+    'driver.knownFailures.LIF-13 has no reason',
   );
   const tool = { ...profile.tool, echo: undefined };
   expect(findDriverProblem({ ...driver, profile: { ...profile, tool } })).toBe('driver.profile.tool.echo is missing');
   const backend = { ...profile.backend, answering: { ref: {}, id: 'a' } };
   const problem = findDriverProblem({ ...driver, profile: { ...profile, backend } });
-  expect(problem).toBe('driver.profile.backend.answering.model is nothing, not a text');
+  expect(problem).toBe('driver.profile.backend.answering.model is nothing, not a non-empty string');
   expect(findDriverProblem({ ...driver, profile: { ...profile, Code: 1 } })).toContain(
-    'driver.profile.Code is no member',
+    'driver.profile.Code is not a member',
   );
 });

@@ -1,6 +1,7 @@
-/** All checks of a runtime, in the order of the report. */
+/** The catalogue of conformance checks, in the order of the report. */
 import type { ConformanceCheck } from './check.js';
 import { compositionChecks } from './checks/composition.js';
+import { definitionContentChecks } from './checks/definition-content.js';
 import { definitionChecks } from './checks/definitions.js';
 import { lifecycleChecks } from './checks/lifecycle.js';
 import { payloadChecks } from './checks/payloads.js';
@@ -9,8 +10,9 @@ import { validationChecks } from './checks/validation.js';
 
 const byId = (a: ConformanceCheck, b: ConformanceCheck): number => (a.id < b.id ? -1 : 1);
 
+/** All checks of a runtime. */
 export const catalogue: readonly ConformanceCheck[] = [
-  ...definitionChecks,
+  ...[...definitionChecks, ...definitionContentChecks].sort(byId),
   ...validationChecks,
   ...lifecycleChecks,
   ...[...traceChecks, ...payloadChecks].sort(byId),

@@ -1,6 +1,6 @@
 /**
- * Where a check works: a fresh runtime behind the driver's interface, with every run recorded. A check reaches the
- * runtime through nothing else, so it cannot ask for more than the interface has.
+ * The environment of a check: a new runtime behind the driver's interface, with every run recorded. Checks access the runtime
+ * only through this class, so they cannot require more than the interface offers.
  */
 import { isObject, ownProperty } from '../base/own-property.js';
 import {
@@ -14,21 +14,22 @@ import {
 import type { CodeBody, LsemDriver, LsemProfile, LsemResult, LsemRuntime, PromptPiece, ToolBody } from './driver.js';
 import { RecordedRun } from './recorded-run.js';
 
-/** What a runtime may do without. */
+/** An optional member of the driver interface. */
 export type OptionalDriverMember = 'definition' | 'tool.custom' | 'systemPrompt' | 'code' | 'agent';
 
 let customToolCount = 0;
 
+/** The environment of one check. */
 export class CheckContext {
-  /** What a reader should know of a check that passed. */
+  /** Remarks for the reader of the report. */
   readonly notes: string[] = [];
-  /** The optional members that the check looked for. */
+  /** The optional members that the check has used. */
   readonly usedOptionalMembers = new Set<OptionalDriverMember>();
   private readonly openedRuntimes: LsemRuntime[] = [];
   private currentRuntime: LsemRuntime | undefined;
   private isClosed = false;
   private readonly driver: LsemDriver;
-  /** Every run of the judgement so far, of this check and of those before it. */
+  /** All runs of the suite so far, of this check and of earlier ones. */
   readonly recordedRuns: RecordedRun[];
 
   constructor(driver: LsemDriver, history: RecordedRun[]) {
@@ -46,16 +47,16 @@ export class CheckContext {
     this.notes.push(text);
   }
 
-  /** Goes on with a runtime that is empty again. */
+  /** Replaces the current runtime with a new, empty one. */
   async openFreshRuntime(): Promise<void> {
-    if (this.isClosed) throw new CheckFailure('the check went on after it was given up');
-    const opened = await this.driver.open();
-    const { register, run } = Object(opened) as Partial<LsemRuntime>;
-    const usable = typeof register === 'function' && typeof run === 'function';
+    if (this.isClosed) throw new CheckFailure('the check continued after its time limit');
+    const runtime = await this.driver.open();
+    const { register, run } = Object(runtime) as Partial<LsemRuntime>;
+    const isRuntime = typeof register === 'function' && typeof run === 'function';
     // guard: runtime-shape-demanded
-    assertThat(usable, `open gave ${describeValue(opened)}, not a runtime with register and run`);
-    this.currentRuntime = opened;
-    this.openedRuntimes.push(opened);
+    assertThat(isRuntime, `open returned ${describeValue(runtime)}, not a runtime with register and run`);
+    this.currentRuntime = runtime;
+    this.openedRuntimes.push(runtime);
   }
 
   async register(...definitions: readonly unknown[]): Promise<void> {
@@ -65,7 +66,7 @@ export class CheckContext {
     }
   }
 
-  /** Why a definition is refused; undefined when it was registered. */
+  /** Registers a definition. Returns the reason of a refusal; undefined if it was registered. */
   async registrationRefusal(definition: unknown): Promise<string | undefined> {
     const runtime = await this.openRuntime();
     try {
@@ -76,17 +77,17 @@ export class CheckContext {
     }
   }
 
-  /** What is no definition is refused when it is registered, or never gives a success: LSEM does not say when. */
+  /** Fails unless an invalid definition is refused at registration, or its run fails. LSEM does not specify which. */
   async assertRefused(definition: unknown, what: string): Promise<void> {
     if ((await this.registrationRefusal(definition)) !== undefined) return;
     const id = ownProperty(definition, 'id');
     const run = isNonEmptyString(id) ? await this.tryRun(id, {}) : undefined;
-    const works = run === undefined || (run.refusalReason === undefined && run.hasSucceeded);
-    assertThat(!works, `${what} was accepted: ${describeValue(definition)}`);
+    const isAccepted = run === undefined || (run.refusalReason === undefined && run.hasSucceeded);
+    assertThat(!isAccepted, `${what} was accepted: ${describeValue(definition)}`);
     this.addNote(`${what} was accepted when registered, and failed when it ran`);
   }
 
-  /** The definition as the registry has it. */
+  /** Returns the definition in the registry. */
   async readBack(id: string): Promise<unknown> {
     this.usedOptionalMembers.add('definition');
     const runtime = await this.openRuntime();
@@ -94,7 +95,7 @@ export class CheckContext {
     return runtime.definition(id);
   }
 
-  /** A ToolSpec for a function; undefined where the runtime cannot have one. */
+  /** Returns a ToolSpec for a function; undefined if the driver does not support it. */
   customTool(body: ToolBody): unknown {
     this.usedOptionalMembers.add('tool.custom');
     const { tool } = this.driver.profile;
@@ -104,11 +105,11 @@ export class CheckContext {
 
   requireCustomTool(body: ToolBody): unknown {
     const tool = this.customTool(body);
-    if (tool === undefined) throw new NotApplicableError('the driver takes no functions as tools (tool.custom)');
+    if (tool === undefined) throw new NotApplicableError('the driver has no custom tools (tool.custom)');
     return tool;
   }
 
-  /** A PromptSpec with a system prompt. */
+  /** Returns a PromptSpec with a system prompt. */
   requireSystemPrompt(pieces: readonly PromptPiece[], system: string): unknown {
     this.usedOptionalMembers.add('systemPrompt');
     const { profile } = this.driver;
@@ -117,7 +118,7 @@ export class CheckContext {
     return profile.systemPrompt(pieces, system);
   }
 
-  /** Registers a composite whose body is a function. */
+  /** Registers a composite in code. */
   async registerCode(id: string, body: CodeBody): Promise<void> {
     this.usedOptionalMembers.add('code');
     const { profile } = this.driver;
@@ -133,7 +134,7 @@ export class CheckContext {
     await this.register(profile.agent(id, loopIds));
   }
 
-  /** Runs a loop whose body LSEM does not define; the caller judges its lifecycle, the census leaves it out. */
+  /** Runs a loop whose body LSEM does not define. The caller checks its lifecycle; checks over all runs skip it. */
   async runBeyondLsem(loopId: string, input: unknown): Promise<RecordedRun> {
     const recording = await this.run(loopId, input, true);
     const { status, error } = recording.result;
@@ -141,11 +142,11 @@ export class CheckContext {
     return recording;
   }
 
-  /** Runs a loop, whatever comes of it. */
-  async tryRun(loopId: string, input: unknown, beyond = false): Promise<RecordedRun> {
+  /** Runs a loop and records its result or refusal. */
+  async tryRun(loopId: string, input: unknown, isBeyondLsem = false): Promise<RecordedRun> {
     const runtime = await this.openRuntime();
     const recording = new RecordedRun(loopId);
-    recording.isBeyondLsem = beyond;
+    recording.isBeyondLsem = isBeyondLsem;
     this.recordedRuns.push(recording);
     try {
       recording.setResult(toLsemResult(await runtime.run(loopId, input, (event) => recording.addEvent(event))));
@@ -156,37 +157,40 @@ export class CheckContext {
     return recording;
   }
 
-  /** Runs a loop that is registered: there is always a result. */
-  async run(loopId: string, input: unknown, beyond = false): Promise<RecordedRun> {
-    const recording = await this.tryRun(loopId, input, beyond);
+  /** Runs a registered loop, which must return a result. */
+  async run(loopId: string, input: unknown, isBeyondLsem = false): Promise<RecordedRun> {
+    const recording = await this.tryRun(loopId, input, isBeyondLsem);
     const { refusalReason } = recording;
-    assertThat(refusalReason === undefined, `the run of ${loopId} threw instead of giving a result: ${refusalReason}`);
+    assertThat(
+      refusalReason === undefined,
+      `the run of ${loopId} threw instead of returning a result: ${refusalReason}`,
+    );
     return recording;
   }
 
   async runExpectingSuccess(loopId: string, input: unknown): Promise<RecordedRun> {
     const recording = await this.run(loopId, input);
-    const seen = describeValue({
+    const actual = describeValue({
       status: recording.result.status,
       output: recording.result.output,
       error: recording.error,
     });
-    assertThat(recording.hasSucceeded, `${loopId} should succeed on ${describeValue(input)}: saw ${seen}`);
+    assertThat(recording.hasSucceeded, `${loopId} should succeed on ${describeValue(input)}: saw ${actual}`);
     return recording;
   }
 
   async runExpectingFailure(loopId: string, input: unknown): Promise<RecordedRun> {
     const recording = await this.run(loopId, input);
     const { status, output } = recording.result;
-    const seen = describeValue({ status, output });
+    const actual = describeValue({ status, output });
     assertThat(
       recording.error !== undefined,
-      `${loopId} should fail on ${describeValue(input)}: saw no error, but ${seen}`,
+      `${loopId} should fail on ${describeValue(input)}: saw no error, but ${actual}`,
     );
     return recording;
   }
 
-  /** Closes every runtime that the check opened; what that throws is worth a note, not a verdict. */
+  /** Closes every runtime of the check. An error adds a note and does not fail the check. */
   async close(): Promise<void> {
     this.isClosed = true;
     for (const runtime of this.openedRuntimes.splice(0)) {
@@ -205,7 +209,7 @@ export class CheckContext {
   }
 }
 
-function toLsemResult(given: unknown): LsemResult {
-  if (!isObject(given)) throw new CheckFailure(`it gave ${describeValue(given)}, which is not a result`);
-  return given as unknown as LsemResult;
+function toLsemResult(value: unknown): LsemResult {
+  if (!isObject(value)) throw new CheckFailure(`it returned ${describeValue(value)}, which is not a result`);
+  return value as unknown as LsemResult;
 }

@@ -1,27 +1,27 @@
-/** What a check is. */
+/** The declaration of a conformance check. */
 import type { CheckContext } from './check-context.js';
 
-/** How strongly LSEM asks: in a key word of RFC 2119, or through a table, a diagram or a definition. */
+/** The requirement level: a key word of RFC 2119, or IMPLIED by a table, a diagram or a definition of LSEM. */
 export type RequirementLevel = 'MUST' | 'SHOULD' | 'MAY' | 'IMPLIED';
 
 /** One of the five points of LSEM's section on conformance. */
 export type ConformancePoint = 1 | 2 | 3 | 4 | 5;
 
-/** One thing that a runtime must do, as something that can fail. */
+/** A check of one requirement. */
 export interface ConformanceCheck {
   readonly id: string;
   readonly section: string;
   readonly level: RequirementLevel;
-  /** What holds when it passes. */
+  /** The requirement, as a statement that holds if the check passes. */
   readonly title: string;
-  /** The point it belongs to; none for what concerns the suite itself. */
+  /** The point of LSEM's section on conformance; absent for checks of the suite itself. */
   readonly point?: ConformancePoint;
-  /** Judged after the others, over every run that was made. */
+  /** True if the check runs after the others, over the events of all runs. */
   readonly coversAllRuns?: true;
-  run(stage: CheckContext): Promise<void>;
+  run(context: CheckContext): Promise<void>;
 }
 
-/** The checks of one point, in the order of the report. */
+/** Assigns checks to a point. */
 export function checksOf(
   point: ConformancePoint,
   checks: readonly Omit<ConformanceCheck, 'point'>[],

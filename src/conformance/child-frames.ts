@@ -1,7 +1,7 @@
 /**
- * Frames: the events of a child stand between child.started and child.completed of its parent. A child is known by its
- * own call.started, which names its parent; where child.started or child.completed names no childCallId (another check's
- * business), the frame is found by its order.
+ * Checks the frames of children: the events of a child must be between `child.started` and `child.completed` of its parent. A
+ * child is identified by its own `call.started`, which names its parent. A frame event without `childCallId` (which another
+ * check reports) is matched by its position.
  */
 import { ownProperty } from '../base/own-property.js';
 import type { TraceEvent } from '../protocol/trace.js';
@@ -15,61 +15,61 @@ interface IndexedEvent {
   isMatched: boolean;
 }
 
-/** The events of one type on each call, in order. */
+/** Returns the events of one type by call, in order. */
 function indexEventsByCall(events: readonly TraceEvent[], type: string): Map<string, IndexedEvent[]> {
-  const found = new Map<string, IndexedEvent[]>();
+  const byCall = new Map<string, IndexedEvent[]>();
   for (const [index, event] of events.entries()) {
     if (event.type !== type) continue;
-    const list = found.get(event.callId);
+    const list = byCall.get(event.callId);
     const item = { index, event, isMatched: false };
-    if (list === undefined) found.set(event.callId, [item]);
+    if (list === undefined) byCall.set(event.callId, [item]);
     else list.push(item);
   }
-  return found;
+  return byCall;
 }
 
 const childCallIdOf = ({ event }: IndexedEvent): unknown => ownProperty(event.payload, 'childCallId');
 
-/** The end of a frame for this child: the one that names it, else one that names nobody and fits by its place. */
+/** Returns the frame event of a child: the one that names it, or else an anonymous one at a possible position. */
 function takeFrameEvent(
-  among: readonly IndexedEvent[],
+  candidates: readonly IndexedEvent[],
   child: string,
-  fits: (item: IndexedEvent) => boolean,
+  isPossible: (item: IndexedEvent) => boolean,
 ): IndexedEvent | undefined {
-  const found =
-    among.find((item) => !item.isMatched && childCallIdOf(item) === child) ??
-    among.find((item) => !item.isMatched && !isNonEmptyString(childCallIdOf(item)) && fits(item));
-  if (found !== undefined) found.isMatched = true;
-  return found;
+  const match =
+    candidates.find((item) => !item.isMatched && childCallIdOf(item) === child) ??
+    candidates.find((item) => !item.isMatched && !isNonEmptyString(childCallIdOf(item)) && isPossible(item));
+  if (match !== undefined) match.isMatched = true;
+  return match;
 }
 
-/** Fails unless every child of a run is framed on its parent's trace, in order and, as far as times are known, in time. */
+/** Fails unless every child of a run has a frame on its parent's trace that encloses its events, by position and by time. */
 export function assertFrames({ loopId, events }: RecordedRun): void {
   const starts = indexEventsByCall(events, 'child.started');
   const ends = indexEventsByCall(events, 'child.completed');
-  for (const [begun, { type, payload, callId: child }] of events.entries()) {
+  for (const [startIndex, { type, payload, callId: child }] of events.entries()) {
     const parent = ownProperty(payload, 'parentCallId');
     if (type !== 'call.started' || !isNonEmptyString(parent)) continue;
     const where = `the child ${describeValue(ownProperty(payload, 'loopId'))} (call ${describeValue(child)}) in a run of ${loopId}`;
-    const start = takeFrameEvent(starts.get(parent) ?? [], child, ({ index }) => index < begun);
+    const start = takeFrameEvent(starts.get(parent) ?? [], child, ({ index }) => index < startIndex);
     assertThat(
       start !== undefined,
       `${where} has no child.started on the trace of its parent ${describeValue(parent)}`,
     );
-    const last = events.findLastIndex(({ callId }) => callId === child);
-    const end = takeFrameEvent(ends.get(parent) ?? [], child, ({ index }) => index > last);
+    const lastIndex = events.findLastIndex(({ callId }) => callId === child);
+    const end = takeFrameEvent(ends.get(parent) ?? [], child, ({ index }) => index > lastIndex);
     assertThat(
       end !== undefined,
-      `${where} is named by no child.completed on the trace of its parent ${describeValue(parent)}`,
+      `${where} has no child.completed on the trace of its parent ${describeValue(parent)}`,
     );
     for (const [index, event] of events.entries()) {
       if (event.callId === child) assertInsideFrame(where, { index, event }, start, end);
     }
   }
-  const open = [...starts.values()].flat().find(({ isMatched }) => !isMatched);
+  const unmatched = [...starts.values()].flat().find(({ isMatched }) => !isMatched);
   assertThat(
-    open === undefined,
-    () => `a child.started in a run of ${loopId} has no call: ${describeValue(open?.event.payload)}`,
+    unmatched === undefined,
+    () => `a child.started in a run of ${loopId} has no call: ${describeValue(unmatched?.event.payload)}`,
   );
 }
 
@@ -79,8 +79,8 @@ function assertInsideFrame(
   start: IndexedEvent,
   end: IndexedEvent,
 ): void {
-  const inside = start.index < index && index < end.index;
-  assertThat(inside, () => `${event.type} of ${where} stands outside of its frame`);
+  const isInside = start.index < index && index < end.index;
+  assertThat(isInside, () => `${event.type} of ${where} is outside of its frame`);
   const [from, at, to] = [start.event.ts, event.ts, end.event.ts].map((ts) =>
     isNonEmptyString(ts) ? timestampMs(ts) : undefined,
   );

@@ -1,4 +1,4 @@
-/** Whether something is a driver: every member that the interface names, of its kind, and no other. */
+/** Validates drivers: every member of the interface must have its type, and there must be no other members. */
 import { isObject } from '../base/own-property.js';
 import { describeValue, isNonEmptyString } from './assertions.js';
 import type { LsemDriver } from './driver.js';
@@ -7,31 +7,32 @@ type ShapeCheck = (value: unknown) => string | undefined;
 
 const requireValue: ShapeCheck = (value) => (value === undefined ? 'is missing' : undefined);
 const requireText: ShapeCheck = (value) =>
-  isNonEmptyString(value) ? undefined : `is ${describeValue(value)}, not a text`;
+  isNonEmptyString(value) ? undefined : `is ${describeValue(value)}, not a non-empty string`;
 const requireFunction: ShapeCheck = (value) =>
   typeof value === 'function' ? undefined : `is ${describeValue(value)}, not a function`;
 const optional =
-  (fits: ShapeCheck): ShapeCheck =>
+  (check: ShapeCheck): ShapeCheck =>
   (value) =>
-    value === undefined ? undefined : fits(value);
+    value === undefined ? undefined : check(value);
 
-/** The members of an object; those on its prototype count too, since a driver may be of a class. */
-function requireMembers(fits: { readonly [member: string]: ShapeCheck }): ShapeCheck {
+/** Requires the members of an object. Inherited members count too, because a driver may be an instance of a class. */
+function requireMembers(checks: { readonly [member: string]: ShapeCheck }): ShapeCheck {
   return (value) => {
     if (!isObject(value)) return `is ${describeValue(value)}, not an object`;
-    for (const [member, check] of Object.entries(fits)) {
-      const flaw = check(value[member]);
-      if (flaw !== undefined) return flaw.startsWith('.') ? `.${member}${flaw}` : `.${member} ${flaw}`;
+    for (const [member, check] of Object.entries(checks)) {
+      const problem = check(value[member]);
+      if (problem !== undefined) return problem.startsWith('.') ? `.${member}${problem}` : `.${member} ${problem}`;
     }
-    const unknown = Object.keys(value).find((member) => !Object.hasOwn(fits, member));
-    return unknown === undefined ? undefined : `.${unknown} is no member: it has ${Object.keys(fits).join(', ')}`;
+    const unknown = Object.keys(value).find((member) => !Object.hasOwn(checks, member));
+    if (unknown === undefined) return undefined;
+    return `.${unknown} is not a member; the members are ${Object.keys(checks).join(', ')}`;
   };
 }
 
 const requireReasons: ShapeCheck = (value) => {
   if (!isObject(value)) return `is ${describeValue(value)}, not an object of reasons by check`;
   const [id] = Object.entries(value).find(([, reason]) => !isNonEmptyString(reason)) ?? [];
-  return id === undefined ? undefined : `.${id} gives no reason`;
+  return id === undefined ? undefined : `.${id} has no reason`;
 };
 
 const requireDriver = requireMembers({
@@ -58,19 +59,19 @@ const requireDriver = requireMembers({
   }),
 });
 
-/** What is wrong with a driver, as in `driver.profile.tool.echo is missing`; undefined if nothing is. */
+/** Returns the problem of a driver, such as `driver.profile.tool.echo is missing`; undefined if it is valid. */
 export function findDriverProblem(value: unknown): string | undefined {
-  const flaw = requireDriver(value);
-  return flaw === undefined ? undefined : `driver${flaw.startsWith('.') ? flaw : ` ${flaw}`}`;
+  const problem = requireDriver(value);
+  return problem === undefined ? undefined : `driver${problem.startsWith('.') ? problem : ` ${problem}`}`;
 }
 
-/** The driver that a module exports, as `default` or as `driver`; a TypeError says what is wrong. */
+/** Returns the driver that a module exports as `default` or `driver`. Throws a TypeError if there is no valid one. */
 export function driverFromModule(module: { readonly [name: string]: unknown }): LsemDriver {
   const exported = module.default ?? module.driver;
   if (exported === undefined) {
     throw new TypeError(`it exports no driver: write "export default driver" or "export const driver"`);
   }
-  const flaw = findDriverProblem(exported);
-  if (flaw !== undefined) throw new TypeError(`what it exports is not a driver: ${flaw}`);
+  const problem = findDriverProblem(exported);
+  if (problem !== undefined) throw new TypeError(`its export is not a driver: ${problem}`);
   return exported as LsemDriver;
 }

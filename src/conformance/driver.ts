@@ -1,10 +1,10 @@
 /**
- * The interface behind which any LSEM runtime can be judged: nothing but register, run and what LSEM leaves open.
- * It knows no wire, no accounts, no deployment and no page; a driver for a remote runtime hides those behind it.
+ * The interface between the conformance suite and a runtime of LSEM, the Loop Stack Execution Model. It consists of register
+ * and run, and of a profile for what LSEM leaves open. Protocols, accounts and deployment are details of the driver.
  */
 import type { TraceEvent } from '../protocol/trace.js';
 
-/** How a call ended, as far as LSEM says what a result holds. */
+/** The result of a call, with the members that LSEM defines. */
 export interface LsemResult {
   readonly status: string;
   readonly output?: unknown;
@@ -12,87 +12,102 @@ export interface LsemResult {
   readonly trace: readonly TraceEvent[];
 }
 
-/** A registry and an executor, empty when they are opened. */
+/** A registry and an executor. A runtime is empty when it is opened. */
 export interface LsemRuntime {
-  /** Throws or rejects when the definition is refused. */
+  /** Registers a definition. Throws or rejects if the definition is refused. */
   register(definition: unknown): Promise<void> | void;
-  /** The definition as JSON; without it, what needs a read-back is not judged. */
+  /**
+   * Returns a registered definition as JSON.
+   * @default checks that read definitions back are not applicable
+   */
   definition?(id: string): Promise<unknown> | unknown;
-  /** Hands over every event of the call and of its children as it is emitted. Rejects only for an unknown loop id. */
+  /** Runs a loop and passes every event of the call and its children to `onEvent`. Rejects only for an unknown loop id. */
   run(loopId: string, input: unknown, onEvent?: (event: TraceEvent) => void): Promise<LsemResult>;
+  /** Releases the resources of the runtime. */
   close?(): Promise<void> | void;
 }
 
-/** What the body of a tool can do beside returning. */
+/** What the body of a tool can do besides returning a value. */
 export interface SuiteToolContext {
+  /** Emits a `log` event. */
   log(level: string, message: string): void;
-  /** Emits an event of a vendor's type; absent where bodies cannot. */
+  /** Emits an event with a vendor's type. Absent if bodies cannot emit events. */
   emit?(type: string, payload: unknown): void;
 }
 
-/** A tool whose body is a function of the suite. */
-export type ToolBody = (input: unknown, voice: SuiteToolContext) => unknown;
+/** The body of a tool, as a function of the suite. */
+export type ToolBody = (input: unknown, toolContext: SuiteToolContext) => unknown;
 
-/** What a composite whose body is code can do. */
+/** What a composite in code can do. */
 export interface CodeScope {
-  /** Calls a loop by its id: its output, or a rejection. */
+  /** Calls a loop by its id and returns its output. Rejects if the call fails. */
   call(loopId: string, input: unknown): Promise<unknown>;
-  /** Calls several loops side by side: their outputs in the order of the list. Absent where bodies cannot. */
+  /** Calls several loops concurrently and returns their outputs in order. Absent if bodies cannot. */
   all?(calls: readonly { readonly loopId: string; readonly input: unknown }[]): Promise<readonly unknown[]>;
-  /** Does something outside of any loop, as the runtime has it. Absent where bodies cannot. */
+  /** Performs an effect outside of any loop. Absent if bodies cannot. */
   effect?(name: string, perform: () => unknown): Promise<unknown>;
 }
 
-/** A composite whose body is a function of the suite. */
+/** The body of a composite in code, as a function of the suite. */
 export type CodeBody = (input: unknown, scope: CodeScope) => Promise<unknown> | unknown;
 
-/** A piece of a prompt: a text, or the member of the input (a string) that stands there. */
+/** A part of a prompt: a text, or a variable that is replaced by a string member of the input. */
 export type PromptPiece = string | { readonly variable: string };
 
-/** What LSEM leaves open, as this runtime fills it. */
+/** How this runtime fills in what LSEM leaves open. */
 export interface LsemProfile {
   /** A PromptSpec whose rendered text is the pieces joined. */
   prompt(pieces: readonly PromptPiece[]): unknown;
-  /** The same with a system prompt; absent where prompts have none. */
+  /** Returns a PromptSpec with a system prompt. Absent if prompts have none. */
   systemPrompt?(pieces: readonly PromptPiece[], system: string): unknown;
-  /** What `register` takes for a composite of this id whose body is code; absent where there is no such thing. */
+  /** Returns what `register` accepts for a composite in code. Absent if the runtime has none. */
   code?(id: string, body: CodeBody): unknown;
   /**
-   * What `register` takes for an agent of this id: its model calls each of these loops once, with `{}`, all of them in
-   * one reply, and then answers. Absent where there are no agents.
+   * Returns what `register` accepts for an agent whose model calls each of these loops once with `{}`, all in one reply, and
+   * then answers. Absent if the runtime has no agents.
    */
   agent?(id: string, loopIds: readonly string[]): unknown;
   readonly backend: {
-    /** A BackendRef that answers every prompt; `id` and `model` are what really answers. Best if `ref` names no model. */
+    /** A BackendRef that answers every prompt, with the backend and model that answer. Preferably, `ref` names no model. */
     readonly answering: { readonly ref: unknown; readonly id: string; readonly model: string };
-    /** A BackendRef that is known and always fails. */
+    /** A BackendRef that exists and always fails. */
     readonly failing: unknown;
-    /** A BackendRef that names nothing. */
+    /** A BackendRef that does not exist. */
     readonly unknown: unknown;
   };
   readonly tool: {
     /** A ToolSpec that returns its input. */
     readonly echo: unknown;
-    /** A ToolSpec that is known and always fails. */
+    /** A ToolSpec that exists and always fails. */
     readonly failing: unknown;
-    /** A ToolSpec that names nothing. */
+    /** A ToolSpec that does not exist. */
     readonly unknown: unknown;
-    /** A ToolSpec for a function of the suite, usable in every runtime of the driver; `name` is new each time. */
+    /** Returns a ToolSpec for a function of the suite, usable in every runtime of the driver. Names are unique. */
     custom?(name: string, body: ToolBody): unknown;
   };
   readonly path: {
     /** The path of the outer input in an inputMapping, such as `$.input`. */
     readonly input: string;
-    /** The path of the result that an earlier step bound to this name, such as `$.NAME`. */
+    /** Returns the path of the result that an earlier step bound to this name, such as `$.NAME`. */
     binding(name: string): string;
   };
 }
 
-/** A runtime to be judged. */
+/**
+ * The driver of a runtime under test.
+ *
+ * @example
+ * export default { name: 'my runtime', open: () => new MyRuntime(), profile } satisfies LsemDriver;
+ */
 export interface LsemDriver {
+  /** The name of the runtime in the report. */
   readonly name: string;
   readonly profile: LsemProfile;
+  /** Opens an empty runtime. Every check opens at least one. */
   open(): Promise<LsemRuntime> | LsemRuntime;
-  /** Checks that are known to fail, by id, each with the reason. One that does not fail is reported as a failure. */
+  /**
+   * Checks that are known to fail, by id, with the reason. A declared failure that passes is reported as a failure.
+   * @default none
+   */
   readonly knownFailures?: { readonly [check: string]: string };
 }

@@ -1,4 +1,4 @@
-/** LSEM's table of events and its lifecycle diagram, as things that an event or a call can be held against. */
+/** LSEM's event table and lifecycle diagram, as predicates on events and calls. */
 import { isObject, ownProperty } from '../base/own-property.js';
 import type { CoreEventType, TraceEvent } from '../protocol/trace.js';
 import { describeValue, isNonEmptyString, isNonNegativeNumber } from './assertions.js';
@@ -8,14 +8,14 @@ type ValuePredicate = (value: unknown) => boolean;
 
 const isIndex: ValuePredicate = (value) => isNonNegativeNumber(value) && Number.isInteger(value);
 const optional =
-  (fits: ValuePredicate): ValuePredicate =>
+  (predicate: ValuePredicate): ValuePredicate =>
   (value) =>
-    value === undefined || value === null || fits(value);
-/** LSEM does not say what a code is: a word, or a number. */
+    value === undefined || value === null || predicate(value);
+/** LSEM does not specify the type of a code; strings and integers are accepted. */
 const isCode: ValuePredicate = (value) => isNonEmptyString(value) || Number.isInteger(value);
 const isString: ValuePredicate = (value) => typeof value === 'string';
 
-/** The members of each payload; a member that may be absent says so. */
+/** The members of each payload. */
 const PAYLOAD_MEMBERS: { readonly [T in CoreEventType]: { readonly [member: string]: ValuePredicate } } = {
   'call.started': { loopId: isNonEmptyString, loopVersion: isNonEmptyString, parentCallId: optional(isNonEmptyString) },
   'call.input.validated': { durationMs: isNonNegativeNumber },
@@ -35,36 +35,38 @@ const PAYLOAD_MEMBERS: { readonly [T in CoreEventType]: { readonly [member: stri
   log: { level: isNonEmptyString, message: isString },
 };
 
+/** The event types that LSEM defines. */
 export const coreTypes = Object.keys(PAYLOAD_MEMBERS) as readonly CoreEventType[];
 
+/** Returns true for an event type that LSEM defines. */
 export function isCoreType(type: unknown): type is CoreEventType {
   return typeof type === 'string' && Object.hasOwn(PAYLOAD_MEMBERS, type);
 }
 
-/** Which member of the payload is missing or of the wrong kind; undefined when all is well, or the type is a vendor's. */
+/** Returns the first missing or invalid member of a payload; undefined for a valid payload or a vendor's event type. */
 export function findPayloadProblem(event: TraceEvent): string | undefined {
   if (!isCoreType(event.type)) return undefined;
-  for (const [member, fits] of Object.entries(PAYLOAD_MEMBERS[event.type])) {
+  for (const [member, isValid] of Object.entries(PAYLOAD_MEMBERS[event.type])) {
     const value = ownProperty(event.payload, member);
-    if (!fits(value))
+    if (!isValid(value))
       return `${event.type} has ${describeValue(value)} for ${member}, in ${describeValue(event.payload)}`;
   }
   return undefined;
 }
 
-/** An event as JSON carries it: what a later change or a lossy writing cannot alter any more. */
-export function toTraceEvent(given: unknown): TraceEvent {
+/** Converts an event to JSON, so that later changes of the object have no effect. */
+export function toTraceEvent(value: unknown): TraceEvent {
   try {
     // guard: deep-events-copied
-    const event = jsonCopy(given);
+    const event = jsonCopy(value);
     if (isObject(event)) return event as unknown as TraceEvent;
   } catch {
-    // Falls through to an event that no check takes for a good one.
+    // The event below is invalid in every check.
   }
-  return { type: `not an event: ${describeValue(given)}` } as TraceEvent;
+  return { type: `not an event: ${describeValue(value)}` } as TraceEvent;
 }
 
-/** The events of each call, by its id. */
+/** Returns the events by call id. */
 export function eventsByCall(events: readonly TraceEvent[]): ReadonlyMap<string, readonly TraceEvent[]> {
   const calls = new Map<string, TraceEvent[]>();
   for (const event of events) {
@@ -75,11 +77,12 @@ export function eventsByCall(events: readonly TraceEvent[]): ReadonlyMap<string,
   return calls;
 }
 
+/** Returns true for an event that ends a call. */
 export function isTerminal(event: TraceEvent): boolean {
   return event.type === 'call.completed' || event.type === 'call.errored';
 }
 
-/** The types that the lifecycle is made of: the core ones but `log`, which may stand anywhere in it. */
+/** Returns the event types of the lifecycle: the core types except `log`, which may occur anywhere. */
 export function lifecycleOf(events: readonly TraceEvent[]): readonly string[] {
   return events.map((event) => event.type).filter((type) => isCoreType(type) && type !== 'log');
 }
@@ -105,28 +108,28 @@ function lettersOf(events: readonly TraceEvent[]): string {
   return events.map(({ type }) => (isCoreType(type) ? EVENT_LETTERS[type] : '')).join('');
 }
 
-/** Whether the events of one call, complete, take a way through the diagram of the lifecycle. */
+/** Returns true if the complete events of a call are a path through the lifecycle diagram. */
 export function followsLifecycle(events: readonly TraceEvent[]): boolean {
   return LIFECYCLE_PATTERN.test(lettersOf(events));
 }
 
-/** The same for a call whose children may run side by side: each frame is closed, and all of them before the call ends. */
+/** Returns true if a call with concurrent children closes every frame before it ends. */
 export function closesChildFrames(events: readonly TraceEvent[]): boolean {
   const [, frames] = PARALLEL_CHILDREN_PATTERN.exec(lettersOf(events)) ?? [];
   if (frames === undefined) return false;
-  let open = 0;
+  let openCount = 0;
   for (const letter of frames) {
-    open += letter === 'c' ? 1 : -1;
-    if (open < 0) return false;
+    openCount += letter === 'c' ? 1 : -1;
+    if (openCount < 0) return false;
   }
-  return open === 0;
+  return openCount === 0;
 }
 
 const DATE_PATTERN = String.raw`(\d{4})-?(\d\d)-?(\d\d)`;
 const TIME_PATTERN = String.raw`(\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,12}))?)?`;
 const ISO_8601_PATTERN = new RegExp(String.raw`^${DATE_PATTERN}T${TIME_PATTERN}(?:Z|([+-])(\d\d):?(\d\d)?)?$`);
 
-/** The instant of an ISO 8601 timestamp, in milliseconds, as UTC if it names no zone; undefined for any other text. */
+/** Parses an ISO 8601 timestamp to milliseconds since the epoch, in UTC if it has no zone; undefined for other text. */
 export function timestampMs(ts: string): number | undefined {
   const parts = ISO_8601_PATTERN.exec(ts);
   if (parts === null) return undefined;

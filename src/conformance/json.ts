@@ -1,11 +1,10 @@
 /**
- * Values that a runtime gave, which may be nested without end, refer to themselves or not be JSON at all: copied,
- * compared, searched and shown. Nothing here recurses deeper than a message shows, so no value exhausts the stack.
+ * Copies, compares, searches and prints values of a runtime, which may be deeply nested, cyclic or not JSON. The functions
+ * are iterative, or recurse to a fixed depth, so that no value overflows the stack.
  */
-
 import { ownProperty } from '../base/own-property.js';
 
-/** How many values one document may hold; one that refers to itself has more. */
+/** The maximum number of values in a document. A cyclic one exceeds it. */
 const MAX_VALUES = 200_000;
 const MAX_TEXT_DEPTH = 32;
 
@@ -16,131 +15,135 @@ interface JsonLocation {
 
 type JsonContainer = Record<string, unknown> | unknown[];
 
-/** A value as JSON carries it, so that nothing can change it later; throws a TypeError if it cannot be JSON. */
+/** Copies a value as JSON. Throws a TypeError if it cannot be JSON. */
 export function jsonCopy(value: unknown): unknown {
-  const box: JsonContainer = [undefined];
-  const rest: { readonly to: JsonContainer; readonly name: string; readonly value: unknown }[] = [
-    { to: box, name: '0', value },
+  const root: JsonContainer = [undefined];
+  const stack: { readonly target: JsonContainer; readonly name: string; readonly value: unknown }[] = [
+    { target: root, name: '0', value },
   ];
   let count = 0;
-  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
     count += 1;
-    if (count > MAX_VALUES) throw new TypeError(`it holds more than ${MAX_VALUES} values, or refers to itself`);
-    const { to, name } = next;
-    const given = jsonValueOf(next.value, name);
-    if (given === undefined) {
-      if (Array.isArray(to) && to !== box) defineMember(to, name, null);
+    if (count > MAX_VALUES) throw new TypeError(`it contains more than ${MAX_VALUES} values, or refers to itself`);
+    const { target, name } = next;
+    const source = jsonValueOf(next.value, name);
+    if (source === undefined) {
+      if (Array.isArray(target) && target !== root) defineMember(target, name, null);
       continue;
     }
-    if (typeof given !== 'object' || given === null) {
-      defineMember(to, name, given);
+    if (typeof source !== 'object' || source === null) {
+      defineMember(target, name, source);
       continue;
     }
-    const made: JsonContainer = Array.isArray(given) ? [] : {};
-    defineMember(to, name, made);
-    // Last first, so that the copies of an object's members are made in their order.
-    for (const member of Object.keys(given).reverse()) {
-      rest.push({ to: made, name: member, value: (given as Record<string, unknown>)[member] });
+    const copy: JsonContainer = Array.isArray(source) ? [] : {};
+    defineMember(target, name, copy);
+    // Pushed in reverse, so that the members are copied in their original order.
+    for (const member of Object.keys(source).reverse()) {
+      stack.push({ target: copy, name: member, value: (source as Record<string, unknown>)[member] });
     }
   }
-  return box[0];
+  return root[0];
 }
 
-function defineMember(to: JsonContainer, name: string, value: unknown): void {
-  Object.defineProperty(to, name, { value, writable: true, enumerable: true, configurable: true });
+/** Defines a member without invoking setters such as `__proto__`. */
+function defineMember(target: JsonContainer, name: string, value: unknown): void {
+  Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** What JSON makes of one value, without its members; undefined for what it leaves out. */
+/** Returns the JSON form of one value, with its members unconverted; undefined if JSON omits it. */
 function jsonValueOf(value: unknown, name: string): unknown {
-  let given = value;
-  if (typeof given === 'object' && given !== null && 'toJSON' in given && typeof given.toJSON === 'function') {
-    given = given.toJSON(name);
+  let result = value;
+  if (typeof result === 'object' && result !== null && 'toJSON' in result && typeof result.toJSON === 'function') {
+    result = result.toJSON(name);
   }
-  if (typeof given === 'bigint') throw new TypeError('a bigint is not JSON');
-  if (typeof given === 'number') return Number.isFinite(given) ? given : null;
-  return typeof given === 'function' || typeof given === 'symbol' ? undefined : given;
+  if (typeof result === 'bigint') throw new TypeError('a bigint is not JSON');
+  if (typeof result === 'number') return Number.isFinite(result) ? result : null;
+  return typeof result === 'function' || typeof result === 'symbol' ? undefined : result;
 }
 
+/** A difference of two values. */
 export interface JsonDifference {
-  /** A JSON Pointer. */
+  /** The JSON Pointer of the differing parts. */
   readonly pointer: string;
   readonly actual: unknown;
   readonly expected: unknown;
 }
 
-/** The first place where two values differ as JSON: the order of members does not count, and undefined is absent. */
-export function firstDifference(seen: unknown, expected: unknown): JsonDifference | undefined {
+/** Returns the first difference of two values as JSON. The order of members is ignored, and undefined members are absent. */
+export function firstDifference(actual: unknown, expected: unknown): JsonDifference | undefined {
   interface Pair {
-    readonly seen: unknown;
+    readonly actual: unknown;
     readonly expected: unknown;
-    readonly place: JsonLocation | undefined;
+    readonly location: JsonLocation | undefined;
   }
-  const rest: Pair[] = [{ seen, expected, place: undefined }];
-  for (let next = rest.pop(), count = 0; next !== undefined; next = rest.pop(), count++) {
-    const { seen: a, expected: b, place } = next;
+  const stack: Pair[] = [{ actual, expected, location: undefined }];
+  for (let next = stack.pop(), count = 0; next !== undefined; next = stack.pop(), count++) {
+    const { actual: a, expected: b, location } = next;
     if (a === b || Object.is(a, b)) continue;
-    const parts = [a, b].every((value) => typeof value === 'object' && value !== null);
-    if (!parts || Array.isArray(a) !== Array.isArray(b) || count > MAX_VALUES) {
-      return { pointer: pointerOf(place), actual: a, expected: b };
+    const areContainers = [a, b].every((value) => typeof value === 'object' && value !== null);
+    if (!areContainers || Array.isArray(a) !== Array.isArray(b) || count > MAX_VALUES) {
+      return { pointer: pointerOf(location), actual: a, expected: b };
     }
     for (const name of [...new Set([...Object.keys(Object(a)), ...Object.keys(Object(b))])].reverse()) {
-      rest.push({ seen: ownProperty(a, name), expected: ownProperty(b, name), place: { name, parent: place } });
+      const child = { name, parent: location };
+      stack.push({ actual: ownProperty(a, name), expected: ownProperty(b, name), location: child });
     }
   }
   return undefined;
 }
 
-function pointerOf(place: JsonLocation | undefined): string {
+function pointerOf(location: JsonLocation | undefined): string {
   const names: string[] = [];
-  for (let at = place; at !== undefined; at = at.parent) names.push(at.name);
+  for (let current = location; current !== undefined; current = current.parent) names.push(current.name);
   return names
     .reverse()
     .map((name) => `/${name}`)
     .join('');
 }
 
-/** Whether this text is part of any text in the value. */
+/** Returns true if a string in the value contains the text. */
 export function containsText(value: unknown, text: string): boolean {
-  const rest: unknown[] = [value];
-  for (let count = 0; rest.length > 0 && count < MAX_VALUES; count++) {
-    const next = rest.pop();
+  const stack: unknown[] = [value];
+  for (let count = 0; stack.length > 0 && count < MAX_VALUES; count++) {
+    const next = stack.pop();
     if (typeof next === 'string' && next.includes(text)) return true;
-    if (typeof next === 'object' && next !== null) for (const part of Object.values(next)) rest.push(part);
+    if (typeof next === 'object' && next !== null) for (const member of Object.values(next)) stack.push(member);
   }
   return false;
 }
 
-/** A value as JSON text, up to about `limit` characters of it. */
+/** Returns a value as JSON text of about `limit` characters. */
 export function jsonTextOf(value: unknown, limit: number): string {
   if (value === undefined) return 'nothing';
   try {
-    return writeJson(value, { left: limit }, MAX_TEXT_DEPTH);
+    return writeJson(value, { remainingChars: limit }, MAX_TEXT_DEPTH);
   } catch {
     return 'something that is not JSON';
   }
 }
 
-function writeJson(value: unknown, budget: { left: number }, depth: number): string {
-  const given = jsonValueOf(value, '');
-  if (typeof given !== 'object' || given === null) {
-    const text = JSON.stringify(typeof given === 'string' ? given.slice(0, budget.left + 1) : given) ?? 'null';
-    budget.left -= text.length;
+function writeJson(value: unknown, budget: { remainingChars: number }, depth: number): string {
+  const source = jsonValueOf(value, '');
+  if (typeof source !== 'object' || source === null) {
+    const limited = typeof source === 'string' ? source.slice(0, budget.remainingChars + 1) : source;
+    const text = JSON.stringify(limited) ?? 'null';
+    budget.remainingChars -= text.length;
     return text;
   }
   if (depth === 0) return '…';
-  const list = Array.isArray(given);
+  const isArray = Array.isArray(source);
   const parts: string[] = [];
-  budget.left -= 2;
-  for (const name of Object.keys(given)) {
-    if (budget.left < 0) {
+  budget.remainingChars -= 2;
+  for (const name of Object.keys(source)) {
+    if (budget.remainingChars < 0) {
       parts.push('…');
       break;
     }
-    const member = ownProperty(given, name);
-    if (!list && jsonValueOf(member, name) === undefined) continue;
-    const label = list ? '' : `${JSON.stringify(name)}:`;
-    budget.left -= label.length + 1;
+    const member = ownProperty(source, name);
+    if (!isArray && jsonValueOf(member, name) === undefined) continue;
+    const label = isArray ? '' : `${JSON.stringify(name)}:`;
+    budget.remainingChars -= label.length + 1;
     parts.push(label + writeJson(member, budget, depth - 1));
   }
-  return list ? `[${parts.join(',')}]` : `{${parts.join(',')}}`;
+  return isArray ? `[${parts.join(',')}]` : `{${parts.join(',')}}`;
 }

@@ -1,6 +1,6 @@
 /**
- * One run as the suite saw it: its result, and every event in the order of emission. An event is held as it came and
- * made JSON later: it comes on the stack of the runtime, which may have little left of it.
+ * Records one run: its result and every event in the order of emission. Events are stored as received and converted to JSON
+ * later, because they arrive on the runtime's stack, which may be almost full.
  */
 import { isObject, ownProperty } from '../base/own-property.js';
 import type { TraceEvent } from '../protocol/trace.js';
@@ -8,20 +8,22 @@ import { assertThat, CheckFailure, describeValue, isNonEmptyString } from './ass
 import type { LsemResult } from './driver.js';
 import { eventsByCall, lifecycleOf, toTraceEvent } from './events.js';
 
-/** A run with more events than this has no end: it is stopped before it takes the process with it. */
+/** The maximum number of events. A run with more is considered endless and is stopped. */
 const MAX_EVENTS = 50_000;
-const TOO_MANY_EVENTS = new Error('the suite has heard enough of this run');
+const TOO_MANY_EVENTS = new Error('the run emits too many events');
 
+/** One recorded run. */
 export class RecordedRun {
-  /** What was handed over while it ran, and later, as it came; and as much of it as was made JSON so far. */
+  /** Events as received. */
   private readonly rawEvents: unknown[] = [];
+  /** The events that have been converted to JSON, in order. */
   private readonly parsedEvents: TraceEvent[] = [];
   private parsedTrace: readonly TraceEvent[] | undefined;
-  /** Made with a body that LSEM does not define: the check that made it judges its lifecycle, not the census. */
+  /** True if LSEM does not define the body of the loop. Checks over all runs skip its lifecycle. */
   isBeyondLsem = false;
-  /** Why it was refused, when it was. */
+  /** The reason of a refusal; undefined if there is a result. */
   refusalReason: string | undefined;
-  /** Whether it came to an end by itself, so that what it left can be judged as a whole. */
+  /** True if the run has ended without being stopped, so that its events are complete. */
   hasEnded = false;
   private givenResult: LsemResult | undefined;
 
@@ -32,12 +34,12 @@ export class RecordedRun {
   }
 
   addEvent(event: unknown): void {
-    // Thrown into the runtime: the only way to stop a recursion that never lets a timer fire.
+    // Throwing into the runtime is the only way to stop a recursion that never yields to timers.
     if (this.isEndless) throw TOO_MANY_EVENTS;
     this.rawEvents.push(/* guard: event-copied-when-recorded */ shallowEventCopy(event));
   }
 
-  /** What was handed over while it ran, and later. */
+  /** The events that were passed to `onEvent`. */
   get streamedEvents(): readonly TraceEvent[] {
     for (let index = this.parsedEvents.length; index < this.rawEvents.length; index++)
       this.parsedEvents.push(toTraceEvent(this.rawEvents[index]));
@@ -59,7 +61,7 @@ export class RecordedRun {
   }
 
   get result(): LsemResult {
-    if (this.givenResult === undefined) throw new CheckFailure(`the run of ${this.loopId} gave no result`);
+    if (this.givenResult === undefined) throw new CheckFailure(`the run of ${this.loopId} returned no result`);
     return this.givenResult;
   }
 
@@ -69,7 +71,7 @@ export class RecordedRun {
     return this.parsedTrace;
   }
 
-  /** Every event; those of the result where nothing was handed over, which only one check minds. */
+  /** All events: those passed to `onEvent`, or else those in the result. */
   get events(): readonly TraceEvent[] {
     return this.rawEvents.length > 0 ? this.streamedEvents : this.trace;
   }
@@ -82,7 +84,7 @@ export class RecordedRun {
     return this.result.error ?? undefined;
   }
 
-  /** The id of the outermost call. */
+  /** The id of the root call. */
   get rootCallId(): string {
     const start = this.events.find(
       ({ type, payload }) => type === 'call.started' && !isNonEmptyString(ownProperty(payload, 'parentCallId')),
@@ -91,7 +93,7 @@ export class RecordedRun {
     return start.callId;
   }
 
-  /** The events of one call. */
+  /** Returns the events of one call. */
   eventsOf(callId: string): readonly TraceEvent[] {
     return eventsByCall(this.events).get(callId) ?? [];
   }
@@ -106,21 +108,21 @@ export class RecordedRun {
       .map((event) => event.payload);
   }
 
-  /** The payload of the one event of this type in this call. */
+  /** Returns the payload of the only event of this type in a call. */
   payload(type: string, callId = this.rootCallId): unknown {
-    const found = this.payloads(type, callId);
-    assertThat(found.length === 1, `expected one ${type} in the call of ${this.loopId}, saw ${found.length}`);
-    return found[0];
+    const payloads = this.payloads(type, callId);
+    assertThat(payloads.length === 1, `expected one ${type} in the call of ${this.loopId}, saw ${payloads.length}`);
+    return payloads[0];
   }
 
-  /** The ids of the calls of a loop, in the order they began. */
+  /** Returns the ids of the calls of a loop, in the order of their start. */
   callIdsOf(loopId: string): readonly string[] {
     return this.events
       .filter(({ type, payload }) => type === 'call.started' && ownProperty(payload, 'loopId') === loopId)
       .map((event) => event.callId);
   }
 
-  /** The id of the only call of a loop. */
+  /** Returns the id of the only call of a loop. */
   callIdOf(loopId: string): string {
     const calls = this.callIdsOf(loopId);
     const [first] = calls;
@@ -132,7 +134,7 @@ export class RecordedRun {
   }
 }
 
-/** An event that its runtime may use again for the next one: what is in it now, as far as one look goes. */
+/** Copies an event and its payload shallowly, because a runtime may reuse the event object. */
 function shallowEventCopy(event: unknown): unknown {
   try {
     if (!isObject(event) || typeof event.toJSON === 'function') return event;

@@ -1,4 +1,4 @@
-/** A report for people: grouped by point, one line for each check, and why for those that did not pass. */
+/** Renders a conformance report as text: grouped by point, a line for each check, and the reasons of failures. */
 import { type CheckResult, type CheckStatus, type ConformanceReport, conformanceVerdict } from './report.js';
 
 const STATUS_MARKS: { readonly [S in CheckStatus]: { readonly sign: string; readonly colour: number } } = {
@@ -8,7 +8,7 @@ const STATUS_MARKS: { readonly [S in CheckStatus]: { readonly sign: string; read
   'known-failure': { sign: '!', colour: 33 },
 };
 
-/** The families of ids whose checks stand under each point. */
+/** The id prefix and the heading of each point. */
 const CHECK_GROUPS: readonly (readonly [family: string, heading: string])[] = [
   ['DEF', 'Definitions'],
   ['VAL', 'Validation'],
@@ -17,7 +17,11 @@ const CHECK_GROUPS: readonly (readonly [family: string, heading: string])[] = [
   ['CMP', 'Composition'],
 ];
 
-/** The report as text, with or without colours. */
+/**
+ * Renders a conformance report as text.
+ *
+ * @example console.log(renderConformance(await checkConformance(driver), { color: process.stdout.isTTY }));
+ */
 export function renderConformance(report: ConformanceReport, { color }: { readonly color: boolean }): string {
   const paint = (status: CheckStatus, text: string): string =>
     color ? `\u001b[${STATUS_MARKS[status].colour}m${text}\u001b[0m` : text;
@@ -41,8 +45,8 @@ export function renderConformance(report: ConformanceReport, { color }: { readon
 
 function summaryOf(report: ConformanceReport, paint: (status: CheckStatus, text: string) => string): string {
   const { total, passed, failed, notApplicable, knownFailures } = report.summary;
-  const known = knownFailures === 0 ? '' : `${knownFailures} known to fail, `;
-  const counts = `${passed} passed, ${failed} failed, ${known}${notApplicable} not applicable, of ${total}`;
+  const knownCount = knownFailures === 0 ? '' : `${knownFailures} known to fail, `;
+  const counts = `${passed} passed, ${failed} failed, ${knownCount}${notApplicable} not applicable, of ${total}`;
   const { text, good } = conformanceVerdict(report);
   return `${counts}: ${paint(good ? 'pass' : 'fail', text)}`;
 }

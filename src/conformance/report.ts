@@ -1,29 +1,29 @@
-/** What is said of a runtime in the end: every check with its status, the five points, and the sum of it. */
+/** The conformance report: the result of every check, the five points of LSEM, and a summary. */
 import { singleLine, truncate } from '../base/hidden-characters.js';
 import type { ConformanceCheck, ConformancePoint, RequirementLevel } from './check.js';
 
-/** `known-failure`: it failed, and the driver says that it is known to, and why. */
+/** The status of a check. `known-failure`: the check failed, and the driver declares the failure with a reason. */
 export type CheckStatus = 'pass' | 'fail' | 'not-applicable' | 'known-failure';
 
-/** How one check went. */
+/** The result of one check. */
 export interface CheckResult {
   readonly id: string;
   readonly section: string;
   readonly level: RequirementLevel;
   readonly status: CheckStatus;
   readonly title: string;
-  /** Why it failed or could not be made, or what to know of a pass. */
+  /** The reason of a failure or of a check that is not applicable, or a remark on a pass. */
   readonly note?: string;
 }
 
-/** How a runtime stands to one point of LSEM's section on conformance. */
+/** The result for one point of LSEM's section on conformance. */
 export interface PointResult {
   readonly point: ConformancePoint;
   readonly text: string;
   readonly status: CheckStatus;
 }
 
-/** The whole judgement, as JSON. */
+/** A conformance report, as JSON. */
 export interface ConformanceReport {
   readonly runtime: string;
   readonly spec: 'LSEM v0.1';
@@ -36,22 +36,22 @@ export interface ConformanceReport {
     readonly notApplicable: number;
     readonly knownFailures: number;
     /**
-     * Every MUST was judged and holds, and nothing that the text implies was found broken but for known failures. A MUST that
-     * is known to fail does not hold.
+     * True if every MUST passed and no IMPLIED check failed, apart from known failures. A MUST that is a known failure does not
+     * pass.
      */
     readonly conformant: boolean;
   };
 }
 
 const POINT_TEXTS: { readonly [P in ConformancePoint]: string } = {
-  1: 'takes definitions as section 4 has them',
-  2: 'holds every input and output against its schema',
-  3: 'leads calls of all three kinds through the lifecycle',
-  4: 'emits the defined events, payloads complete',
-  5: 'runs composites as section 7 has them',
+  1: 'accepts definitions as specified in section 4',
+  2: 'validates every input and output against its schema',
+  3: 'runs calls of all three kinds through the lifecycle',
+  4: 'emits the defined events with complete payloads',
+  5: 'runs composites as specified in section 7',
 };
 
-/** A row of the report. */
+/** Returns the result of a check. */
 export function checkResultOf(
   { id, section, level, title }: Omit<ConformanceCheck, 'run'>,
   status: CheckStatus,
@@ -67,7 +67,7 @@ export function checkResultOf(
   };
 }
 
-/** The report of a suite whose rows are known. */
+/** Returns the report of a suite with these results. */
 export function reportOf(
   runtime: string,
   suite: readonly ConformanceCheck[],
@@ -94,7 +94,7 @@ export function reportOf(
   };
 }
 
-/** A MAY or a SHOULD that fails breaks nothing; a MUST that was not judged leaves the question open. */
+/** Returns the status of several checks. A failed MAY or SHOULD is ignored; a MUST without a result leaves it undecided. */
 function overallStatus(rows: readonly CheckResult[]): CheckStatus {
   const binding = rows.filter(({ level }) => level === 'MUST' || level === 'IMPLIED');
   if (binding.some((row) => row.status === 'fail' && !isStaleKnownFailure(row))) return 'fail';
@@ -106,21 +106,23 @@ function overallStatus(rows: readonly CheckResult[]): CheckStatus {
     : 'not-applicable';
 }
 
-/** The report in a word, and whether that is what was hoped for: nothing failed that was not known to. */
+/** Returns the verdict as text; `good` is true if the runtime is conformant apart from known failures. */
 export function conformanceVerdict({ checks, summary }: ConformanceReport): {
   readonly text: string;
   readonly good: boolean;
 } {
-  const { knownFailures: known } = summary;
-  const unjudged = checks.some(({ level, status }) => level === 'MUST' && status === 'not-applicable');
+  const { knownFailures } = summary;
+  const hasUndecidedMust = checks.some(({ level, status }) => level === 'MUST' && status === 'not-applicable');
   if (overallStatus(checks) === 'fail') return { text: 'not conformant', good: false };
-  if (unjudged) return { text: 'conformance not shown', good: false };
-  const but = known === 0 ? '' : `, but for ${known} known ${known === 1 ? 'failure' : 'failures'}`;
-  if (checks.some(isStaleKnownFailure)) return { text: `conformant${but}; a ${STALE_KNOWN_FAILURE}`, good: false };
-  return { text: `conformant${but}`, good: true };
+  if (hasUndecidedMust) return { text: 'conformance not shown', good: false };
+  const failureWord = knownFailures === 1 ? 'failure' : 'failures';
+  const exception = knownFailures === 0 ? '' : `, except for ${knownFailures} known ${failureWord}`;
+  if (checks.some(isStaleKnownFailure))
+    return { text: `conformant${exception}; a ${STALE_KNOWN_FAILURE}`, good: false };
+  return { text: `conformant${exception}`, good: true };
 }
 
-/** A check that the driver says fails, and that does not: what the driver says has to be changed. */
+/** Returns the result of a check that passed although the driver declares it as a known failure. */
 export function staleKnownFailure(row: CheckResult, reason: string): CheckResult {
   const note = `${STALE_KNOWN_FAILURE}: remove ${row.id} from knownFailures of the driver (reason given: ${reason})`;
   return { ...row, status: 'fail', note: toSingleLine(note) };
@@ -132,30 +134,30 @@ function isStaleKnownFailure({ status, note }: CheckResult): boolean {
   return status === 'fail' && note?.startsWith(STALE_KNOWN_FAILURE) === true;
 }
 
-/** How many checks there are of each family, numbered from 01. */
+/** The number of checks of each family. Ids are numbered from 01. */
 const CHECK_COUNTS = { DEF: 16, VAL: 7, LIF: 13, TRC: 22, CMP: 14, CNF: 1, NEG: 1 } as const;
 const CHECK_STATUSES: readonly string[] = ['pass', 'fail', 'not-applicable', 'known-failure'];
 
-/** What a report must not leave out, and does. */
+/** Returns the problems of a report: missing or duplicate checks, invalid statuses and missing notes. */
 export function findReportProblems(report: ConformanceReport): string[] {
-  const expected = Object.entries(CHECK_COUNTS).flatMap(([family, count]) =>
+  const expectedIds = Object.entries(CHECK_COUNTS).flatMap(([family, count]) =>
     Array.from({ length: count }, (_, n) => `${family}-${String(n + 1).padStart(2, '0')}`),
   );
   const ids = report.checks.map(({ id }) => id);
-  const faults = expected.filter((id) => !ids.includes(id)).map((id) => `${id} is not in the report`);
-  if (report.runtime === '') faults.push('the report does not say which runtime was judged');
+  const problems = expectedIds.filter((id) => !ids.includes(id)).map((id) => `${id} is not in the report`);
+  if (report.runtime === '') problems.push('the report does not name the runtime');
   for (const { id, status, note } of report.checks) {
-    if (ids.indexOf(id) !== ids.lastIndexOf(id)) faults.push(`${id} is in the report more than once`);
-    if (!CHECK_STATUSES.includes(status)) faults.push(`${id} has the status ${status}`);
-    if (status !== 'pass' && note === undefined) faults.push(`${id} does not say why it is ${status}`);
+    if (ids.indexOf(id) !== ids.lastIndexOf(id)) problems.push(`${id} is in the report more than once`);
+    if (!CHECK_STATUSES.includes(status)) problems.push(`${id} has the status ${status}`);
+    if (status !== 'pass' && note === undefined) problems.push(`${id} has no reason for the status ${status}`);
   }
   const points = report.points.map(({ point }) => point).join();
-  return points === '1,2,3,4,5' ? faults : [...faults, `the report has the points ${points}, not all five`];
+  return points === '1,2,3,4,5' ? problems : [...problems, `the report has the points ${points}, not all five`];
 }
 
 const MAX_NOTE_CHARS = 600;
 
-/** Text that a runtime may have written: one line, no control characters, not endless. */
+/** Makes text of a runtime safe: one line, without control characters, and of limited length. */
 function toSingleLine(text: string): string {
   return truncate(singleLine(text).trim(), MAX_NOTE_CHARS);
 }

@@ -1,5 +1,4 @@
-/** What the suite's Rondo has beyond definitions: composites whose body is a function, and a model that calls its tools. */
-
+/** Composites in code and a tool-calling model, for the driver that runs the suite on Rondo. */
 import { LoopError } from '../base/errors.js';
 import { defineLoop } from '../loops/define.js';
 import type { DefinedLoop } from '../loops/defined-loop.js';
@@ -11,7 +10,7 @@ import type { Json } from '../protocol/json.js';
 import type { Model, ModelCallOptions, ModelContent, ModelStreamPart } from '../protocol/model.js';
 import type { CodeBody } from './driver.js';
 
-/** A composite in code that is not yet in a registry. */
+/** A composite in code that is not registered yet. */
 export class CodeComposite {
   readonly id: string;
   readonly body: CodeBody;
@@ -22,22 +21,22 @@ export class CodeComposite {
   }
 }
 
-/** The loop of such a composite, which finds what it calls in this registry. */
+/** Returns the loop of a composite in code. It finds the loops that it calls in the registry. */
 export function codeCompositeLoop({ id, body }: CodeComposite, registry: Registry): DefinedLoop {
-  const called = (loopId: string): Loop<Json, Json> => {
-    const found = registry.find(loopId);
-    if (found === undefined) throw new LoopError('LOOP_NOT_FOUND', `There is no loop "${loopId}".`);
-    return linkLoop(registry, found).loop;
+  const findLoop = (loopId: string): Loop<Json, Json> => {
+    const registered = registry.find(loopId);
+    if (registered === undefined) throw new LoopError('LOOP_NOT_FOUND', `There is no loop "${loopId}".`);
+    return linkLoop(registry, registered).loop;
   };
   const call = (scope: Scope, loopId: string, input: unknown): Promise<Json> =>
-    scope.call(called(loopId), input as Json);
+    scope.call(findLoop(loopId), input as Json);
   return defineLoop({
     id,
     input: true,
     output: true,
     body: async (input, scope) =>
       (await body(input, {
-        call: (loopId, given) => call(scope, loopId, given),
+        call: (loopId, childInput) => call(scope, loopId, childInput),
         all: (calls) => scope.all(calls.map((each) => (branch) => call(branch, each.loopId, each.input))),
         effect: (name, perform) =>
           scope.effect({ kind: 'tool', name, input: null, safety: 'idempotent', perform: async () => perform() }),
@@ -45,9 +44,10 @@ export function codeCompositeLoop({ id, body }: CodeComposite, registry: Registr
   }) as DefinedLoop;
 }
 
-/** The id of a backend whose model calls every tool that it is shown, once, in one reply, and then answers. */
+/** The id of a provider whose model calls every available tool once, in one reply, and then answers. */
 export const CALLER_BACKEND_ID = 'caller';
 
+/** The provider of the tool-calling model. */
 export const callerProvider: ModelProvider = {
   id: CALLER_BACKEND_ID,
   defaultModel: 'caller-1',

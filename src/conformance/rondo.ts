@@ -1,4 +1,4 @@
-/** Rondo behind the driver of the conformance suite: a host on a store in memory, with the backends and tools it is given. */
+/** The conformance driver of Rondo: a host on a store in memory, with given model providers and tools. */
 import { memoryStore } from '../adapters/memory/index.js';
 import { LoopError } from '../base/errors.js';
 import { Host, type HostOptions } from '../host/host.js';
@@ -9,25 +9,32 @@ import type { Json } from '../protocol/json.js';
 import type { LsemDriver, LsemProfile, LsemRuntime, PromptPiece, ToolBody } from './driver.js';
 import { CALLER_BACKEND_ID, CodeComposite, callerProvider, codeCompositeLoop } from './rondo-bodies.js';
 
-/** What the suite's Rondo is made of: the mock backend must be among the backends, `builtin:` among the tools. */
+/** Dependencies of `rondoDriver`. The providers must include `mock`, the tool implementations `builtin:`. */
 export type RondoDriverOptions = Pick<HostOptions, 'clock' | 'ids'> & {
   readonly providers: readonly ModelProvider[];
   readonly implementations: readonly ToolImplementation[];
 };
 
-export function rondoDriver(parts: RondoDriverOptions): LsemDriver {
+/**
+ * Returns the conformance driver of Rondo.
+ *
+ * @example
+ * const driver = rondoDriver({ clock, ids, providers: [mockProvider()], implementations: [builtinTools()] });
+ * const report = await checkConformance(driver);
+ */
+export function rondoDriver(options: RondoDriverOptions): LsemDriver {
   const bodies = new Map<string, ToolBody>();
-  const implementations = new Map([...parts.implementations, suiteTools(bodies)].map((item) => [item.scheme, item]));
+  const implementations = new Map([...options.implementations, suiteTools(bodies)].map((item) => [item.scheme, item]));
   const providers = new Map(
-    [...parts.providers, failingProvider, callerProvider].map((backend) => [backend.id, backend]),
+    [...options.providers, failingProvider, callerProvider].map((provider) => [provider.id, provider]),
   );
-  const { clock, ids } = parts;
+  const { clock, ids } = options;
   const open = (): LsemRuntime => {
     const registry = new Registry(implementations);
     const host = new Host({ store: memoryStore(), clock, ids, registry, providers, implementations });
     return {
-      register: (given) =>
-        void registry.add(given instanceof CodeComposite ? codeCompositeLoop(given, registry) : given),
+      register: (definition) =>
+        void registry.add(definition instanceof CodeComposite ? codeCompositeLoop(definition, registry) : definition),
       definition: (id) => registry.find(id)?.definition,
       run: (loop, input, onEvent) => host.run({ loop, input }, onEvent === undefined ? {} : { onEvent }),
     };
@@ -36,7 +43,7 @@ export function rondoDriver(parts: RondoDriverOptions): LsemDriver {
 }
 
 const knownFailures = {
-  'LIF-13': 'an agent asks its model within its own call, until model calls are child calls.',
+  'LIF-13': 'an agent calls its model within its own call; model calls are not child calls yet.',
 } as const;
 
 const templateOf = (pieces: readonly PromptPiece[]): string =>
@@ -69,7 +76,7 @@ function profileOf(bodies: Map<string, ToolBody>): LsemProfile {
   };
 }
 
-/** Tools whose bodies are functions of the suite. */
+/** Returns the tool implementation whose bodies are functions of the suite. */
 function suiteTools(bodies: ReadonlyMap<string, ToolBody>): ToolImplementation {
   return {
     scheme: 'suite',
@@ -88,7 +95,7 @@ function suiteTools(bodies: ReadonlyMap<string, ToolBody>): ToolImplementation {
   };
 }
 
-/** A backend that is known and never answers. */
+/** A provider that always fails. */
 const failingProvider: ModelProvider = {
   id: 'mute',
   defaultModel: 'mute-1',

@@ -1,8 +1,7 @@
 /**
- * Judges a runtime: every check on fresh runtimes, one after another, each within its time. A check that hangs or
- * throws has failed; the judgement itself always ends, unless a runtime never lets go of the thread.
+ * Runs the conformance suite: every check on new runtimes, one after another, each with a time limit. A check that hangs or
+ * throws fails. The suite itself always ends, unless a runtime blocks the thread.
  */
-
 import { CheckFailure, messageOf, NotApplicableError } from './assertions.js';
 import { catalogue } from './catalogue.js';
 import type { ConformanceCheck } from './check.js';
@@ -19,48 +18,62 @@ import {
   staleKnownFailure,
 } from './report.js';
 
-/** What can be told to `judge`. */
+/** Options of `checkConformance`. */
 export interface ConformanceOptions {
-  /** The ids of the checks to make; the others are reported as not applicable. */
+  /**
+   * The ids of the checks to run, such as `DEF-01`. The others are reported as not applicable.
+   * @default all checks
+   */
   readonly only?: readonly string[];
-  /** The timeout of one check in milliseconds. @default 10000 */
+  /**
+   * The time limit of one check, in milliseconds.
+   * @default 10000
+   */
   readonly timeoutMs?: number;
 }
 
-/** For a judgement that is watched from outside, and gone on with in another process when the first one was lost. */
+/** Observes a suite that another process may continue if this one is lost. */
 export interface CheckObserver {
-  /** Told of each check before it is made, and again while it is made. */
+  /** Called before each check, and repeatedly during the checks of the suite itself. */
   readonly onCheck?: (id: string) => void;
-  /** Told how each check of the runtime went. */
+  /** Called with the result of each check of the runtime. */
   readonly onResult?: (result: CheckResult) => void;
-  /** What is known already, by id: these checks are not made. */
+  /** Results of earlier processes, by check id. These checks are not run. */
   readonly knownResults?: ReadonlyMap<string, CheckResult>;
 }
 
-/** How long the census waits for what a runtime emits when its calls are over, in milliseconds. */
+/** The wait for late events before the checks over all runs, in milliseconds. */
 const LATE_EVENTS_MS = 50;
 
-/** Holds a runtime against LSEM v0.1. */
+/**
+ * Checks a runtime against LSEM v0.1, the Loop Stack Execution Model.
+ *
+ * @throws {TypeError} If an option or a check id is unknown.
+ *
+ * @example
+ * const report = await checkConformance(driver, { timeoutMs: 30_000 });
+ * console.log(renderConformance(report, { color: false }));
+ */
 export function checkConformance(driver: LsemDriver, options: ConformanceOptions = {}): Promise<ConformanceReport> {
   return runChecks(catalogue, driver, options);
 }
 
-/** Holds a runtime against a catalogue of one's own, so that the suite can be put to the test too. */
+/** Runs a given catalogue of checks, so that the suite itself can be tested. */
 export async function runChecks(
   checks: readonly ConformanceCheck[],
   driver: LsemDriver,
   options: ConformanceOptions = {},
-  watched: CheckObserver = {},
+  observer: CheckObserver = {},
 ): Promise<ConformanceReport> {
-  const { asked, timeoutMs } = validateOptions(checks, driver, options);
-  const { onCheck = () => {}, onResult, knownResults = new Map<string, CheckResult>() } = watched;
+  const { isSelected, timeoutMs } = validateOptions(checks, driver, options);
+  const { onCheck = () => {}, onResult, knownResults = new Map<string, CheckResult>() } = observer;
   const verdicts = new Map<string, CheckVerdict>();
   const history: RecordedRun[] = [];
-  let late = false;
-  for (const check of inRunOrder(checks.filter(({ id }) => asked(id) && !knownResults.has(id)))) {
+  let hasWaited = false;
+  for (const check of inRunOrder(checks.filter(({ id }) => isSelected(id) && !knownResults.has(id)))) {
     onCheck(check.id);
-    if (check.coversAllRuns && !late) {
-      late = true;
+    if (check.coversAllRuns && !hasWaited) {
+      hasWaited = true;
       // guard: late-events-awaited
       await new Promise((resolve) => setTimeout(resolve, LATE_EVENTS_MS));
     }
@@ -68,12 +81,12 @@ export async function runChecks(
     verdicts.set(check.id, verdict);
     onResult?.(verdict.result);
   }
-  const known = driver.knownFailures ?? {};
+  const knownFailures = driver.knownFailures ?? {};
   const rows = checks.map((check) => {
     const row = knownResults.get(check.id) ?? verdicts.get(check.id)?.result ?? skippedResult(check);
-    return applyKnownFailure(row, Object.hasOwn(known, check.id) ? known[check.id] : undefined);
+    return applyKnownFailure(row, Object.hasOwn(knownFailures, check.id) ? knownFailures[check.id] : undefined);
   });
-  const judgement: Omit<SuiteRun, 'report'> = {
+  const suiteRun: Omit<SuiteRun, 'report'> = {
     unprovenChecks: inRunOrder(
       checks.filter(({ id }) => !knownResults.has(id) && verdicts.get(id)?.usesRequiredMembersOnly !== true),
     ),
@@ -83,8 +96,8 @@ export async function runChecks(
     onCheck(check.id);
     const report = reportOf(driver.name, checks, [...rows, checkResultOf(check, 'pass')]);
     const verdict =
-      asked(check.id) && !knownResults.has(check.id)
-        ? await statusOfWork(check.run({ ...judgement, report }))
+      isSelected(check.id) && !knownResults.has(check.id)
+        ? await statusOfWork(check.run({ ...suiteRun, report }))
         : undefined;
     rows.push(
       knownResults.get(check.id) ??
@@ -94,14 +107,14 @@ export async function runChecks(
   return reportOf(driver.name, checks, rows);
 }
 
-/** A failure that the driver says is known is one of its own kind; one that did not happen is a reminder to say so. */
+/** Marks a failure that the driver declares as known. A declared failure that passes is reported as stale. */
 function applyKnownFailure(row: CheckResult, reason: string | undefined): CheckResult {
   if (reason === undefined || row.status === 'not-applicable') return row;
   if (row.status === 'pass') return /* guard: fixed-known-failure-reported */ staleKnownFailure(row, reason);
   return checkResultOf(row, 'known-failure', `known failure: ${reason} Seen: ${row.note}`);
 }
 
-/** What a census counts must have been made before. */
+/** Sorts the checks that cover all runs to the end. */
 function inRunOrder(checks: readonly ConformanceCheck[]): readonly ConformanceCheck[] {
   return [
     ...checks.filter(({ coversAllRuns }) => !coversAllRuns),
@@ -110,12 +123,12 @@ function inRunOrder(checks: readonly ConformanceCheck[]): readonly ConformanceCh
 }
 
 function skippedResult(check: Omit<ConformanceCheck, 'run'>): CheckResult {
-  return checkResultOf(check, 'not-applicable', 'not asked for');
+  return checkResultOf(check, 'not-applicable', 'not selected');
 }
 
 interface CheckVerdict {
   readonly result: CheckResult;
-  /** Whether the check did without the optional members of a driver. */
+  /** True if the check used no optional member of the driver. */
   readonly usesRequiredMembersOnly: boolean;
 }
 
@@ -125,36 +138,36 @@ async function runCheck(
   history: RecordedRun[],
   timeoutMs: number,
 ): Promise<CheckVerdict> {
-  const stage = new CheckContext(driver, history);
-  const { status, note } = await statusOfWork(withTimeout(timeoutMs, check.run(stage)));
-  const closing = await statusOfWork(withTimeout(timeoutMs, stage.close()));
-  if (closing.status !== 'pass') stage.addNote(`closing the runtime: ${closing.note}`);
-  const notes = new Set(note === undefined ? stage.notes : [note, ...stage.notes]);
+  const context = new CheckContext(driver, history);
+  const { status, note } = await statusOfWork(withTimeout(timeoutMs, check.run(context)));
+  const closing = await statusOfWork(withTimeout(timeoutMs, context.close()));
+  if (closing.status !== 'pass') context.addNote(`closing the runtime: ${closing.note}`);
+  const notes = new Set(note === undefined ? context.notes : [note, ...context.notes]);
   return {
     result: checkResultOf(check, status, [...notes].join('; ')),
-    usesRequiredMembersOnly: stage.usedOptionalMembers.size === 0,
+    usesRequiredMembersOnly: context.usedOptionalMembers.size === 0,
   };
 }
 
 function createRerun(
   driver: LsemDriver,
-  known: ReadonlyMap<string, CheckVerdict>,
+  verdicts: ReadonlyMap<string, CheckVerdict>,
   timeoutMs: number,
   onCheck: (id: string) => void,
 ): SuiteRun['rerun'] {
-  const sides = {
+  const variants = {
     all: { driver, history: [] as RecordedRun[] },
     required: { driver: withRequiredMembersOnly(driver), history: [] as RecordedRun[] },
   } as const;
   return async (check, members) => {
-    const before = members === 'all' ? known.get(check.id) : undefined;
-    const side = sides[members];
+    const verdict = members === 'all' ? verdicts.get(check.id) : undefined;
+    const variant = variants[members];
     onCheck('NEG-01');
-    return (before ?? (await runCheck(check, side.driver, side.history, timeoutMs))).result;
+    return (verdict ?? (await runCheck(check, variant.driver, variant.history, timeoutMs))).result;
   };
 }
 
-/** How work ended: a failure of any kind is a verdict, not an exception. */
+/** Awaits work and returns its status. Never rejects. */
 async function statusOfWork(work: Promise<void>): Promise<{ readonly status: CheckStatus; readonly note?: string }> {
   try {
     await work;
@@ -162,17 +175,17 @@ async function statusOfWork(work: Promise<void>): Promise<{ readonly status: Che
   } catch (thrown) {
     const note = messageOf(thrown);
     if (thrown instanceof NotApplicableError) return { status: 'not-applicable', note };
-    return { status: 'fail', note: thrown instanceof CheckFailure ? note : `the check was broken off: ${note}` };
+    return { status: 'fail', note: thrown instanceof CheckFailure ? note : `the check was aborted: ${note}` };
   }
 }
 
 async function withTimeout(ms: number, work: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
+  const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new CheckFailure(`it did not end within ${ms} ms`)), ms);
   });
   try {
-    await Promise.race([work, late]);
+    await Promise.race([work, timeout]);
   } finally {
     clearTimeout(timer);
   }
@@ -183,14 +196,19 @@ const CONFORMANCE_OPTION_NAMES: ReadonlySet<string> = new Set(['only', 'timeoutM
 function validateOptions(checks: readonly ConformanceCheck[], driver: LsemDriver, options: ConformanceOptions) {
   for (const key of Object.keys(options)) {
     if (!CONFORMANCE_OPTION_NAMES.has(key))
-      throw new TypeError(`judge has no option "${key}"; it has ${[...CONFORMANCE_OPTION_NAMES].join(', ')}.`);
+      throw new TypeError(
+        `checkConformance has no option "${key}"; its options are ${[...CONFORMANCE_OPTION_NAMES].join(', ')}.`,
+      );
   }
   const { only, timeoutMs = 10_000 } = options;
-  if (!(timeoutMs > 0 && timeoutMs < 2 ** 31)) throw new TypeError(`timeoutMs is ${timeoutMs}; give milliseconds.`);
-  const known = new Set([...checks, ...suiteChecks].map(({ id }) => id));
-  const strange = only?.filter((id) => !known.has(id)) ?? [];
-  if (strange.length > 0) throw new TypeError(`There is no check ${strange.join(', ')}; ids are like DEF-01.`);
-  const unknown = Object.keys(driver.knownFailures ?? {}).filter((id) => !known.has(id));
-  if (unknown.length > 0) throw new TypeError(`knownFailures of the driver: there is no check ${unknown.join(', ')}.`);
-  return { asked: (id: string): boolean => only?.includes(id) ?? true, timeoutMs };
+  if (!(timeoutMs > 0 && timeoutMs < 2 ** 31))
+    throw new TypeError(`timeoutMs must be positive and less than 2^31, not ${timeoutMs}.`);
+  const ids = new Set([...checks, ...suiteChecks].map(({ id }) => id));
+  const unknownIds = only?.filter((id) => !ids.has(id)) ?? [];
+  if (unknownIds.length > 0)
+    throw new TypeError(`There is no check ${unknownIds.join(', ')}; an example of an id is DEF-01.`);
+  const unknownFailures = Object.keys(driver.knownFailures ?? {}).filter((id) => !ids.has(id));
+  if (unknownFailures.length > 0)
+    throw new TypeError(`knownFailures of the driver: there is no check ${unknownFailures.join(', ')}.`);
+  return { isSelected: (id: string): boolean => only?.includes(id) ?? true, timeoutMs };
 }

@@ -1,4 +1,4 @@
-/** That every call takes its way through the lifecycle and ends once (section 5). */
+/** Checks of the lifecycle: every call follows the diagram and ends once (section 5). */
 import { ownProperty } from '../../base/own-property.js';
 import { assertSameJson, assertThat, describeValue, isNonEmptyString } from '../assertions.js';
 import { type ConformanceCheck, checksOf } from '../check.js';
@@ -28,24 +28,25 @@ const PROMPT_EVENTS = [
 const TOOL_EVENTS = [...OPENING_EVENTS, 'call.tool.invoked', 'call.tool.returned', ...CLOSING_EVENTS] as const;
 const CHILD_EVENTS = ['child.started', 'child.completed'] as const;
 
-/** What names something that is not there is refused when it is registered, or ends its call. */
-async function assertErroredOrRefused(stage: CheckContext, definition: SampleDefinition): Promise<void> {
-  const refusal = await stage.registrationRefusal(definition);
-  if (refusal !== undefined) return stage.addNote(`${definition.id} was refused when registered`);
-  const run = await stage.runExpectingFailure(definition.id, {});
+/** Fails unless a definition with an unknown reference is refused at registration, or its call errors. */
+async function assertErroredOrRefused(context: CheckContext, definition: SampleDefinition): Promise<void> {
+  const refusal = await context.registrationRefusal(definition);
+  if (refusal !== undefined) return context.addNote(`${definition.id} was refused when registered`);
+  const run = await context.runExpectingFailure(definition.id, {});
   assertSameJson(run.lifecycle().at(-1), 'call.errored', `the last event of ${definition.id}`);
 }
 
+/** The checks of the lifecycle. */
 export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
   {
     id: 'LIF-01',
     section: '5',
     level: 'MUST',
-    title: 'a prompt call has its six events, in order, once each',
-    async run(stage) {
-      await stage.register(promptLoop(stage, 'prompt'));
+    title: 'a prompt call emits its six events once each, in order',
+    async run(context) {
+      await context.register(promptLoop(context, 'prompt'));
       assertSameJson(
-        (await stage.runExpectingSuccess('prompt', {})).lifecycle(),
+        (await context.runExpectingSuccess('prompt', {})).lifecycle(),
         PROMPT_EVENTS,
         'the events of a prompt call',
       );
@@ -55,11 +56,11 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
     id: 'LIF-02',
     section: '5',
     level: 'MUST',
-    title: 'a tool call has its six events, in order, once each',
-    async run(stage) {
-      await stage.register(echoLoop(stage, 'tool'));
+    title: 'a tool call emits its six events once each, in order',
+    async run(context) {
+      await context.register(echoLoop(context, 'tool'));
       assertSameJson(
-        (await stage.runExpectingSuccess('tool', {})).lifecycle(),
+        (await context.runExpectingSuccess('tool', {})).lifecycle(),
         TOOL_EVENTS,
         'the events of a tool call',
       );
@@ -69,12 +70,15 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
     id: 'LIF-03',
     section: '5',
     level: 'MUST',
-    title: 'a composite call frames each step, between validated input and validated output',
-    async run(stage) {
-      await stage.register(echoLoop(stage, 'inner'), compositeLoop('two', [sampleStep('inner'), sampleStep('inner')]));
+    title: 'a composite call frames each step, between the validation of input and output',
+    async run(context) {
+      await context.register(
+        echoLoop(context, 'inner'),
+        compositeLoop('two', [sampleStep('inner'), sampleStep('inner')]),
+      );
       const expected = [...OPENING_EVENTS, ...CHILD_EVENTS, ...CHILD_EVENTS, ...CLOSING_EVENTS];
       assertSameJson(
-        (await stage.runExpectingSuccess('two', {})).lifecycle(),
+        (await context.runExpectingSuccess('two', {})).lifecycle(),
         expected,
         'the events of a composite call',
       );
@@ -84,12 +88,12 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
     id: 'LIF-04',
     section: '5',
     level: 'MUST',
-    title: 'a backend that fails was requested, did not respond, and the call errored',
-    async run(stage) {
-      await stage.register(promptLoop(stage, 'mute', { backend: stage.profile.backend.failing }));
+    title: 'a call whose backend fails emits call.backend.requested, no response, and call.errored',
+    async run(context) {
+      await context.register(promptLoop(context, 'mute', { backend: context.profile.backend.failing }));
       const expected = [...OPENING_EVENTS, 'call.backend.requested', 'call.errored'];
       assertSameJson(
-        (await stage.runExpectingFailure('mute', {})).lifecycle(),
+        (await context.runExpectingFailure('mute', {})).lifecycle(),
         expected,
         'the events of a prompt call that failed',
       );
@@ -99,12 +103,12 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
     id: 'LIF-05',
     section: '5',
     level: 'MUST',
-    title: 'a tool that fails was invoked, did not return, and the call errored',
-    async run(stage) {
-      await stage.register(failingLoop(stage, 'failing'));
+    title: 'a call whose tool fails emits call.tool.invoked, no return, and call.errored',
+    async run(context) {
+      await context.register(failingLoop(context, 'failing'));
       const expected = [...OPENING_EVENTS, 'call.tool.invoked', 'call.errored'];
       assertSameJson(
-        (await stage.runExpectingFailure('failing', {})).lifecycle(),
+        (await context.runExpectingFailure('failing', {})).lifecycle(),
         expected,
         'the events of a tool call that failed',
       );
@@ -116,18 +120,18 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
     level: 'MUST',
     title: 'every call of every run has one terminal event, and nothing after it',
     coversAllRuns: true,
-    async run(stage) {
-      await runSampleLoops(stage);
-      for (const { loopId, events } of stage.recordedRuns.filter((run) => run.hasEnded)) {
+    async run(context) {
+      await runSampleLoops(context);
+      for (const { loopId, events } of context.recordedRuns.filter((run) => run.hasEnded)) {
         for (const [callId, call] of eventsByCall(events)) {
-          const ends = call.filter(isTerminal).length;
+          const terminalCount = call.filter(isTerminal).length;
           assertThat(
-            ends === 1,
-            () => `call ${describeValue(callId)} in a run of ${loopId} has ${ends} terminal events`,
+            terminalCount === 1,
+            () => `call ${describeValue(callId)} in a run of ${loopId} has ${terminalCount} terminal events`,
           );
           const last = call.at(-1);
-          const over = last !== undefined && isTerminal(last);
-          assertThat(over, () => `${describeValue(last?.type)} comes after the end of a call of ${loopId}`);
+          const endsWithTerminal = last !== undefined && isTerminal(last);
+          assertThat(endsWithTerminal, () => `${describeValue(last?.type)} comes after the end of a call of ${loopId}`);
         }
       }
     },
@@ -136,26 +140,29 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
     id: 'LIF-07',
     section: '5',
     level: 'MUST',
-    title: 'a backend or tool that is not there ends the call, not the runtime',
-    async run(stage) {
-      await assertErroredOrRefused(stage, promptLoop(stage, 'no-backend', { backend: stage.profile.backend.unknown }));
-      await assertErroredOrRefused(stage, sampleLoop('no-tool', 'tool', { tool: stage.profile.tool.unknown }));
+    title: 'an unknown backend or tool fails the call, not the runtime',
+    async run(context) {
+      await assertErroredOrRefused(
+        context,
+        promptLoop(context, 'no-backend', { backend: context.profile.backend.unknown }),
+      );
+      await assertErroredOrRefused(context, sampleLoop('no-tool', 'tool', { tool: context.profile.tool.unknown }));
     },
   },
   {
     id: 'LIF-08',
     section: '5',
     level: 'MUST',
-    title: 'a loop that is not there is refused, or gives a whole failed call',
-    async run(stage) {
-      await stage.register(echoLoop(stage, 'known'));
-      const run = await stage.tryRun('nobody', {});
+    title: 'a run of an unknown loop is refused, or is a complete failed call',
+    async run(context) {
+      await context.register(echoLoop(context, 'known'));
+      const run = await context.tryRun('unknown', {});
       if (run.refusalReason === undefined)
-        assertThat(run.error !== undefined, 'a loop that is not there gave no error');
+        assertThat(run.error !== undefined, 'the run of an unknown loop returned no error');
       for (const call of eventsByCall(run.events).values()) {
         assertThat(
           followsLifecycle(call),
-          `a call of a loop that is not there broke off: ${describeValue(call.map((e) => e.type))}`,
+          `the call of an unknown loop is incomplete: ${describeValue(call.map((e) => e.type))}`,
         );
       }
     },
@@ -164,17 +171,17 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
     id: 'LIF-09',
     section: '5',
     level: 'MUST',
-    title: 'each child has a complete lifecycle under a call id of its own',
-    async run(stage) {
-      await stage.register(
-        echoLoop(stage, 'tool'),
-        promptLoop(stage, 'prompt'),
+    title: 'each child has a complete lifecycle with its own call id',
+    async run(context) {
+      await context.register(
+        echoLoop(context, 'tool'),
+        promptLoop(context, 'prompt'),
         compositeLoop('inner', [sampleStep('tool')]),
         compositeLoop('outer', [sampleStep('inner'), sampleStep('prompt')]),
       );
-      const run = await stage.runExpectingSuccess('outer', {});
+      const run = await context.runExpectingSuccess('outer', {});
       const ids = ['outer', 'inner', 'tool', 'prompt'].map((id) => run.callIdOf(id));
-      assertSameJson(new Set(ids).size, 4, 'how many call ids four calls have');
+      assertSameJson(new Set(ids).size, 4, 'the number of call ids of four calls');
       assertSameJson(run.lifecycle(run.callIdOf('tool')), TOOL_EVENTS, 'the events of a tool child');
       assertSameJson(run.lifecycle(run.callIdOf('prompt')), PROMPT_EVENTS, 'the events of a prompt child');
       assertSameJson(
@@ -188,24 +195,24 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
     id: 'LIF-10',
     section: '2, 6',
     level: 'IMPLIED',
-    title: 'the status of a result and of child.completed say how the call ended',
-    async run(stage) {
-      await stage.register(
-        echoLoop(stage, 'fine'),
-        failingLoop(stage, 'failing'),
+    title: 'the status of a result and of child.completed distinguishes success and failure',
+    async run(context) {
+      await context.register(
+        echoLoop(context, 'fine'),
+        failingLoop(context, 'failing'),
         compositeLoop('both', [sampleStep('fine'), sampleStep('failing')]),
         compositeLoop('well', [sampleStep('fine')]),
       );
-      const good = (await stage.runExpectingSuccess('fine', {})).result.status;
-      const bad = (await stage.runExpectingFailure('failing', {})).result.status;
+      const okStatus = (await context.runExpectingSuccess('fine', {})).result.status;
+      const errorStatus = (await context.runExpectingFailure('failing', {})).result.status;
       assertThat(
-        isNonEmptyString(good) && isNonEmptyString(bad) && good !== bad,
-        `success is ${describeValue(good)} and failure is ${describeValue(bad)}`,
+        isNonEmptyString(okStatus) && isNonEmptyString(errorStatus) && okStatus !== errorStatus,
+        `success is ${describeValue(okStatus)} and failure is ${describeValue(errorStatus)}`,
       );
-      const both = await stage.runExpectingFailure('both', {});
-      const well = await stage.runExpectingSuccess('well', {});
-      assertSameJson(both.result.status, bad, 'the status of a composite that failed');
-      assertSameJson(well.result.status, good, 'the status of a composite that succeeded');
+      const both = await context.runExpectingFailure('both', {});
+      const well = await context.runExpectingSuccess('well', {});
+      assertSameJson(both.result.status, errorStatus, 'the status of a composite that failed');
+      assertSameJson(well.result.status, okStatus, 'the status of a composite that succeeded');
       const statuses = (run: RecordedRun) =>
         run.payloads('child.completed').map((payload) => ownProperty(payload, 'status'));
       const [fine, broken] = statuses(both);
@@ -214,22 +221,25 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
         `child.completed has ${describeValue([fine, broken])} for a success and a failure`,
       );
       assertSameJson(statuses(well), [fine], 'the status of a child that succeeded, in another run');
-      if (fine !== good || broken !== bad)
-        stage.addNote('child.completed has other words for its status than a result');
+      if (fine !== okStatus || broken !== errorStatus)
+        context.addNote('the statuses of child.completed differ from those of results');
     },
   },
   {
     id: 'LIF-11',
     section: '5',
     level: 'MUST',
-    title: 'every call of every run takes a way through the diagram',
+    title: 'every call of every run follows the lifecycle diagram',
     coversAllRuns: true,
-    async run(stage) {
-      await runSampleLoops(stage);
-      for (const { loopId, events } of stage.recordedRuns.filter((run) => run.hasEnded && !run.isBeyondLsem)) {
+    async run(context) {
+      await runSampleLoops(context);
+      for (const { loopId, events } of context.recordedRuns.filter((run) => run.hasEnded && !run.isBeyondLsem)) {
         for (const call of eventsByCall(events).values()) {
           const types = (): string => describeValue(call.map(({ type }) => type));
-          assertThat(followsLifecycle(call), () => `a call in a run of ${loopId} went another way: ${types()}`);
+          assertThat(
+            followsLifecycle(call),
+            () => `a call in a run of ${loopId} does not follow the diagram: ${types()}`,
+          );
         }
       }
     },
@@ -238,18 +248,17 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
     id: 'LIF-12',
     section: '5, 6',
     level: 'IMPLIED',
-    title:
-      "a composite in code has the events of a composite; what else its body does stands in the runtime's namespace",
-    async run(stage) {
-      await stage.register(echoLoop(stage, 'tool'), promptLoop(stage, 'prompt'));
-      let acts = true;
-      await stage.registerCode('coded', async (input, scope) => {
-        acts = scope.effect !== undefined;
+    title: "a composite in code has the events of a composite; its other events are in the runtime's namespace",
+    async run(context) {
+      await context.register(echoLoop(context, 'tool'), promptLoop(context, 'prompt'));
+      let hasEffects = true;
+      await context.registerCode('coded', async (input, scope) => {
+        hasEffects = scope.effect !== undefined;
         await scope.effect?.('coded', () => 'done');
         await scope.call('prompt', {});
         return scope.call('tool', input);
       });
-      const run = await stage.runBeyondLsem('coded', { n: 1 });
+      const run = await context.runBeyondLsem('coded', { n: 1 });
       assertSameJson(run.result.output, { n: 1 }, 'the output of a composite in code');
       assertSameJson(
         run.lifecycle(),
@@ -259,31 +268,31 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
       assertSameJson(run.lifecycle(run.callIdOf('tool')), TOOL_EVENTS, 'the events of a tool that code calls');
       assertSameJson(run.lifecycle(run.callIdOf('prompt')), PROMPT_EVENTS, 'the events of a prompt that code calls');
       assertFrames(run);
-      if (!acts) stage.addNote('bodies in code cannot do anything outside of a loop');
+      if (!hasEffects) context.addNote('bodies in code cannot perform effects');
     },
   },
   {
     id: 'LIF-13',
     section: '5, 6',
     level: 'IMPLIED',
-    title: 'an agent is a composite: it frames its calls, and has no events of a prompt or a tool',
-    async run(stage) {
-      await stage.register(echoLoop(stage, 'one'), echoLoop(stage, 'two'));
-      await stage.registerAgent('agent', ['one', 'two']);
-      const run = await stage.runBeyondLsem('agent', { prompt: 'Do it.' });
+    title: 'an agent is a composite: it frames its calls, and emits no events of a prompt or a tool',
+    async run(context) {
+      await context.register(echoLoop(context, 'one'), echoLoop(context, 'two'));
+      await context.registerAgent('agent', ['one', 'two']);
+      const run = await context.runBeyondLsem('agent', { prompt: 'Do it.' });
       for (const id of ['one', 'two'])
         assertSameJson(run.lifecycle(run.callIdOf(id)), TOOL_EVENTS, `the events of the tool ${id}`);
       assertFrames(run);
       for (const [callId, call] of eventsByCall(run.events)) {
         const types = lifecycleOf(call);
-        const strange = types.find((type) => /^call\.(?:backend|tool)\./.test(type));
+        const unexpected = types.find((type) => /^call\.(?:backend|tool)\./.test(type));
         assertThat(
-          callId !== run.rootCallId || strange === undefined,
-          `an agent has ${strange}, an event of another kind: ${describeValue(types)}`,
+          callId !== run.rootCallId || unexpected === undefined,
+          `an agent has ${unexpected}, an event of another kind: ${describeValue(types)}`,
         );
         assertThat(
           closesChildFrames(call) || followsLifecycle(call),
-          `a call of an agent went another way: ${describeValue(types)}`,
+          `a call of an agent does not follow the diagram: ${describeValue(types)}`,
         );
       }
     },

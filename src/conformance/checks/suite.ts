@@ -1,26 +1,25 @@
-/** What the suite owes: a complete report (section 9), and no demand beyond the text (section 10). */
-
+/** Checks of the suite itself: a complete report (section 9), and no requirement beyond LSEM (section 10). */
 import { assertThat } from '../assertions.js';
 import type { ConformanceCheck } from '../check.js';
 import type { LsemDriver } from '../driver.js';
 import { type CheckResult, type ConformanceReport, findReportProblems } from '../report.js';
 
-/** What a check of the suite itself looks at. */
+/** The input of a check of the suite itself. */
 export interface SuiteRun {
-  /** The report as it stands, this check taken for passed. */
+  /** The report so far, with this check as passed. */
   readonly report: ConformanceReport;
-  /** The checks not yet seen to pass with the required members of a driver alone. */
+  /** The checks that have not run with only the required members of a driver. */
   readonly unprovenChecks: readonly ConformanceCheck[];
-  /** Judges one check once more, or first, on the driver as it is, or on its required members alone. */
+  /** Runs a check on the complete driver, or on its required members only. */
   rerun(check: ConformanceCheck, members: 'all' | 'required'): Promise<CheckResult>;
 }
 
-/** A check over the judgement, made when all others are done. */
+/** A check of the suite itself, which runs after all others. */
 export interface SuiteCheck extends Omit<ConformanceCheck, 'run'> {
-  run(judgement: SuiteRun): Promise<void>;
+  run(suiteRun: SuiteRun): Promise<void>;
 }
 
-/** The same runtime behind the required members of the interface only; closing is left, since no check asks for it. */
+/** Returns a driver of the same runtime with only the required members, and `close`, which no check depends on. */
 export function withRequiredMembersOnly(driver: LsemDriver): LsemDriver {
   const { profile } = driver;
   const { echo, failing, unknown } = profile.tool;
@@ -43,18 +42,22 @@ export function withRequiredMembersOnly(driver: LsemDriver): LsemDriver {
   };
 }
 
+/** The checks of the suite itself. */
 export const suiteChecks: readonly SuiteCheck[] = [
   {
     id: 'NEG-01',
     section: '10',
     level: 'IMPLIED',
-    title: 'no check asks for more than register and run: no wire, no accounts, no deployment, no page',
+    title: 'no check requires more than register and run: no protocol, accounts, deployment or user interface',
     async run({ unprovenChecks, rerun }) {
       for (const check of unprovenChecks) {
         const { status, note } = await rerun(check, 'required');
         if (status !== 'fail') continue;
-        const whole = await rerun(check, 'all');
-        assertThat(whole.status === 'fail', `${check.id} fails where a driver has the required members only: ${note}`);
+        const complete = await rerun(check, 'all');
+        assertThat(
+          complete.status === 'fail',
+          `${check.id} fails for a driver with only the required members: ${note}`,
+        );
       }
     },
   },
@@ -64,8 +67,8 @@ export const suiteChecks: readonly SuiteCheck[] = [
     level: 'MUST',
     title: 'the report lists every check with its status, and the five points',
     async run({ report }) {
-      const faults = findReportProblems(report);
-      assertThat(faults.length === 0, faults.join('; '));
+      const problems = findReportProblems(report);
+      assertThat(problems.length === 0, problems.join('; '));
     },
   },
 ];

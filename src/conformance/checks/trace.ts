@@ -1,4 +1,4 @@
-/** What holds for every event, and for the trace as a whole (sections 2 and 6). */
+/** Checks of all events and of complete traces (sections 2, 5 and 6). */
 import { ownProperty } from '../../base/own-property.js';
 import type { TraceEvent } from '../../protocol/trace.js';
 import {
@@ -30,30 +30,31 @@ import {
 
 const PARALLEL_CALLS = 1000;
 
-/** The times of one call do not go back; what is no time is another check's business. */
+/** Fails if the timestamps of a call decrease. Another check reports invalid timestamps. */
 function assertTimesInOrder(loopId: string, call: readonly TraceEvent[]): void {
-  let before = Number.NEGATIVE_INFINITY;
+  let previous = Number.NEGATIVE_INFINITY;
   for (const { ts, type } of call) {
     const instant = typeof ts === 'string' ? timestampMs(ts) : undefined;
     if (instant === undefined) continue;
     assertThat(
-      instant >= before,
+      instant >= previous,
       () => `${type} of ${loopId} is earlier than the event before it: ${describeValue(ts)}`,
     );
-    before = instant;
+    previous = instant;
   }
 }
 
-/** Runs a body inside a child of a composite, where its call is not the root. */
-async function runInChild(stage: CheckContext, body: (voice: SuiteToolContext) => void): Promise<RecordedRun> {
-  const tool = stage.requireCustomTool((input, voice) => {
-    body(voice);
+/** Runs a body in a child of a composite, so that its call is not the root. */
+async function runInChild(context: CheckContext, body: (toolContext: SuiteToolContext) => void): Promise<RecordedRun> {
+  const tool = context.requireCustomTool((input, toolContext) => {
+    body(toolContext);
     return input;
   });
-  await stage.register(sampleLoop('speaker', 'tool', { tool }), compositeLoop('around', [sampleStep('speaker')]));
-  return stage.run('around', {});
+  await context.register(sampleLoop('speaker', 'tool', { tool }), compositeLoop('around', [sampleStep('speaker')]));
+  return context.run('around', {});
 }
 
+/** The checks of events and traces. */
 export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
   {
     id: 'TRC-01',
@@ -61,10 +62,10 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
     level: 'MUST',
     title: 'every event has a callId, a ts and a type',
     coversAllRuns: true,
-    async run(stage) {
-      await runSampleLoops(stage);
-      const events = stage.recordedRuns.flatMap((run) => run.events);
-      assertThat(events.length > 0, 'not one event was emitted');
+    async run(context) {
+      await runSampleLoops(context);
+      const events = context.recordedRuns.flatMap((run) => run.events);
+      assertThat(events.length > 0, 'no event was emitted');
       for (const event of events) {
         for (const member of ['callId', 'ts', 'type']) {
           assertThat(
@@ -81,16 +82,17 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
     level: 'MUST',
     title: 'every ts is an ISO 8601 timestamp',
     coversAllRuns: true,
-    async run(stage) {
-      await runSampleLoops(stage);
-      for (const { loopId, events } of stage.recordedRuns) {
+    async run(context) {
+      await runSampleLoops(context);
+      for (const { loopId, events } of context.recordedRuns) {
         for (const { ts, type } of events) {
           if (typeof ts !== 'string') continue;
           assertThat(
             timestampMs(ts) !== undefined,
             () => `${type} of ${loopId} has ts ${describeValue(ts)}, not ISO 8601`,
           );
-          if (!/Z$|[+-]\d\d(?::?\d\d)?$/.test(ts)) stage.addNote(`a ts names no zone, as in ${describeValue(ts)}`);
+          if (!/Z$|[+-]\d\d(?::?\d\d)?$/.test(ts))
+            context.addNote(`a ts has no time zone, for example ${describeValue(ts)}`);
         }
       }
     },
@@ -99,15 +101,15 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
     id: 'TRC-03',
     section: '6',
     level: 'MUST',
-    title: 'a callId belongs to one call, of a thousand at once and of those after them',
-    async run(stage) {
-      await stage.register(echoLoop(stage, 'inner'), compositeLoop('outer', [sampleStep('inner')]));
-      const many = Array.from({ length: PARALLEL_CALLS }, (_, n) => stage.run('inner', { n }));
-      const runs = await Promise.all(many);
-      for (let n = 0; n < 5; n++) runs.push(await stage.run('outer', { n }));
+    title: 'a callId belongs to one call, among a thousand concurrent calls and later ones',
+    async run(context) {
+      await context.register(echoLoop(context, 'inner'), compositeLoop('outer', [sampleStep('inner')]));
+      const concurrentRuns = Array.from({ length: PARALLEL_CALLS }, (_, n) => context.run('inner', { n }));
+      const runs = await Promise.all(concurrentRuns);
+      for (let n = 0; n < 5; n++) runs.push(await context.run('outer', { n }));
       const started = runs.flatMap((run) => run.events.filter(({ type }) => type === 'call.started'));
-      assertSameJson(started.length, PARALLEL_CALLS + 10, 'how many calls were started');
-      assertSameJson(new Set(started.map(({ callId }) => callId)).size, started.length, 'how many ids they have');
+      assertSameJson(started.length, PARALLEL_CALLS + 10, 'the number of calls');
+      assertSameJson(new Set(started.map(({ callId }) => callId)).size, started.length, 'the number of call ids');
       for (const [n, run] of runs.slice(0, PARALLEL_CALLS).entries()) {
         assertSameJson(run.result.output, { n }, 'the output of one call among a thousand');
       }
@@ -117,23 +119,23 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
     id: 'TRC-14',
     section: '6',
     level: 'MUST',
-    title: 'a body can log, with level and message, on its own call',
-    async run(stage) {
-      const run = await runInChild(stage, (voice) => {
-        voice.log('info', 'first line');
-        voice.log('warn', 'second line');
+    title: 'a body can log with level and message on its own call',
+    async run(context) {
+      const run = await runInChild(context, (toolContext) => {
+        toolContext.log('info', 'first line');
+        toolContext.log('warn', 'second line');
       });
       const lines = run.payloads('log', run.callIdOf('speaker'));
-      const seen = lines.map((line) => [ownProperty(line, 'level'), ownProperty(line, 'message')]);
+      const messages = lines.map((line) => [ownProperty(line, 'level'), ownProperty(line, 'message')]);
       assertSameJson(
-        seen,
+        messages,
         [
           ['info', 'first line'],
           ['warn', 'second line'],
         ],
         "the log lines on the body's own call",
       );
-      assertSameJson(run.events.filter(({ type }) => type === 'log').length, 2, 'how many log lines there are in all');
+      assertSameJson(run.events.filter(({ type }) => type === 'log').length, 2, 'the total number of log lines');
       assertThat(run.hasSucceeded, 'the call that logged did not succeed');
     },
   },
@@ -141,13 +143,13 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
     id: 'TRC-15',
     section: '6',
     level: 'MAY',
-    title: "an event of a vendor's type passes, and disturbs nobody",
-    async run(stage) {
+    title: "an event of a vendor's type is emitted and does not affect other events",
+    async run(context) {
       let problem: unknown;
-      const run = await runInChild(stage, (voice) => {
+      const run = await runInChild(context, (toolContext) => {
         try {
-          if (voice.emit === undefined) problem = new NotApplicableError('bodies cannot emit events of their own');
-          else voice.emit('suite.cache.hit', { key: 'k' });
+          if (toolContext.emit === undefined) problem = new NotApplicableError('bodies cannot emit events');
+          else toolContext.emit('suite.cache.hit', { key: 'k' });
         } catch (thrown) {
           problem = thrown;
         }
@@ -157,7 +159,7 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
       assertSameJson(run.payloads('suite.cache.hit', run.callIdOf('speaker')), [{ key: 'k' }], "the vendor's event");
       assertThat(
         run.hasSucceeded && followsLifecycle(run.eventsOf(run.rootCallId)),
-        "a vendor's event disturbed the calls around it",
+        "a vendor's event affected other events",
       );
     },
   },
@@ -166,19 +168,19 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
     section: '6',
     level: 'IMPLIED',
     title: 'no body can emit an event of a type that LSEM defines',
-    async run(stage) {
-      let able = true;
-      const run = await runInChild(stage, (voice) => {
-        able = voice.emit !== undefined;
+    async run(context) {
+      let canEmit = true;
+      const run = await runInChild(context, (toolContext) => {
+        canEmit = toolContext.emit !== undefined;
         for (const type of coreTypes.filter((core) => core !== 'log')) {
           try {
-            voice.emit?.(type, { forged: true });
+            toolContext.emit?.(type, { forged: true });
           } catch {
-            // Refusing it is one way to keep it out.
+            // A runtime may refuse the event.
           }
         }
       });
-      if (!able) stage.addNote('bodies cannot emit events of their own, so there is nothing to forge with');
+      if (!canEmit) context.addNote('bodies cannot emit events, so they cannot forge any');
       const forged = run.events.filter(
         ({ type, payload }) => isCoreType(type) && ownProperty(payload, 'forged') === true,
       );
@@ -190,7 +192,7 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
       for (const call of eventsByCall(run.events).values()) {
         assertThat(
           followsLifecycle(call),
-          `forging left a call with the events ${describeValue(call.map(({ type }) => type))}`,
+          `after a forgery, a call has the events ${describeValue(call.map(({ type }) => type))}`,
         );
       }
     },
@@ -199,24 +201,24 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
     id: 'TRC-17',
     section: '2',
     level: 'IMPLIED',
-    title: 'a result carries the full trace: what was emitted, in order',
-    async run(stage) {
-      await stage.register(
-        echoLoop(stage, 'tool', { inputSchema: NAMED_OBJECT_SCHEMA }),
-        promptLoop(stage, 'prompt'),
-        failingLoop(stage, 'failing'),
+    title: 'a result contains the full trace: the emitted events, in order',
+    async run(context) {
+      await context.register(
+        echoLoop(context, 'tool', { inputSchema: NAMED_OBJECT_SCHEMA }),
+        promptLoop(context, 'prompt'),
+        failingLoop(context, 'failing'),
         compositeLoop('inner', [sampleStep('prompt')]),
         compositeLoop('well', [sampleStep('inner'), sampleStep('prompt')]),
         compositeLoop('badly', [sampleStep('prompt'), sampleStep('failing')]),
       );
       for (const id of ['tool', 'prompt', 'failing', 'well', 'badly']) {
-        const run = await stage.run(id, {});
-        assertThat(run.trace.length > 0, `the result of ${id} carries no trace`);
+        const run = await context.run(id, {});
+        assertThat(run.trace.length > 0, `the result of ${id} has no trace`);
         if (run.streamedEvents.length === 0)
-          stage.addNote(`no event was handed over while ${id} ran: judged by its result`);
+          context.addNote(`no event was passed to onEvent while ${id} ran: checked by its result`);
         if (isSameJson(run.trace, run.events)) continue;
         assertSameJson(run.trace, run.eventsOf(run.rootCallId), `the trace in the result of ${id}`);
-        stage.addNote('the trace in a result holds the events of the call itself, not those of its children');
+        context.addNote('the trace in a result contains the events of the call itself, not those of its children');
       }
     },
   },
@@ -224,24 +226,24 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
     id: 'TRC-18',
     section: '2',
     level: 'IMPLIED',
-    title: 'a success has an output and no error, a failure an error and no output',
-    async run(stage) {
-      await stage.register(
-        echoLoop(stage, 'fine', { inputSchema: NAMED_OBJECT_SCHEMA }),
-        failingLoop(stage, 'failing'),
-        promptLoop(stage, 'mute', { backend: stage.profile.backend.failing }),
-        compositeLoop('well', [sampleStep('fine', { name: `${stage.profile.path.input}.name` })]),
+    title: 'a success has an output and no error; a failure has an error and no output',
+    async run(context) {
+      await context.register(
+        echoLoop(context, 'fine', { inputSchema: NAMED_OBJECT_SCHEMA }),
+        failingLoop(context, 'failing'),
+        promptLoop(context, 'mute', { backend: context.profile.backend.failing }),
+        compositeLoop('well', [sampleStep('fine', { name: `${context.profile.path.input}.name` })]),
         compositeLoop('badly', [
-          sampleStep('fine', { name: `${stage.profile.path.input}.name` }),
+          sampleStep('fine', { name: `${context.profile.path.input}.name` }),
           sampleStep('failing'),
         ]),
       );
       for (const id of ['fine', 'well']) {
-        const run = await stage.runExpectingSuccess(id, { name: 'n' });
+        const run = await context.runExpectingSuccess(id, { name: 'n' });
         assertSameJson(run.result.output, { name: 'n' }, `the output of ${id}`);
       }
       for (const id of ['failing', 'mute', 'badly']) {
-        const { output } = (await stage.runExpectingFailure(id, { name: 'n' })).result;
+        const { output } = (await context.runExpectingFailure(id, { name: 'n' })).result;
         assertThat(isNullish(output), `${id} failed and has the output ${describeValue(output)}`);
       }
     },
@@ -250,9 +252,9 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
     id: 'TRC-20',
     section: '5',
     level: 'IMPLIED',
-    title: 'the events of a child stand within its frame on the trace of its parent, and no call goes back in time',
-    async run(stage) {
-      for (const run of await runSampleLoops(stage)) {
+    title: "the events of a child are inside its frame on the parent's trace, and timestamps of a call never decrease",
+    async run(context) {
+      for (const run of await runSampleLoops(context)) {
         assertFrames(run);
         for (const call of eventsByCall(run.events).values()) assertTimesInOrder(run.loopId, call);
       }
@@ -262,13 +264,13 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
     id: 'TRC-21',
     section: '6',
     level: 'IMPLIED',
-    title: 'a type that LSEM does not define stands in a namespace of its own',
+    title: 'an event type that LSEM does not define has its own namespace',
     coversAllRuns: true,
-    async run(stage) {
-      await runSampleLoops(stage);
-      for (const { type } of stage.recordedRuns.flatMap((run) => run.events)) {
-        const apart = isCoreType(type) || (/^[^.\s]+\.\S+$/.test(type) && !/^(?:call|child|log)\./.test(type));
-        assertThat(apart, () => `${describeValue(type)} is neither a type of LSEM nor in a namespace of its own`);
+    async run(context) {
+      await runSampleLoops(context);
+      for (const { type } of context.recordedRuns.flatMap((run) => run.events)) {
+        const isValid = isCoreType(type) || (/^[^.\s]+\.\S+$/.test(type) && !/^(?:call|child|log)\./.test(type));
+        assertThat(isValid, () => `${describeValue(type)} is neither a type of LSEM nor in its own namespace`);
       }
     },
   },

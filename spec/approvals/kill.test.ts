@@ -159,7 +159,7 @@ for (const scenario of SCENARIOS) {
   for (const safety of ['once', 'idempotent', 'keyed'] as const) {
     verifies(
       'approval.kill',
-      `${scenario.name} (${safety}) runs exactly once, or is in doubt, after a kill at any append`,
+      `${scenario.name} (${safety}) ends as without a kill, or in doubt, after a kill at any append`,
       async () => {
         const counting = crashingStore(memoryStore());
         const undisturbed = environmentOf(scenario, safety);

@@ -14,7 +14,6 @@ const parts: readonly (readonly [left: string, right: string])[] = [
   // Names of earlier versions.
   ['\\batten', 'dance\\b'],
   ['\\brecol', 'lection\\b'],
-  ['\\bde', 'eds\\b'],
   ['\\bsie', 've\\b'],
 ];
 

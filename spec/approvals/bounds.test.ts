@@ -11,7 +11,7 @@ import { ManualClock } from '../../src/testing/manual-clock.js';
 import { RecordedActions, ticks, within } from '../support/approval-fixture.js';
 import { codeOf } from '../support/code-of.js';
 import { hostOf, tool } from '../support/host-fixture.js';
-import { agentDef, modelOf, told as scriptedProvider, wholeOf } from '../support/scripted-agents.js';
+import { agentDef, modelOf, replyProvider, wholeOf } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 
 const REQUEST: ModelRequest = { backendId: 'x', model: 'x', promptLength: 1, prompt: 'x' };
@@ -32,7 +32,7 @@ function modelWith(stream: () => unknown): Model {
   return { ...description, doStream, doGenerate };
 }
 
-const providerOf = (model: Model): ModelProvider => ({ id: 'told', defaultModel: 'x', open: async () => model });
+const providerOf = (model: Model): ModelProvider => ({ id: 'replies', defaultModel: 'x', open: async () => model });
 const codeOfCall = (stream: () => unknown, maxBytes: number): Promise<string> =>
   codeOf(callModel(modelWith(stream), REQUEST, { signal: new AbortController().signal, maxBytes }));
 
@@ -100,13 +100,13 @@ verifies('agent.hostile', 'all of five hundred calls in one reply are answered, 
     { length: 500 },
     (_, nth) => [names[nth % 3] ?? '', { nth }, nth % 2 ? 'same' : `c${nth}`] as const,
   );
-  const backend = scriptedProvider([{ calls }, { text: 'done' }]);
+  const provider = replyProvider([{ calls }, { text: 'done' }]);
   const boss = agentDef('boss', { tools: ['pay', 'free'], approvals: { pay: 'blocked' } });
   const definitions = [boss, tool('pay', 'builtin:act'), tool('free', 'builtin:act')];
-  const host = hostOf(definitions, { backends: [backend], tools: { act: actions.act } });
+  const host = hostOf(definitions, { providers: [provider], tools: { act: actions.act } });
   const result = await host.run({ loop: 'boss', input: { prompt: 'go' } });
   expect(result).toMatchObject({ status: 'ok', output: { text: 'done' } });
-  const message = backend.asked[1]?.prompt.at(-1);
+  const message = provider.requests[1]?.prompt.at(-1);
   const answeredNames = message?.role === 'tool' ? message.content.map(({ toolName }) => toolName) : [];
   expect(answeredNames).toEqual(calls.map(([name]) => name));
   const free = calls.flatMap(([name, { nth }]) => (name === 'free' ? [nth] : []));
@@ -121,9 +121,9 @@ verifies(
     for (const depth of [257, 5000, 20_000, 200_000]) {
       const deep = '['.repeat(depth) + ']'.repeat(depth);
       for (const name of ['safe', 'nope']) {
-        const backend = scriptedProvider([{ calls: [[name, deep]] }, { text: 'done' }, { text: 'still here' }]);
+        const provider = replyProvider([{ calls: [[name, deep]] }, { text: 'done' }, { text: 'still here' }]);
         const host = hostOf([agentDef('boss', { tools: ['safe'] }), tool('safe', 'builtin:echo')], {
-          backends: [backend],
+          providers: [provider],
         });
         const result = await host.run({ loop: 'boss', input: { prompt: 'go' }, sessionId: 's' });
         const later = await host.run({ loop: 'boss', input: { prompt: 'and?' }, sessionId: 's' });
@@ -135,9 +135,9 @@ verifies(
 );
 
 /** Runs an agent while the clock advances. Returns its status or error code, or 'timed out' if it does not end. */
-async function inTime(definitions: readonly unknown[], backends: readonly ModelProvider[], tools = {}, options = {}) {
+async function inTime(definitions: readonly unknown[], providers: readonly ModelProvider[], tools = {}, options = {}) {
   const clock = new ManualClock(1_000_000);
-  const host = hostOf(definitions, { clock, backends, tools });
+  const host = hostOf(definitions, { clock, providers, tools });
   const running = host.run({ loop: 'boss', input: { prompt: 'go' } }, options);
   for (let step = 0; step < 20; step++) {
     await ticks(3);
@@ -150,7 +150,7 @@ async function inTime(definitions: readonly unknown[], backends: readonly ModelP
 }
 
 const silentProvider = (): ModelProvider => providerOf(modelWith(() => new ReadableStream({})));
-const calling = (name: string): ModelProvider => scriptedProvider([{ calls: [[name, {}]] }, { text: 'done' }]);
+const calling = (name: string): ModelProvider => replyProvider([{ calls: [[name, {}]] }, { text: 'done' }]);
 const forever = (): Promise<Json> => new Promise(() => {});
 
 verifies('agent.hostile', 'a model that never answers is abandoned at the deadline', async () => {
@@ -203,7 +203,7 @@ verifies('agent.hostile', 'a tool that is approved after the deadline of its age
   const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'ask' }, stop: { deadlineMs: 1000 } });
   const host = hostOf([boss, tool('pay', 'builtin:act')], {
     clock,
-    backends: [calling('pay')],
+    providers: [calling('pay')],
     tools: { act: actions.act },
   });
   const { turnId } = await host.run({ loop: 'boss', input: { prompt: 'go' } });

@@ -11,7 +11,7 @@ import type { Json } from '../../src/protocol/json.js';
 import { loopsTool } from '../../src/protocol/tool.js';
 import { ASK, answerOutcome, onlyPending } from '../support/approval-fixture.js';
 import { composite, hostOf, tool } from '../support/host-fixture.js';
-import { agentDef, modelOf, told as scriptedProvider } from '../support/scripted-agents.js';
+import { agentDef, modelOf, replyProvider } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 import { asks, CHANGES, changed, PAY } from './changes.js';
 
@@ -175,8 +175,8 @@ verifies('approval.bound', 'a second protocol tool of the same name and other co
 function bodyHost(body: () => unknown, more: object = {}) {
   const code = defineLoop({ id: 'job', input: true, output: true, body: body as never, ...more });
   const boss = agentDef('boss', { tools: ['job'], approvals: { job: 'ask' } });
-  const backends = [scriptedProvider([{ calls: [['job', {}]] }, { text: 'done' }])];
-  return (store: ReturnType<typeof memoryStore>) => hostOf([code, boss], { store, backends, seed: ran + 1 });
+  const providers = [replyProvider([{ calls: [['job', {}]] }, { text: 'done' }])];
+  return (store: ReturnType<typeof memoryStore>) => hostOf([code, boss], { store, providers, seed: ran + 1 });
 }
 
 verifies('approval.bound', 'a code body that changed after its approval was requested does not run', async () => {
@@ -220,10 +220,10 @@ verifies('approval.bound', 'an approval of removed code is answered, and runs no
 verifies('approval.bound', 'an approval applies to one call, not to another or repeated call of the tool', async () => {
   const performed: unknown[] = [];
   const rounds = [5, 6, 5, 5].map((amount) => ({ calls: [['pay', { amount }] as const] }));
-  const backends = [scriptedProvider([...rounds, { text: 'done' }, ...rounds.slice(0, 1), { text: 'done' }])];
+  const providers = [replyProvider([...rounds, { text: 'done' }, ...rounds.slice(0, 1), { text: 'done' }])];
   const boss = agentDef('boss', { tools: ['pay'] });
   const act = (input: Json) => performed.push(input);
-  const host = hostOf([tool('pay', 'builtin:act', ASK), boss], { tools: { act }, backends });
+  const host = hostOf([tool('pay', 'builtin:act', ASK), boss], { tools: { act }, providers });
   const ids = new Set<string>();
   let result = await host.run({ loop: 'boss', input: { prompt: 'pay' }, sessionId: 's' });
   for (const [nth, amount] of [5, 6, 5, 5].entries()) {

@@ -25,7 +25,7 @@ import {
   ticks,
 } from '../support/approval-fixture.js';
 import { composite, hostOf, tool } from '../support/host-fixture.js';
-import { agentDef, told as scriptedProvider } from '../support/scripted-agents.js';
+import { agentDef, replyProvider } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 
 const ARGUMENTS = { prompt: 'go', amount: 5, to: ['ada', { name: 'bob\u202e' }], none: null, text: 'x'.repeat(6000) };
@@ -33,11 +33,11 @@ const ARGUMENTS = { prompt: 'go', amount: 5, to: ['ada', { name: 'bob\u202e' }],
 /** A tool at this depth, with alternating composites and agents above it. */
 function tower(depth: number): {
   readonly definitions: object[];
-  readonly backends: ModelProvider[];
+  readonly providers: ModelProvider[];
   readonly path: string[];
 } {
   const definitions: object[] = [tool('pay', 'builtin:act', ASK)];
-  const backends: ModelProvider[] = [];
+  const providers: ModelProvider[] = [];
   const path = ['pay'];
   for (let level = 1; level < depth; level++) {
     const [child = ''] = path;
@@ -46,16 +46,16 @@ function tower(depth: number): {
     else {
       const backend = { id: `b${level}` };
       definitions.push(agentDef(id, { backend, tools: [child] }, { inputSchema: true }));
-      backends.push(scriptedProvider([{ calls: [[child, ARGUMENTS]] }, { text: 'done' }], backend.id));
+      providers.push(replyProvider([{ calls: [[child, ARGUMENTS]] }, { text: 'done' }], backend.id));
     }
     path.unshift(id);
   }
-  return { definitions, backends, path };
+  return { definitions, providers, path };
 }
 
 function towerHost(depth: number, store: Store, actions: RecordedActions, seed: number): Host {
-  const { definitions, backends } = tower(depth);
-  return hostOf(definitions, { store, backends, tools: { act: actions.act }, seed });
+  const { definitions, providers } = tower(depth);
+  return hostOf(definitions, { store, providers, tools: { act: actions.act }, seed });
 }
 
 verifies('approval.depth', 'an approval shows the tool that will run, at any depth', async () => {
@@ -155,7 +155,7 @@ verifies('approval.depth', 'an approval is listed while another tool of the repl
       agentDef('boss', { tools: ['pay', 'hold'] }),
     ];
     const tools = { act: actions.act, hold: () => blocker.passed };
-    const host = hostOf(definitions, { store, tools, backends: [scriptedProvider([{ calls }, { text: 'done' }])] });
+    const host = hostOf(definitions, { store, tools, providers: [replyProvider([{ calls }, { text: 'done' }])] });
     const envelopes: EventEnvelope[] = [];
     const options = { onEnvelope: (envelope: EventEnvelope) => void envelopes.push(envelope) };
     const running = host.run({ loop: 'boss', input: { prompt: 'go' }, sessionId: 's' }, options);

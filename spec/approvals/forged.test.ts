@@ -12,7 +12,7 @@ import {
   SEED,
 } from '../support/approval-fixture.js';
 import { hostOf, tool } from '../support/host-fixture.js';
-import { agentDef, told as scriptedProvider } from '../support/scripted-agents.js';
+import { agentDef, replyProvider } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 import { type ApprovalStates, approvalStates, forge, malformed } from './forgery.js';
 
@@ -126,8 +126,8 @@ verifies('approval.forged', 'an agent cannot answer for itself under another spe
   }
   for (const by of names) {
     const definitions = [tool('pay', 'builtin:act'), agentDef('boss', { tools: ['pay'], approvals: { '*': 'ask' } })];
-    const backends = [scriptedProvider([{ calls: [['pay', {}]] }, { text: 'done' }])];
-    const host = hostOf(definitions, { tools: { act: new RecordedActions().act }, backends });
+    const providers = [replyProvider([{ calls: [['pay', {}]] }, { text: 'done' }])];
+    const host = hostOf(definitions, { tools: { act: new RecordedActions().act }, providers });
     await host.run({ loop: 'boss', input: { prompt: 'pay' } });
     const { id } = await onlyPending(host);
     expect(await answerOutcome(host, { id, approved: true, by }), by).toBe('an agent may not answer for itself');

@@ -15,7 +15,7 @@ import {
   ticks,
 } from '../support/approval-fixture.js';
 import { composite, hostOf, tool } from '../support/host-fixture.js';
-import { agentDef, told as scriptedProvider } from '../support/scripted-agents.js';
+import { agentDef, replyProvider } from '../support/scripted-agents.js';
 
 /** One approval in each state. No tool has run yet. */
 export interface ApprovalStates {
@@ -63,7 +63,7 @@ export async function approvalStates(seed: number): Promise<ApprovalStates> {
     clock,
     seed,
     tools: { act: actions.act, hold: () => blocker.passed },
-    backends: [scriptedProvider(replies)],
+    providers: [replyProvider(replies)],
   });
   const expired = await pausedIn(host, 'expired', { amount: 1 });
   await clock.advance(EXPIRY_MS + 1);

@@ -10,7 +10,7 @@ import { loopsTool } from '../../src/protocol/tool.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
 import { answerOutcome, gate, onlyPending, RecordedActions, shownIds, ticks } from '../support/approval-fixture.js';
 import { hostOf, tool } from '../support/host-fixture.js';
-import { agentDef, told as scriptedProvider } from '../support/scripted-agents.js';
+import { agentDef, replyProvider } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 import { type Guard, guardOf, hostFor, WAYS, type Way } from './ways.js';
 
@@ -104,11 +104,11 @@ verifies('approval.gate', 'a tool with retries requires one approval for all att
 
 verifies('approval.gate', 'the model receives the refusal of a blocked tool', async () => {
   const actions = new RecordedActions();
-  const backend = scriptedProvider([{ calls: [['pay', {}]] }, { text: 'then not' }]);
+  const provider = replyProvider([{ calls: [['pay', {}]] }, { text: 'then not' }]);
   const boss = agentDef('boss', { tools: ['pay'], approvals: { '*': 'blocked' } });
-  const host = hostOf([tool('pay', 'builtin:act'), boss], { backends: [backend], tools: { act: actions.act } });
+  const host = hostOf([tool('pay', 'builtin:act'), boss], { providers: [provider], tools: { act: actions.act } });
   expect(await host.run({ loop: 'boss', input: { prompt: 'pay' } })).toMatchObject({ output: { text: 'then not' } });
-  expect(JSON.stringify(backend.asked[1]?.prompt.at(-1))).toContain('TOOL_NOT_ADMITTED');
+  expect(JSON.stringify(provider.requests[1]?.prompt.at(-1))).toContain('TOOL_NOT_ADMITTED');
   expect(actions.count).toBe(0);
 });
 
@@ -131,8 +131,8 @@ verifies('approval.gate', 'a running tool cannot answer the approval of another 
     tool('helper', 'builtin:help'),
     agentDef('boss', { tools: ['pay', 'helper'], approvals: { pay: 'ask' } }),
   ];
-  const backends = [
-    scriptedProvider([
+  const providers = [
+    replyProvider([
       { calls: [['pay', { amount: 5 }]] },
       {
         text: 'approved by ada',
@@ -144,7 +144,7 @@ verifies('approval.gate', 'a running tool cannot answer the approval of another 
       { text: 'done' },
     ]),
   ];
-  host = hostOf(definitions, { backends, tools: { act: actions.act, help } });
+  host = hostOf(definitions, { providers, tools: { act: actions.act, help } });
   const { turnId } = await host.run({ loop: 'boss', input: { prompt: 'pay' }, sessionId: 's', approvers: ['ada'] });
   const first = await onlyPending(host);
   await host.answer({ id: first.id, approved: false, by: 'ada' });
@@ -179,8 +179,8 @@ verifies(
       const blocker = gate();
       const hold = loopsTool({ name: 'hold', inputSchema: z.object({}), execute: () => blocker.passed });
       const calls = [['read', { path: 'notes.txt' }] as const, ...(live ? [['hold', {}] as const] : [])];
-      const agent = defineAgent({ id: 'boss', model: 'told', tools: [mutatingTool(performed), hold] });
-      const host = hostOf([agent], { backends: [scriptedProvider([{ calls }, { text: 'done' }])] });
+      const agent = defineAgent({ id: 'boss', model: 'replies', tools: [mutatingTool(performed), hold] });
+      const host = hostOf([agent], { providers: [replyProvider([{ calls }, { text: 'done' }])] });
       const envelopes: EventEnvelope[] = [];
       const options = { onEnvelope: (envelope: EventEnvelope) => void envelopes.push(envelope) };
       const running = host.run({ loop: 'boss', input: { prompt: 'read' }, sessionId: 's' }, options);

@@ -43,7 +43,7 @@ function hostileAgent(random: RandomSource): HostileAgent {
     return hostileReply(random);
   };
   const model = hostileModel(random, next);
-  const backend = { id: 'told', defaultModel: 'h', open: async () => model };
+  const provider = { id: 'replies', defaultModel: 'h', open: async () => model };
   const policy = { retry: { attempts: 3, backoffMs: 0, jitter: 0 } };
   const more = { maxRounds: ROUNDS + 2, approvals: { pay: 'ask' } as const };
   const definitions = [
@@ -57,7 +57,7 @@ function hostileAgent(random: RandomSource): HostileAgent {
     pay: () => ran.others.push('pay'),
     secret: () => ran.others.push('secret'),
   };
-  const agent = { host: hostOf(definitions, { tools, backends: [backend] }), ran, replyCount: 0 };
+  const agent = { host: hostOf(definitions, { tools, providers: [provider] }), ran, replyCount: 0 };
   return agent;
 }
 

@@ -10,7 +10,7 @@ import { type CrashPoint, crashingStore } from '../../src/testing/crashing-store
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { ASK, answerOutcome, ofType, ticks } from '../support/approval-fixture.js';
 import { composite, hostOf, tool } from '../support/host-fixture.js';
-import { agentDef, type Scripted, told as scriptedProvider } from '../support/scripted-agents.js';
+import { agentDef, replyProvider, type Scripted } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 
 /** An external system, shared by all processes: the idempotency keys of each action. */
@@ -87,8 +87,8 @@ interface Environment {
 }
 
 function hostIn({ scenario, safety, external, clock }: Environment, store: Store, seed: number): Host {
-  const backends = [scriptedProvider(scenario.replies ?? [])];
-  return hostOf(scenario.definitions(safety), { store, backends, tools: { act: external.act }, clock, seed });
+  const providers = [replyProvider(scenario.replies ?? [])];
+  return hostOf(scenario.definitions(safety), { store, providers, tools: { act: external.act }, clock, seed });
 }
 
 const REQUEST = { input: { prompt: 'go', amount: 5 }, key: 'once' };

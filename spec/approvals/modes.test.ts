@@ -9,7 +9,7 @@ import type { AgentSpec, ApprovalPolicy } from '../../src/protocol/loop.js';
 import { type LoopsTool, loopsTool } from '../../src/protocol/tool.js';
 import { onlyPending, RecordedActions } from '../support/approval-fixture.js';
 import { composite, hostOf } from '../support/host-fixture.js';
-import { agentDef, told as scriptedProvider } from '../support/scripted-agents.js';
+import { agentDef, replyProvider } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 
 const GO = { prompt: 'go' };
@@ -75,8 +75,8 @@ async function nested(way: string, outer: Rules, inner: Rules, policy?: Approval
   if (level === undefined) throw new Error(`Unknown way: ${way}.`);
   const access = level.handoff === true ? { tools: [], handoffs: [level.tool] } : { tools: [level.tool] };
   const innerTool = way.endsWith('composite') ? 'pay-steps' : way.endsWith('code') ? 'pay-code' : 'pay';
-  const backends = [scriptedProvider(calling(level.tool)), scriptedProvider(calling(innerTool), 'help')];
-  const host = hostOf([pay, ...level.definitions, agentDef('boss', { ...access, ...outer })], { backends });
+  const providers = [replyProvider(calling(level.tool)), replyProvider(calling(innerTool), 'help')];
+  const host = hostOf([pay, ...level.definitions, agentDef('boss', { ...access, ...outer })], { providers });
   const { status, turnId } = await host.run({ loop: 'boss', input: GO });
   const before = actions.count;
   let description: string | undefined;
@@ -161,16 +161,16 @@ verifies('approval.modes', 'one of ten nested agents is enough to require an app
   for (const asking of [0, 4, 9]) {
     const actions = new RecordedActions();
     const definitions: unknown[] = [loopFromTool(payTool(actions).withApproval('always_allow'))];
-    const backends = [];
+    const providers = [];
     let child = 'pay';
     for (let level = 9; level >= 0; level--) {
       const id = `agent-${level}`;
       const rules: Rules = level === asking ? { approvals: { pay: 'ask' } } : { mode: 'unsupervised' };
       definitions.push(agentDef(id, { backend: { id: `b${level}` }, tools: [child], ...rules }));
-      backends.push(scriptedProvider(calling(child), `b${level}`));
+      providers.push(replyProvider(calling(child), `b${level}`));
       child = id;
     }
-    const host = hostOf(definitions, { backends });
+    const host = hostOf(definitions, { providers });
     expect((await host.run({ loop: 'agent-0', input: GO })).status).toBe('paused');
     expect([actions.count, (await onlyPending(host)).path.length]).toEqual([0, 11]);
   }
@@ -228,8 +228,8 @@ verifies('approval.default', 'in an agent in code, only a tool with requestAppro
     execute: (input) => actions.act(input as never, undefined as never),
   });
   const statusWith = async (agentTool: unknown, more: object = {}) => {
-    const boss = defineAgent({ id: 'boss', model: 'told', tools: [agentTool as never], ...more });
-    const host = hostOf([boss], { backends: [scriptedProvider(calling('pay'))] });
+    const boss = defineAgent({ id: 'boss', model: 'replies', tools: [agentTool as never], ...more });
+    const host = hostOf([boss], { providers: [replyProvider(calling('pay'))] });
     return (await host.run({ loop: 'boss', input: GO })).status;
   };
   expect(await statusWith(plain)).toBe('ok');

@@ -6,7 +6,7 @@ import type { ApprovalPolicy } from '../../src/protocol/loop.js';
 import { loopsTool } from '../../src/protocol/tool.js';
 import { answerOutcome, onlyPending, RecordedActions } from '../support/approval-fixture.js';
 import { hostOf, tool } from '../support/host-fixture.js';
-import { agentDef, told as scriptedProvider } from '../support/scripted-agents.js';
+import { agentDef, replyProvider } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 
 const POLICIES: readonly (ApprovalPolicy | undefined)[] = [undefined, 'always_allow', 'ask', 'blocked'];
@@ -32,8 +32,8 @@ verifies('approval.gate', 'the strictest policy of tool and agents applies', asy
             agentDef('helper', { backend: { id: 'help' }, tools: ['pay'], ...guard(innerName, inner) }),
             agentDef('boss', { tools: ['helper'], ...guard(outerName, outer) }),
           ];
-          const backends = [scriptedProvider(calling('helper')), scriptedProvider(calling('pay'), 'help')];
-          const host = hostOf(definitions, { backends, tools: { act: actions.act } });
+          const providers = [replyProvider(calling('helper')), replyProvider(calling('pay'), 'help')];
+          const host = hostOf(definitions, { providers, tools: { act: actions.act } });
           const { status } = await host.run({ loop: 'boss', input: { prompt: 'go' } });
           const expected = { always_allow: ['ok', 1], ask: ['paused', 0], blocked: ['ok', 0] }[
             strictest([own, inner, outer])
@@ -52,7 +52,7 @@ verifies('approval.gate', 'an unknown approval policy is rejected', () => {
     expect(() => hostOf([tool('pay', 'builtin:echo', { policy })]), String(approval)).toThrow(/approval/);
     expect(() => hostOf([agentDef('boss', agent)]), String(approval)).toThrow(/approvals/);
     expect(() => defineLoop({ id: 'pay', input: true, output: true, policy, tool: () => 1 })).toThrow(/approval/);
-    expect(() => defineAgent({ id: 'boss', model: 'told', ...(agent as object) })).toThrow(/approvals/);
+    expect(() => defineAgent({ id: 'boss', model: 'replies', ...(agent as object) })).toThrow(/approvals/);
     const made = loopsTool({ name: 'pay', inputSchema: z.object({}), execute: () => 1 });
     expect(() => made.withApproval(approval as never)).toThrow(TypeError);
   }
@@ -75,8 +75,8 @@ verifies('approval.gate', 'a tool whose description fails or is empty never runs
       requestApproval: requestApproval as () => string,
       execute: (input) => actions.act(input as never, undefined as never),
     }).withApproval('ask');
-    const boss = defineAgent({ id: 'boss', model: 'told', tools: [pay] });
-    const host = hostOf([boss], { backends: [scriptedProvider([{ calls: [['pay', {}]] }, { text: 'done' }])] });
+    const boss = defineAgent({ id: 'boss', model: 'replies', tools: [pay] });
+    const host = hostOf([boss], { providers: [replyProvider([{ calls: [['pay', {}]] }, { text: 'done' }])] });
     const { status, turnId } = await host.run({ loop: 'boss', input: { prompt: 'go' } });
     expect(actions.count, `${nth} ${status}`).toBe(0);
     if (status !== 'paused') continue;
@@ -98,8 +98,8 @@ verifies('approval.gate', 'requestApproval can waive an approval for one call an
   }).withApproval('ask');
   const replies = [5, 50].map((amount) => ({ calls: [['pay', { amount }] as const] }));
   const run = async (mode?: string) => {
-    const boss = defineAgent({ id: 'boss', model: 'told', tools: [pay], ...(mode !== undefined && { mode }) });
-    const host = hostOf([boss], { backends: [scriptedProvider([...replies, { text: 'done' }])] });
+    const boss = defineAgent({ id: 'boss', model: 'replies', tools: [pay], ...(mode !== undefined && { mode }) });
+    const host = hostOf([boss], { providers: [replyProvider([...replies, { text: 'done' }])] });
     const result = await host.run({ loop: 'boss', input: { prompt: 'go' } });
     expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
     return [result.status, actions.performed.splice(0).length];

@@ -16,7 +16,7 @@ import {
   ticks,
 } from '../support/approval-fixture.js';
 import { hostOf, tool } from '../support/host-fixture.js';
-import { agentDef, told as scriptedProvider } from '../support/scripted-agents.js';
+import { agentDef, replyProvider } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 
 const ROUNDS = 500;
@@ -118,7 +118,7 @@ function busyHost(): { readonly host: Host; readonly actions: RecordedActions; r
   const replies = [{ calls: [['pay', { amount: 5 }] as const, ['hold', {}] as const] }, { text: 'done' }];
   const host = hostOf([PAY, tool('hold', 'builtin:hold'), agentDef('boss', { tools: ['pay', 'hold'] })], {
     tools: { act: actions.act, hold },
-    backends: [scriptedProvider(replies)],
+    providers: [replyProvider(replies)],
   });
   return { host, actions, open: () => blocker.open() };
 }

@@ -18,7 +18,7 @@ import {
   ticks,
 } from '../support/approval-fixture.js';
 import { hostOf, tool } from '../support/host-fixture.js';
-import { agentDef, type Reply, told as scriptedProvider } from '../support/scripted-agents.js';
+import { agentDef, type Reply, replyProvider } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 
 const RANDOM = 500;
@@ -40,7 +40,7 @@ interface OrderFixture {
 
 function orderFixture(): OrderFixture {
   const actions = new RecordedActions();
-  const backend = scriptedProvider([replyTo, { text: 'done' }]);
+  const provider = replyProvider([replyTo, { text: 'done' }]);
   let blocker = gate();
   const hold = () => {
     blocker = gate();
@@ -49,9 +49,9 @@ function orderFixture(): OrderFixture {
   const boss = agentDef('boss', { tools: ['pay', 'hold'], approvals: { pay: 'ask' } });
   const host = hostOf([tool('pay', 'builtin:act'), tool('hold', 'builtin:hold'), boss], {
     tools: { act: actions.act, hold },
-    backends: [backend],
+    providers: [provider],
   });
-  return { host, actions, lastMessage: () => backend.asked.at(-1)?.prompt.at(-1), release: () => blocker.open() };
+  return { host, actions, lastMessage: () => provider.requests.at(-1)?.prompt.at(-1), release: () => blocker.open() };
 }
 
 const indexOf = ({ arguments: input }: Pick<Approval, 'arguments'>): number => (input as { readonly nth: number }).nth;
@@ -166,7 +166,7 @@ verifies(
   'a paused turn and the list of approvals name the calls in the order of the model',
   async () => {
     const calls = [0, 1, 2, 3].map((nth) => ['pay', { nth }] as const);
-    const backends = [scriptedProvider([{ calls }, { text: 'done' }])];
+    const providers = [replyProvider([{ calls }, { text: 'done' }])];
     const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'ask' } });
     const pay = loopsTool({
       name: 'pay',
@@ -175,7 +175,7 @@ verifies(
       requestApproval: ({ nth }) => ticks(10 * (4 - nth)).then(() => 'Pay?'),
       execute: () => null,
     });
-    const host = hostOf([loopFromTool(pay), boss], { backends });
+    const host = hostOf([loopFromTool(pay), boss], { providers });
     const { turnId, status, pending } = await host.run({ loop: 'boss', input: { prompt: 'pay' } });
     const listed = await host.archive.approvals();
     const ids = listed.map(({ id }) => id);
@@ -188,9 +188,9 @@ verifies(
 verifies('approval.order', 'each of several calls with the same tool and arguments needs its own answer', async () => {
   const actions = new RecordedActions();
   const calls = Array.from({ length: 4 }, () => ['pay', { amount: 5 }] as const);
-  const backend = scriptedProvider([{ calls }, { text: 'done' }]);
+  const provider = replyProvider([{ calls }, { text: 'done' }]);
   const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'ask' } });
-  const host = hostOf([tool('pay', 'builtin:act'), boss], { tools: { act: actions.act }, backends: [backend] });
+  const host = hostOf([tool('pay', 'builtin:act'), boss], { tools: { act: actions.act }, providers: [provider] });
   const { turnId } = await host.run({ loop: 'boss', input: { prompt: 'pay' } });
   const listed = await host.archive.approvals();
   expect(new Set(listed.map(({ id }) => id)).size).toBe(4);
@@ -203,7 +203,9 @@ verifies('approval.order', 'each of several calls with the same tool and argumen
     await host.answer({ id: approval?.id ?? '', approved: approval === first, by: 'ada' });
   expect(await host.resume(turnId)).toMatchObject({ status: 'ok' });
   expect(actions.count).toBe(2);
-  const kinds = outputsOf(backend.asked[1]?.prompt.at(-1)).map((output) => (output as { readonly type: string }).type);
+  const kinds = outputsOf(provider.requests[1]?.prompt.at(-1)).map(
+    (output) => (output as { readonly type: string }).type,
+  );
   expect(kinds).toEqual(['json', 'execution-denied', 'json', 'execution-denied']);
 });
 
@@ -213,17 +215,17 @@ verifies('approval.order', 'the model receives a denial with a long reason as a 
     ['r'.repeat(100), 'a'.repeat(4000)],
     ['r'.repeat(4000), 'a'.repeat(4000)],
   ] as const) {
-    const backend = scriptedProvider([{ calls: [['pay', {}]] }, { text: 'done' }]);
+    const provider = replyProvider([{ calls: [['pay', {}]] }, { text: 'done' }]);
     const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'ask' } });
     const host = hostOf([tool('pay', 'builtin:act'), boss], {
       tools: { act: new RecordedActions().act },
-      backends: [backend],
+      providers: [provider],
     });
     const { turnId } = await host.run({ loop: 'boss', input: { prompt: 'pay' } });
     const [approval] = await host.archive.approvals();
     await host.answer({ id: approval?.id ?? '', approved: false, by, reason });
     expect(await host.resume(turnId)).toMatchObject({ status: 'ok' });
-    const [output] = outputsOf(backend.asked[1]?.prompt.at(-1));
+    const [output] = outputsOf(provider.requests[1]?.prompt.at(-1));
     expect(output, `${by.length} ${reason.length}`).toMatchObject({ type: 'execution-denied' });
   }
 });

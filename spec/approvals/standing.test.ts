@@ -13,7 +13,7 @@ import {
   SEED,
 } from '../support/approval-fixture.js';
 import { composite, hostOf, tool } from '../support/host-fixture.js';
-import { agentDef, told as scriptedProvider } from '../support/scripted-agents.js';
+import { agentDef, replyProvider } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 
 const PAY = tool('pay', 'builtin:act', ASK);
@@ -123,8 +123,8 @@ verifies('approval.standing', 'a predicate that holds for everything is refused'
 verifies('approval.standing', 'a grant releases no approval that was pending before it', async () => {
   const actions = new RecordedActions();
   const calls = [1, 2, 3].map((amount) => ['pay', { amount }] as const);
-  const backends = [scriptedProvider([{ calls }, { calls: [['pay', { amount: 2 }]] }, { text: 'done' }])];
-  const host = hostOf([PAY, agentDef('boss', { tools: ['pay'] })], { tools: { act: actions.act }, backends });
+  const providers = [replyProvider([{ calls }, { calls: [['pay', { amount: 2 }]] }, { text: 'done' }])];
+  const host = hostOf([PAY, agentDef('boss', { tools: ['pay'] })], { tools: { act: actions.act }, providers });
   const { turnId } = await host.run({ loop: 'boss', input: { prompt: 'pay' } });
   const [one, two, three] = await host.archive.approvals();
   const standing = { properties: { amount: { maximum: 2 } }, required: ['amount'] };

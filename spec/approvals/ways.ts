@@ -14,7 +14,7 @@ import type { ApprovalPolicy, LoopDef } from '../../src/protocol/loop.js';
 import { loopsTool } from '../../src/protocol/tool.js';
 import type { RecordedActions } from '../support/approval-fixture.js';
 import { composite, hostOf, prompt, tool } from '../support/host-fixture.js';
-import { agentDef, type Scripted, told as scriptedProvider } from '../support/scripted-agents.js';
+import { agentDef, replyProvider, type Scripted } from '../support/scripted-agents.js';
 
 /** The source of the guard: the tool's own policy, or a rule of the agent above it, for its name or for all tools. */
 export type Gating = 'own' | 'named' | 'all';
@@ -221,7 +221,7 @@ export const WAYS: readonly Way[] = [
       definitions: [
         defineAgent({
           id: 'boss',
-          model: 'told',
+          model: 'replies',
           tools: { pay: aiSdkTool(actions, guard, true) },
           ...guard.approvals('pay'),
         }),
@@ -235,7 +235,7 @@ export const WAYS: readonly Way[] = [
     gatings: ['own'],
     setUp: (actions, guard) => ({
       definitions: [
-        defineAgent({ id: 'boss', model: 'told', tools: { pay: aiSdkTool(actions, guard, async () => true) } }),
+        defineAgent({ id: 'boss', model: 'replies', tools: { pay: aiSdkTool(actions, guard, async () => true) } }),
       ],
       root: 'boss',
       replies: calling('pay'),
@@ -248,7 +248,7 @@ export const WAYS: readonly Way[] = [
       const inner = defineAgent({ id: 'helper', model: 'help', tools: [inCode(actions, guard, 'tool')] });
       const outer = defineAgent({
         id: 'boss',
-        model: 'told',
+        model: 'replies',
         tools: [inner as DefinedLoop],
         ...guard.approvals('pay'),
       });
@@ -314,7 +314,7 @@ export const WAYS: readonly Way[] = [
     name: 'a tool that an agent calls through its fallback model',
     gatings: ALL,
     setUp: (_, guard) => {
-      const policy = { fallback: [{ id: 'told' }] };
+      const policy = { fallback: [{ id: 'replies' }] };
       const agent = { ...boss(guard, ['pay'], 'pay', { backend: { id: 'broken' } }), policy };
       return { definitions: [pay(guard), agent], root: 'boss', replies: calling('pay') };
     },
@@ -335,9 +335,9 @@ export const WAYS: readonly Way[] = [
 
 /** A provider whose calls count as actions. */
 function actingProvider(actions: RecordedActions) {
-  const backend = scriptedProvider([{ text: 'paid' }, { text: 'paid' }, { text: 'paid' }], 'acting');
-  const open: typeof backend.open = async (ref, options) => {
-    const model = await backend.open(ref, options);
+  const provider = replyProvider([{ text: 'paid' }, { text: 'paid' }, { text: 'paid' }], 'acting');
+  const open: typeof provider.open = async (ref, options) => {
+    const model = await provider.open(ref, options);
     return {
       ...model,
       doStream: (call) => {
@@ -346,7 +346,7 @@ function actingProvider(actions: RecordedActions) {
       },
     };
   };
-  return { ...backend, open };
+  return { ...provider, open };
 }
 
 const BROKEN = {
@@ -360,7 +360,7 @@ const BROKEN = {
 /** Creates a host for one way and the request to run. */
 export function hostFor(way: Way, actions: RecordedActions, guard: Guard, store: Store, seed = 1): [Host, TurnRequest] {
   const { definitions, root, replies = [], helper = [] } = way.setUp(actions, guard);
-  const backends = [scriptedProvider(replies), scriptedProvider(helper, 'help'), actingProvider(actions), BROKEN];
-  const host = hostOf(definitions, { store, backends, tools: { act: actions.act }, seed });
+  const providers = [replyProvider(replies), replyProvider(helper, 'help'), actingProvider(actions), BROKEN];
+  const host = hostOf(definitions, { store, providers, tools: { act: actions.act }, seed });
   return [host, { loop: root, input: INPUT, sessionId: 's' }];
 }

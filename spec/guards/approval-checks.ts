@@ -6,7 +6,7 @@ import type { Effect, Scope } from '../../src/index.js';
 import type { DefinedLoop } from '../../src/loops/defined-loop.js';
 import type { ApprovalAnswer } from '../../src/protocol/approval.js';
 import type { Json, PolicySpec } from '../../src/protocol/index.js';
-import { agentDef, type Scripted, told } from '../support/scripted-agents.js';
+import { agentDef, replyProvider, type Scripted } from '../support/scripted-agents.js';
 import { run } from '../support/session-fixture.js';
 import type { HostLibrary } from './library.js';
 
@@ -47,13 +47,13 @@ function hostFixture(library: HostLibrary, replies: readonly Scripted[] = []): H
       hosts += 1;
       const registry = new library.Registry(new Map());
       for (const loop of loops) registry.add(loop);
-      const backends = new Map([['told', told(replies)]]);
+      const providers = new Map([['replies', replyProvider(replies)]]);
       return new library.Host({
         store,
         clock,
         ids: library.seededIds(hosts),
         registry,
-        providers: backends,
+        providers: providers,
         approvalMs: HOUR,
       });
     },

@@ -145,10 +145,10 @@ const configKey: Check = async ({ loadSettings, composeHost }) => {
 };
 
 const definitionKey: Check = async ({ openaiCompatibleProvider }) => {
-  const backend = openaiCompatibleProvider({ env: { SECRET: 's3cret' } });
+  const provider = openaiCompatibleProvider({ env: { SECRET: 's3cret' } });
   const options = { baseURL: 'https://evil.example/v1', apiKeyEnv: 'SECRET' };
-  const opened = backend.open(
-    { id: backend.id, model: 'm', options },
+  const opened = provider.open(
+    { id: provider.id, model: 'm', options },
     { origin: untrusted, turnId: 't', replyCount: 0 },
   );
   expect(await refusal(opened)).toBe('BACKEND_FAILED');
@@ -188,10 +188,10 @@ const redirected: Check = async ({ fetchWithoutRedirects }) => {
 };
 
 const sharedModel: Check = async ({ openaiCompatibleProvider }) => {
-  const backend = openaiCompatibleProvider({ env: {}, resolve: async () => ['127.0.0.1'] });
-  const ref = { id: backend.id, model: 'm', options: { baseURL: `http://${NAME}/v1` } };
-  await backend.open(ref, { origin: { ...untrusted, trusted: true }, turnId: 't', replyCount: 0 });
-  const model = await backend.open(ref, { origin: untrusted, turnId: 't', replyCount: 0 });
+  const provider = openaiCompatibleProvider({ env: {}, resolve: async () => ['127.0.0.1'] });
+  const ref = { id: provider.id, model: 'm', options: { baseURL: `http://${NAME}/v1` } };
+  await provider.open(ref, { origin: { ...untrusted, trusted: true }, turnId: 't', replyCount: 0 });
+  const model = await provider.open(ref, { origin: untrusted, turnId: 't', replyCount: 0 });
   const prompt = [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }];
   await expect(model.doGenerate({ prompt } as never)).rejects.toThrow('is not on the public internet');
 };

@@ -75,10 +75,10 @@ async function goesOn(library: ClockLibrary, passed: number, jump: number, isNew
   return status;
 }
 
-function hostOf(library: ClockLibrary, definition: unknown, backends: readonly ModelProvider[] = []) {
+function hostOf(library: ClockLibrary, definition: unknown, providers: readonly ModelProvider[] = []) {
   const registry = new library.Registry();
   registry.add(definition);
-  const known = new Map(backends.map((backend) => [backend.id, backend]));
+  const known = new Map(providers.map((provider) => [provider.id, provider]));
   const [store, clock, ids] = [library.memoryStore(), new library.ManualClock(1_000_000), library.seededIds(1)];
   return new library.Host({ store, clock, ids, registry, providers: known });
 }

@@ -1,4 +1,4 @@
-// Checks of what an operator is told: exit codes, hidden text, and damage on record. Each fails when its guard is broken.
+// Checks of what an operator sees: exit codes, hidden text, and damage on record. Each fails when its guard is broken.
 
 import { rmSync } from 'node:fs';
 import { Writable } from 'node:stream';

@@ -1,4 +1,4 @@
-// Guards of what an operator is told: exit codes, hidden text, and damage on record.
+// Guards of what an operator sees: exit codes, hidden text, and damage on record.
 
 import { afterAll } from 'vitest';
 import { cleanUp } from '../support/sqlite-fixture.mjs';

@@ -3,7 +3,7 @@
 import { strictEqual, throws } from 'node:assert';
 import type { Json } from '../../src/protocol/index.js';
 import type { ApprovalPolicy } from '../../src/protocol/loop.js';
-import { agentDef, told } from '../support/scripted-agents.js';
+import { agentDef, replyProvider } from '../support/scripted-agents.js';
 import type { HostLibrary } from './library.js';
 
 export type DefinitionCheck = (library: HostLibrary) => Promise<void>;
@@ -38,14 +38,14 @@ async function runsOf(
     registry.add(library.defineLoop({ id, input: true, output: true, safety: 'idempotent', tool: act(id) }));
   }
   registry.add(agentDef('agent', { tools: [...ids], approvals }));
-  const backends = new Map([['told', told([{ calls: [[called, {}]] }, { text: 'Done.' }])]]);
+  const providers = new Map([['replies', replyProvider([{ calls: [[called, {}]] }, { text: 'Done.' }])]]);
   const clock = new library.ManualClock(1_000_000);
   const host = new library.Host({
     store: library.memoryStore(),
     clock,
     ids: library.seededIds(1),
     registry,
-    providers: backends,
+    providers: providers,
   });
   await host.run({ loop: 'agent', input: { prompt: 'Pay.' }, sessionId: 's' });
   return runs;

@@ -22,7 +22,7 @@ import type { Host } from '../../src/host/host.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { AgentSpec } from '../../src/protocol/loop.js';
 import type { LoopsTool } from '../../src/protocol/tool.js';
-import { agentDef, told } from '../support/scripted-agents.js';
+import { agentDef, replyProvider } from '../support/scripted-agents.js';
 import type { LibraryParts } from './library.js';
 
 /** Everything that an approved call passes through, with all kinds of tools. */
@@ -80,8 +80,9 @@ function hostOf(
   const implementations = new Map(tools.map((one) => [one.scheme, one]));
   const registry = new library.Registry(implementations);
   for (const loop of loops) registry.add(loop, { directory, trusted: true });
-  const script = (name: string) => told([{ calls: [[name, GO]] }, { text: 'done' }], name === 'pay' ? 'help' : 'told');
-  const backends = new Map(replies.map(script).map((backend) => [backend.id, backend]));
+  const script = (name: string) =>
+    replyProvider([{ calls: [[name, GO]] }, { text: 'done' }], name === 'pay' ? 'help' : 'replies');
+  const providers = new Map(replies.map(script).map((provider) => [provider.id, provider]));
   const { memoryStore, ManualClock, seededIds } = library;
   const clock = new ManualClock(1_000_000);
   return new library.Host({
@@ -89,7 +90,7 @@ function hostOf(
     clock,
     ids: seededIds(1),
     registry,
-    providers: backends,
+    providers: providers,
     implementations,
     trusts: () => true,
   });

@@ -186,7 +186,7 @@ verifies(
     const project = new Project();
     const command = await exposedCommand(box, root, { first: 'mkdir state; touch state/.rondo-data', last: 'ls -aR' });
     const running = project.start(['run', 'echo', '--data', join(root, 'state')]);
-    while (!running.said().stderr.includes('a sandboxed command of process')) await setTimeout(20);
+    while (!running.output().stderr.includes('a sandboxed command of process')) await setTimeout(20);
     const { output, note } = await command.finish();
     expect(output).not.toContain('journal');
     expect(note).toMatch(/state\/\.rondo-data, which was removed/);

@@ -11,7 +11,7 @@ import { Fault } from '../../src/base/errors.js';
 import type { Host } from '../../src/host/host.js';
 import type { ToolFunction } from '../../src/loops/tool-implementation.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
-import { ASK, Deeds, gate, onlyPending } from '../support/approval-fixture.js';
+import { ASK, gate, onlyPending, RecordedActions } from '../support/approval-fixture.js';
 import { composite, hostOf, tool } from '../support/host-fixture.js';
 import { verifies } from '../verifies.js';
 
@@ -24,7 +24,7 @@ interface Pair {
   readonly stores: readonly [runner: SqliteStore, other: SqliteStore];
   readonly file: string;
   /** The calls of the tool `act`. */
-  readonly deeds: Deeds;
+  readonly actions: RecordedActions;
   /** Makes the tool `hold` return. */
   release(): void;
   /** Resolves when the tool `hold` has started. */
@@ -56,21 +56,21 @@ async function createPair(runsAt: 'owner' | 'client'): Promise<Pair> {
   });
   const stores = runsAt === 'owner' ? ([owner, client] as const) : ([client, owner] as const);
   const [release, start] = [gate(), gate()];
-  const deeds = new Deeds();
+  const actions = new RecordedActions();
   const hold: ToolFunction = async (input) => {
     start.open();
     await release.passed;
     return input;
   };
-  const tools = { hold, act: deeds.act };
+  const tools = { hold, act: actions.act };
   const [runner, other] = stores.map((store, seed) => hostOf(definitions, { store, tools, seed: seed + 1 }));
   if (runner === undefined || other === undefined) throw new Error('There are two stores.');
-  return { runner, other, stores, file, deeds, release: release.open, started: start.passed };
+  return { runner, other, stores, file, actions, release: release.open, started: start.passed };
 }
 
 for (const at of ['owner', 'client'] as const) {
   verifies('store.turns', `at the ${at}: another process can cancel a running turn`, async () => {
-    const { runner, other, started, deeds } = await createPair(at);
+    const { runner, other, started, actions } = await createPair(at);
     const running = runner.run({ loop: 'both', input: { n: 1 }, sessionId: 's', key: 'k' });
     await started;
     const [turn] = await other.archive.turns('s');
@@ -78,11 +78,11 @@ for (const at of ['owner', 'client'] as const) {
     expect(await other.cancel(turn?.turnId ?? '', 'enough')).toBe(true);
     expect(await running).toMatchObject({ error: { code: 'CANCELLED' } });
     expect(await other.cancel(turn?.turnId ?? '', 'again')).toBe(false);
-    expect(deeds.count).toBe(0);
+    expect(actions.count).toBe(0);
   });
 
   verifies('store.turns', `at the ${at}: a turn that two processes start with the same key runs once`, async () => {
-    const { runner, other, started, release, deeds } = await createPair(at);
+    const { runner, other, started, release, actions } = await createPair(at);
     const request = { loop: 'both', input: { n: 2 }, key: 'same' };
     const [runnerEvents, otherEvents]: TraceEvent[][] = [[], []];
     const first = runner.run(request, { onEvent: (event) => runnerEvents?.push(event) });
@@ -99,14 +99,14 @@ for (const at of ['owner', 'client'] as const) {
     expect(two).toMatchObject({ status: 'ok', output: { n: 2 }, turnId: one.turnId });
     expect(attachedTurn).toBe(one.turnId);
     expect(otherEvents).toEqual(runnerEvents);
-    expect(deeds.done).toEqual([{ n: 2 }]);
+    expect(actions.performed).toEqual([{ n: 2 }]);
   });
 
   verifies(
     'store.turns',
     `at the ${at}: turns of one session run one after another, whichever process starts them`,
     async () => {
-      const { runner, other, started, release, deeds } = await createPair(at);
+      const { runner, other, started, release, actions } = await createPair(at);
       const first = runner.run({ loop: 'both', input: { n: 1 }, sessionId: 's' });
       await started;
       const second = other.run({ loop: 'act', input: { n: 2 }, sessionId: 's' });
@@ -114,7 +114,7 @@ for (const at of ['owner', 'client'] as const) {
       expect(unrelated.status).toBe('ok');
       release();
       await Promise.all([first, second]);
-      expect(deeds.done).toEqual([{ n: 3 }, { n: 1 }, { n: 2 }]);
+      expect(actions.performed).toEqual([{ n: 3 }, { n: 1 }, { n: 2 }]);
     },
   );
 
@@ -122,7 +122,7 @@ for (const at of ['owner', 'client'] as const) {
     'store.turns',
     `at the ${at}: another process can answer a pending approval and resume its turn`,
     async () => {
-      const { runner, other, release, deeds } = await createPair(at);
+      const { runner, other, release, actions } = await createPair(at);
       release();
       const paused = await runner.run({ loop: 'guarded', input: { n: 4 }, sessionId: 's' });
       expect(paused.status).toBe('paused');
@@ -131,7 +131,7 @@ for (const at of ['owner', 'client'] as const) {
       await expect(runner.answer({ id, approved: true, by: 'ada' })).rejects.toMatchObject({ code: 'ANSWER_REFUSED' });
       expect(await other.resume(paused.turnId)).toMatchObject({ status: 'ok', output: { n: 4 } });
       expect(await runner.resume(paused.turnId)).toMatchObject({ status: 'ok', output: { n: 4 } });
-      expect(deeds.done).toEqual([{ n: 4 }]);
+      expect(actions.performed).toEqual([{ n: 4 }]);
     },
   );
 
@@ -203,21 +203,21 @@ for (const at of ['owner', 'client'] as const) {
 }
 
 verifies('store.leases', 'a client keeps its leases when the owner closes', async () => {
-  const { stores, runner, file, started, release, deeds } = await createPair('client');
+  const { stores, runner, file, started, release, actions } = await createPair('client');
   const [, owner] = stores;
   const running = runner.run({ loop: 'both', input: { n: 7 }, key: 'k' });
   await started;
   await owner.close();
   const third = await openSqlite(file);
   onTestFinished(() => third.close());
-  const thirdHost = hostOf(definitions, { store: third, tools: { hold: async () => null, act: deeds.act }, seed: 9 });
+  const thirdHost = hostOf(definitions, { store: third, tools: { hold: async () => null, act: actions.act }, seed: 9 });
   const [turn] = await thirdHost.archive.turns();
   expect(turn).toMatchObject({ status: 'running', pid: process.pid });
   const attached = thirdHost.run({ loop: 'both', input: { n: 7 }, key: 'k' });
   release();
   expect(await attached).toMatchObject({ status: 'ok', output: { n: 7 } });
   expect(await running).toMatchObject({ status: 'ok' });
-  expect(deeds.count).toBe(1);
+  expect(actions.count).toBe(1);
 });
 
 verifies('store.turns', 'a fault in a turn names the turn and the command that resumes it', async () => {

@@ -19,7 +19,7 @@ import { partsOf, wholeOf } from './scripted-agents.js';
 interface HostFixtureOptions {
   readonly store?: Store;
   readonly tools?: { readonly [name: string]: ToolFunction };
-  readonly backends?: readonly ModelProvider[];
+  readonly providers?: readonly ModelProvider[];
   readonly clock?: ManualClock;
   readonly maxDepth?: number;
   readonly seed?: number;
@@ -27,12 +27,18 @@ interface HostFixtureOptions {
 
 /** Returns a host with these definitions registered. */
 export function hostOf(definitions: readonly unknown[], options: HostFixtureOptions = {}): Host {
-  const { store = memoryStore(), tools = {}, backends = [], clock = new ManualClock(1_000_000), seed = 1 } = options;
+  const {
+    store = memoryStore(),
+    tools = {},
+    providers: added = [],
+    clock = new ManualClock(1_000_000),
+    seed = 1,
+  } = options;
   const builtin = builtinTools(tools);
   const implementations = new Map([[builtin.scheme, builtin]]);
   const registry = new Registry(implementations);
   for (const definition of definitions) registry.add(definition);
-  const providers = new Map([mockProvider(), ...backends].map((provider) => [provider.id, provider]));
+  const providers = new Map([mockProvider(), ...added].map((provider) => [provider.id, provider]));
   const depth = options.maxDepth === undefined ? {} : { maxDepth: options.maxDepth };
   return new Host({ store, clock, ids: seededIds(seed), registry, providers, implementations, ...depth });
 }
@@ -68,18 +74,21 @@ export const composite = (id: string, steps: readonly unknown[], more: object = 
   ...more,
 });
 
-/** Returns a provider that answers these texts, one after another, and records its requests in `asked`. */
-export function answering(texts: readonly string[], id = 'told'): ModelProvider & { readonly asked: ModelRequest[] } {
+/** Returns a provider that answers these texts, one after another, and records its requests in `requests`. */
+export function textProvider(
+  texts: readonly string[],
+  id = 'replies',
+): ModelProvider & { readonly requests: ModelRequest[] } {
   const remaining = [...texts];
-  const asked: ModelRequest[] = [];
+  const requests: ModelRequest[] = [];
   const next = ({ prompt: messages }: ModelCallOptions): string => {
-    asked.push({ prompt: JSON.stringify(messages) } as ModelRequest);
+    requests.push({ prompt: JSON.stringify(messages) } as ModelRequest);
     return remaining.shift() ?? '';
   };
   return {
     id,
     defaultModel: `${id}-1`,
-    asked,
+    requests,
     open: async () => ({
       specificationVersion: 'v3',
       provider: id,

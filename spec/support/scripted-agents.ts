@@ -80,18 +80,21 @@ export function wholeOf(parts: readonly ModelStreamPart[]): ModelGenerateResult 
   throw new Error('The stream has no finish part.');
 }
 
-/** Returns a model that answers these replies, one after another, and records its requests in `asked`. */
-export function modelOf(replies: readonly Scripted[], id = 'told'): Model & { readonly asked: ModelCallOptions[] } {
-  const asked: ModelCallOptions[] = [];
+/** Returns a model that answers these replies, one after another, and records its requests in `requests`. */
+export function modelOf(
+  replies: readonly Scripted[],
+  id = 'replies',
+): Model & { readonly requests: ModelCallOptions[] } {
+  const requests: ModelCallOptions[] = [];
   const next = (call: ModelCallOptions): ModelStreamPart[] => {
-    const index = asked.push(call) - 1;
+    const index = requests.push(call) - 1;
     const scripted = replies[index];
     if (scripted === undefined)
       throw new Error(`The model was called ${index + 1} times, but has ${replies.length} replies.`);
     return partsOf(typeof scripted === 'function' ? scripted(call) : scripted, index);
   };
   return {
-    asked,
+    requests,
     specificationVersion: 'v3',
     provider: id,
     modelId: `${id}-1`,
@@ -102,25 +105,25 @@ export function modelOf(replies: readonly Scripted[], id = 'told'): Model & { re
 }
 
 /** Returns a provider of these replies. It skips the replies that the session has recorded already. */
-export function told(
+export function replyProvider(
   replies: readonly Scripted[],
-  id = 'told',
-): ModelProvider & { readonly asked: ModelCallOptions[] } {
-  const asked: ModelCallOptions[] = [];
+  id = 'replies',
+): ModelProvider & { readonly requests: ModelCallOptions[] } {
+  const requests: ModelCallOptions[] = [];
   return {
     id,
     defaultModel: `${id}-1`,
-    asked,
+    requests,
     open: async (_, { replyCount }) => {
       const model = modelOf(replies.slice(replyCount), id);
       return {
         ...model,
         doGenerate: (call) => {
-          asked.push(call);
+          requests.push(call);
           return model.doGenerate(call);
         },
         doStream: (call) => {
-          asked.push(call);
+          requests.push(call);
           return model.doStream(call);
         },
       };
@@ -137,7 +140,7 @@ export function agentDef(id: string, spec: Partial<AgentSpec> = {}, more: Partia
     inputSchema: { type: 'object', properties: { prompt: { type: 'string' } }, required: ['prompt'] },
     outputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
     kind: 'composite',
-    composite: { agent: { backend: { id: 'told' }, tools: [], ...spec } },
+    composite: { agent: { backend: { id: 'replies' }, tools: [], ...spec } },
     ...more,
   };
 }

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { hostOf, tool } from '../../spec/support/host-fixture.js';
-import { agentDef, modelOf, partsOf, told } from '../../spec/support/scripted-agents.js';
+import { agentDef, modelOf, partsOf, replyProvider } from '../../spec/support/scripted-agents.js';
 import { verifies } from '../../spec/verifies.js';
 import type { ModelProvider } from '../loops/model.js';
 import type { ToolFunction } from '../loops/tool-implementation.js';
@@ -38,7 +38,7 @@ function gatedProvider(
     }
     for (let ticks = 0; ticks < 5; ticks++) await new Promise((resolve) => setImmediate(resolve));
   };
-  return { id: 'told', defaultModel: 'told-1', open: async () => model, release, aborted };
+  return { id: 'replies', defaultModel: 'replies-1', open: async () => model, release, aborted };
 }
 
 const streamingTool: ToolFunction = (_, call) => {
@@ -59,7 +59,7 @@ verifies(
       const deltas: LiveDelta[] = [];
       const envelopes: EventEnvelope[] = [];
       const host = hostOf([agentDef('agent', { tools: ['work'] }), tool('work', 'builtin:work')], {
-        backends: [told(replies)],
+        providers: [replyProvider(replies)],
         tools: { work: streamingTool },
       });
       const options = {
@@ -130,7 +130,7 @@ verifies('looops.tool.delta', 'the agent calls every stream handler, in order', 
       tool('fail', 'builtin:fail'),
       tool('ask'),
     ],
-    { backends: [told(replies)], tools: { work: streamingTool } },
+    { providers: [replyProvider(replies)], tools: { work: streamingTool } },
   );
   const paused = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' }, { stream });
   expect(paused.status).toBe('paused');
@@ -146,7 +146,7 @@ verifies('looops.tool.delta', 'the agent calls every stream handler, in order', 
 
 verifies('agent.reconnect', 'a client that reconnects receives every envelope and delta exactly once', async () => {
   const provider = gatedProvider([{ text: 'one two three ' }, { text: 'four' }]);
-  const host = hostOf([agentDef('agent')], { backends: [provider] });
+  const host = hostOf([agentDef('agent')], { providers: [provider] });
   const running = host.run({ loop: 'agent', input: { prompt: 'count' }, sessionId: 's' }, { onDelta: () => {} });
   await provider.release(4);
   const received: string[] = [];
@@ -172,7 +172,7 @@ verifies(
   'an abort ends the turn without waiting for the model, and is journaled',
   async () => {
     const provider = gatedProvider([{ text: 'a long answer that is cut off ' }]);
-    const host = hostOf([agentDef('agent')], { backends: [provider] });
+    const host = hostOf([agentDef('agent')], { providers: [provider] });
     const running = host.run({ loop: 'agent', input: { prompt: 'talk' }, sessionId: 's' }, { onDelta: () => {} });
     await provider.release(5);
     const [turn] = await host.archive.turns('s');
@@ -188,10 +188,10 @@ verifies(
   'agent.steer',
   'a message to a running agent is delivered exactly once, at the next round or after the answer',
   async () => {
-    const provider = told([{ calls: [['work', {}]] }, { text: 'first answer' }, { text: 'second answer' }]);
+    const provider = replyProvider([{ calls: [['work', {}]] }, { text: 'first answer' }, { text: 'second answer' }]);
     let sendMessages: () => Promise<void> = async () => {};
     const host = hostOf([agentDef('agent', { tools: ['work'] }), tool('work', 'builtin:work')], {
-      backends: [provider],
+      providers: [provider],
       tools: {
         work: async () => {
           await sendMessages();
@@ -207,7 +207,7 @@ verifies(
     const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
     expect(result).toMatchObject({ status: 'ok', output: { text: 'second answer' } });
     const userTexts = (index: number): string[] =>
-      (provider.asked[index]?.prompt ?? []).flatMap(({ role, content }) =>
+      (provider.requests[index]?.prompt ?? []).flatMap(({ role, content }) =>
         role === 'user' && typeof content !== 'string' ? content.map((part) => part.text) : [],
       );
     expect(userTexts(1)).toEqual(['go', 'be quick']);
@@ -223,9 +223,9 @@ verifies(
   'agent.abort',
   'a subscriber that cancels the turn from a callback leaves a journal that replays',
   async () => {
-    const provider = told([{ text: 'a ', calls: [['work', {}]] }, { text: 'never' }]);
+    const provider = replyProvider([{ text: 'a ', calls: [['work', {}]] }, { text: 'never' }]);
     const host = hostOf([agentDef('agent', { tools: ['work'] }), tool('work', 'builtin:work')], {
-      backends: [provider],
+      providers: [provider],
       tools: { work: () => 'done' },
     });
     const stops: Promise<unknown>[] = [];

@@ -1,14 +1,13 @@
 import { expect } from 'vitest';
-import { codeOf, type Kit, kit, run, tick } from '../../spec/support/kernel-probe.js';
+import { codeOf, type KernelFixture, kernelFixture, run, tick } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
 import { LoopError } from '../base/errors.js';
-import type { Layer } from '../kernel/layer.js';
-import type { RunOutcome } from '../kernel/run-attempt.js';
 import { Session } from '../kernel/session.js';
 import type { Scope } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { BackendRef, CacheSpec } from '../protocol/loop.js';
+import type { Layer, RunOutcome } from '../protocol/session.js';
 import { crashingStore } from '../testing/crashing-store.js';
 import { cacheLayer, type ResultCache } from './cache.js';
 import { memoryCache } from './memory-cache.js';
@@ -26,8 +25,8 @@ interface EffectOptions {
 
 let turnCount = 0;
 
-/** Performs an effect under the cache, in a turn of its own. The kit records whether it was performed. */
-async function perform(k: Kit, cache: ResultCache, options: EffectOptions = {}): Promise<RunOutcome> {
+/** Performs an effect under the cache, in a turn of its own. The fixture records whether it was performed. */
+async function perform(k: KernelFixture, cache: ResultCache, options: EffectOptions = {}): Promise<RunOutcome> {
   const { input = 'q', answer = `answer ${k.performed.length + 1}`, kind = 'tool', spec = {}, fallback } = options;
   const session = await k.open({ layers: [cacheLayer(spec, cache, k.clock, fallback)] });
   const compute = (): unknown => {
@@ -46,7 +45,7 @@ verifies(
   'policy.cache',
   'an equal effect is performed once, whatever the order of its members, and a different one is performed again',
   async () => {
-    const [k, cache] = [kit(), largeCache()];
+    const [k, cache] = [kernelFixture(), largeCache()];
     expect(outputOf(await perform(k, cache, { input: { a: 1, b: [2, { c: 3, d: 4 }] } }))).toBe('answer 1');
     expect(outputOf(await perform(k, cache, { input: { b: [2, { d: 4, c: 3 }], a: 1 } }))).toBe('answer 1');
     expect(outputOf(await perform(k, cache, { input: { a: 1, b: [{ c: 3, d: 4 }, 2] } }))).toBe('answer 2');
@@ -58,28 +57,28 @@ verifies(
 );
 
 verifies('policy.cache', 'a cached result expires after its TTL, also if the clock was set back', async () => {
-  const [k, cache] = [kit(), largeCache()];
+  const [k, cache] = [kernelFixture(), largeCache()];
   const spec = { ttlMs: 100 };
   await perform(k, cache, { spec });
   await k.clock.advance(99);
   expect(outputOf(await perform(k, cache, { spec }))).toBe('answer 1');
   await k.clock.advance(1);
   expect(outputOf(await perform(k, cache, { spec }))).toBe('answer 2');
-  const earlier = kit();
+  const earlier = kernelFixture();
   expect(earlier.clock.now()).toBeLessThan(k.clock.now());
   expect(outputOf(await perform(earlier, cache, { spec, answer: 'fresh' }))).toBe('fresh');
   expect(outputOf(await perform(k, cache, {}))).toBe('answer 2');
 });
 
 verifies('policy.cache', 'a failure is not cached', async () => {
-  const [k, cache] = [kit(), largeCache()];
+  const [k, cache] = [kernelFixture(), largeCache()];
   const answer = new LoopError('TOOL_FAILED', 'busy');
   expect((await perform(k, cache, { answer })).status).toBe('error');
   expect(outputOf(await perform(k, cache))).toBe('answer 2');
 });
 
 verifies('policy.cache', 'an effect with the safety once is always performed', async () => {
-  const [k, cache] = [kit(), largeCache()];
+  const [k, cache] = [kernelFixture(), largeCache()];
   for (const safety of ['once', 'once'] as const) await perform(k, cache, { safety });
   expect(k.performed).toHaveLength(2);
   for (const safety of ['keyed', 'keyed', 'pure', 'idempotent'] as const) await perform(k, cache, { safety });
@@ -94,14 +93,14 @@ verifies('policy.cache', 'a truncated or filtered reply is not cached', async ()
     ['stop', 1],
     ['tool-calls', 1],
   ] as const) {
-    const [k, cache] = [kit(), largeCache()];
+    const [k, cache] = [kernelFixture(), largeCache()];
     for (let n = 0; n < 2; n++) await perform(k, cache, { kind: 'model', answer: { text: 'x', finish } });
     expect(k.performed, finish).toHaveLength(performed);
   }
 });
 
 verifies('policy.cache', 'loops with different fallbacks do not share cached results', async () => {
-  const [k, cache] = [kit(), largeCache()];
+  const [k, cache] = [kernelFixture(), largeCache()];
   await perform(k, cache, { fallback: [{ id: 'weak', model: 'w' }] });
   expect(outputOf(await perform(k, cache, { fallback: [] }))).toBe('answer 2');
   expect(outputOf(await perform(k, cache, { fallback: [{ id: 'weak', model: 'w' }] }))).toBe('answer 1');
@@ -111,9 +110,11 @@ verifies('policy.cache', 'a failing cache does not fail the turn', async () => {
   const broken = (): never => {
     throw new Error('the cache is gone');
   };
-  expect(outputOf(await perform(kit(), { get: broken, put: broken }))).toBe('answer 1');
-  expect(outputOf(await perform(kit(), { get: () => undefined, put: broken }))).toBe('answer 1');
-  expect(outputOf(await perform(kit(), largeCache(), { answer: undefined, spec: { ttlMs: 5 } }))).toBe('answer 1');
+  expect(outputOf(await perform(kernelFixture(), { get: broken, put: broken }))).toBe('answer 1');
+  expect(outputOf(await perform(kernelFixture(), { get: () => undefined, put: broken }))).toBe('answer 1');
+  expect(outputOf(await perform(kernelFixture(), largeCache(), { answer: undefined, spec: { ttlMs: 5 } }))).toBe(
+    'answer 1',
+  );
 });
 
 verifies('policy.cache', 'a change of a value that was put or returned does not change the cached value', async () => {
@@ -139,11 +140,14 @@ interface ResumedOutcome {
 }
 
 /** Crashes at every append of a turn that reads the cache twice. The second process has another cache. */
-async function outcomesAfterCrashes(first: (k: Kit) => Layer, second: (k: Kit) => Layer): Promise<ResumedOutcome[]> {
+async function outcomesAfterCrashes(
+  first: (k: KernelFixture) => Layer,
+  second: (k: KernelFixture) => Layer,
+): Promise<ResumedOutcome[]> {
   const outcomes: ResumedOutcome[] = [];
   for (let append = 1; append < 7; append++) {
     for (const when of ['before', 'after'] as const) {
-      const k = kit();
+      const k = kernelFixture();
       const body = async (scope: Scope) => {
         const answer = await scope.effect(k.effect('a', 'idempotent', () => 'fresh', 'q'));
         return [answer, await scope.effect(k.effect('b', 'idempotent', () => answer, 'r'))];
@@ -168,11 +172,11 @@ verifies(
   'policy.replay',
   'a replay takes the recorded branch, whatever the cache of the new process contains',
   async () => {
-    const full = (k: Kit, answer: string): Layer => {
+    const full = (k: KernelFixture, answer: string): Layer => {
       const cache: ResultCache = { get: () => ({ value: answer, requestedAt: 0 }), put: () => undefined };
       return cacheLayer({}, cache, k.clock);
     };
-    const empty = (k: Kit): Layer => cacheLayer({}, memoryCache({ entries: 0, bytes: 0 }), k.clock);
+    const empty = (k: KernelFixture): Layer => cacheLayer({}, memoryCache({ entries: 0, bytes: 0 }), k.clock);
     for (const { began, end } of await outcomesAfterCrashes((k) => full(k, 'cached'), empty)) {
       expect(end[0]).toBe(began ? 'cached' : 'fresh');
     }
@@ -193,7 +197,7 @@ verifies(
   'policy.cache',
   'the age of a result counts from its request, also if the turn resumes days later',
   async () => {
-    const [k, cache] = [kit(), largeCache()];
+    const [k, cache] = [kernelFixture(), largeCache()];
     const hold: Layer = async (_effect, scope, next) => {
       const answer = await next();
       await scope.wait('go');
@@ -213,7 +217,7 @@ verifies(
 );
 
 verifies('policy.cache', 'a result of an older request does not replace a newer one', async () => {
-  const [k, cache] = [kit(), largeCache()];
+  const [k, cache] = [kernelFixture(), largeCache()];
   const overtaken = async (): Promise<string> => {
     await k.clock.advance(10);
     await perform(k, cache, { answer: 'newer', kind: 'test' });

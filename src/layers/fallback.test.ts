@@ -1,11 +1,11 @@
 import { expect } from 'vitest';
-import { codeOf, type Kit, kit, run, tick } from '../../spec/support/kernel-probe.js';
+import { codeOf, type KernelFixture, kernelFixture, run, tick } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
-import type { RunOutcome } from '../kernel/run-attempt.js';
 import type { Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef } from '../protocol/loop.js';
+import type { RunOutcome } from '../protocol/session.js';
 import { crashingStore } from '../testing/crashing-store.js';
 import { fallbackLayer } from './fallback.js';
 
@@ -20,13 +20,13 @@ type Failures = { readonly [backend: string]: LoopError };
 const failing = (code: string, data?: Json): LoopError => new LoopError(code, `${code} by design`, data);
 
 interface ModelFixture {
-  readonly k: Kit;
+  readonly k: KernelFixture;
   readonly requests: Json[];
   body(scope: Scope): Promise<unknown>;
 }
 
 /** A model effect that fails on the given backends and succeeds on all others. */
-function modelFixture(failures: Failures, k = kit()): ModelFixture {
+function modelFixture(failures: Failures, k = kernelFixture()): ModelFixture {
   const requests: Json[] = [];
   const perform = (input: Json): Json => {
     requests.push(input);

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { deferred, kernelFixture as kit, run, ticks } from '../../spec/support/kernel-probe.js';
+import { deferred, kernelFixture, run, ticks } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
@@ -29,7 +29,7 @@ const request = (prompt: string, more: object = {}) => ({
 
 /** Performs an effect with this input and this result under filters. Returns the inputs that were sent, and the outcome. */
 async function filtered(input: unknown, result: unknown, { kind = 'model', clock, ...filters }: FilterOptions) {
-  const k = kit();
+  const k = kernelFixture();
   const sent: Json[] = [];
   const perform: Effect['perform'] = (received) => {
     sent.push(received);
@@ -111,7 +111,7 @@ verifies('policy.filter', 'the error of a tool is filtered like its output', asy
 });
 
 verifies('policy.filter', 'a cancellation is not filtered', async () => {
-  const k = kit();
+  const k = kernelFixture();
   const session = await k.open({ layers: [filterLayer({ after: [{ pattern: 'cancelled' }] }, k.clock)] });
   const pending = deferred();
   const codes: unknown[] = [];

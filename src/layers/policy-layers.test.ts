@@ -1,13 +1,21 @@
 import { expect } from 'vitest';
-import { codeOf, duplicates, type Kit, kit, run, tick, ticks } from '../../spec/support/kernel-probe.js';
+import {
+  codeOf,
+  duplicates,
+  type KernelFixture,
+  kernelFixture,
+  run,
+  tick,
+  ticks,
+} from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
-import type { RunOutcome } from '../kernel/run-attempt.js';
 import type { SessionOptions } from '../kernel/session.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec } from '../protocol/loop.js';
+import type { RunOutcome } from '../protocol/session.js';
 import { crashingStore } from '../testing/crashing-store.js';
 import type { ApprovalGate } from './approval.js';
 import type { ResultCache } from './cache.js';
@@ -48,13 +56,13 @@ const backends: { readonly [id: string]: () => Json | Promise<Json> } = {
   good: () => ({ text: 'the secret is 42', model: 'g', finish: 'stop' }),
 };
 
-const depsOf = (k: Kit, cache: ResultCache = memoryCache({ entries: 9, bytes: 9999 })): PolicyDeps => ({
+const depsOf = (k: KernelFixture, cache: ResultCache = memoryCache({ entries: 9, bytes: 9999 })): PolicyDeps => ({
   clock: k.clock,
   cache,
   rateLimiter: new RateLimiter(),
 });
 
-function modelEffect(k: Kit, prompt = 'use sk-123', policy: PolicySpec = FULL): Effect {
+function modelEffect(k: KernelFixture, prompt = 'use sk-123', policy: PolicySpec = FULL): Effect {
   const perform: Effect['perform'] = (request) => backends[(request as { backendId: string }).backendId]?.();
   const input = { backendId: 'busy', model: 'b', promptLength: prompt.length, prompt };
   const effect = k.effect('busy', 'idempotent', perform, input);
@@ -62,7 +70,12 @@ function modelEffect(k: Kit, prompt = 'use sk-123', policy: PolicySpec = FULL): 
 }
 
 /** Runs a turn to its end and advances the clock whenever it waits for a timer. */
-async function finish(k: Kit, options: Partial<SessionOptions>, body: (scope: Scope) => unknown, root = 't1') {
+async function finish(
+  k: KernelFixture,
+  options: Partial<SessionOptions>,
+  body: (scope: Scope) => unknown,
+  root = 't1',
+) {
   const session = await k.open(options);
   const running = run(session, body, root, 'hold');
   let hasEnded = false;
@@ -83,7 +96,7 @@ const attemptsIn = (entries: readonly Entry[]): (string | undefined)[] =>
 const REPLY = { text: 'the [redacted] is 42', model: 'g', finish: 'stop' };
 
 verifies('policy.order', 'layers apply in the documented order', async () => {
-  const k = kit();
+  const k = kernelFixture();
   const layers = policyLayers(() => depsOf(k), gate);
   const body = (scope: Scope) => scope.effect(modelEffect(k));
   expect(await finish(k, { layers }, body)).toEqual({ status: 'ok', output: REPLY });
@@ -104,7 +117,7 @@ verifies('policy.order', 'layers apply in the documented order', async () => {
 });
 
 verifies('policy.order', 'a cached result is filtered, but neither rate limited nor requested again', async () => {
-  const k = kit();
+  const k = kernelFixture();
   const layers = policyLayers(() => depsOf(k), gate);
   await finish(k, { layers }, (scope) => scope.effect(modelEffect(k)));
   const [performed, now] = [k.performed.length, k.clock.now()];
@@ -123,7 +136,7 @@ verifies('policy.order', 'a cached result is filtered, but neither rate limited 
 });
 
 verifies('policy.order', 'a refused input uses neither the cache nor the rate limit', async () => {
-  const k = kit();
+  const k = kernelFixture();
   const outcome = await finish(k, { layers: policyLayers(() => depsOf(k), gate) }, (scope) =>
     scope.effect(modelEffect(k, 'forbidden')),
   );
@@ -133,7 +146,7 @@ verifies('policy.order', 'a refused input uses neither the cache nor the rate li
 });
 
 verifies('policy.order', 'an effect without a policy has no layers', async () => {
-  const k = kit();
+  const k = kernelFixture();
   const layers = policyLayers(() => depsOf(k), gate);
   const plain = k.effect('plain', 'pure');
   expect(layers(plain, 't1/0')).toBe(layers({ ...plain }, 't1/0'));
@@ -145,7 +158,7 @@ verifies('policy.order', 'an effect without a policy has no layers', async () =>
 });
 
 verifies('policy.order', 'only layers that apply to the kind and the safety of an effect are selected', () => {
-  const k = kit();
+  const k = kernelFixture();
   const layers = policyLayers(() => depsOf(k), gate);
   const count = (kind: string, safety: Safety, policy: PolicySpec): number =>
     layers({ ...k.effect('x', safety), kind, policy } as Effect, 't1/0').length;
@@ -161,7 +174,7 @@ verifies(
   'a blocked tool never runs, and a tool with the policy ask waits for approval',
   async () => {
     const outcomeFor = async (approval: PolicySpec['approval']): Promise<[RunOutcome, number]> => {
-      const k = kit();
+      const k = kernelFixture();
       const effect = { ...k.effect('rm', 'once'), kind: 'tool', policy: { ...FULL, approval } } as Effect;
       return [
         await finish(k, { layers: policyLayers(() => depsOf(k), gate) }, (scope) => scope.effect(effect)),
@@ -176,7 +189,7 @@ verifies(
 );
 
 /** Calls a model and then a tool, both under every layer. */
-function bodyOf(k: Kit): (scope: Scope) => Promise<unknown> {
+function bodyOf(k: KernelFixture): (scope: Scope) => Promise<unknown> {
   const tool = { ...k.effect('tool', 'keyed', () => ({ said: 'a secret' })), kind: 'tool', policy: FULL };
   return async (scope) => [await scope.effect(modelEffect(k)), await scope.effect(tool)];
 }
@@ -188,7 +201,7 @@ const ATTEMPTS = ['busy', 'busy', 'deaf', 'deaf', 'good', 'tool'];
 const OUTPUT = [REPLY, { said: 'a [redacted]' }];
 
 /** Resumes the turn in a new process and checks that no recorded attempt is repeated. `label` is for messages. */
-async function resumeAndCheck(k: Kit, label: string): Promise<void> {
+async function resumeAndCheck(k: KernelFixture, label: string): Promise<void> {
   const [recorded, performed] = [finishedAttemptsIn(await k.entries()), k.performed.length];
   const outcome = await finish(k, { layers: policyLayers(() => depsOf(k), gate) }, bodyOf(k));
   const entries = await k.entries();
@@ -207,7 +220,7 @@ verifies(
   async () => {
     for (let append = 1; ; append++) {
       for (const when of ['before', 'after'] as const) {
-        const k = kit();
+        const k = kernelFixture();
         const store = crashingStore(k.store, { appendNumber: append, when });
         const code = await codeOf(finish(k, { store, layers: policyLayers(() => depsOf(k), gate) }, bodyOf(k)));
         if (!store.hasCrashed) {
@@ -223,11 +236,11 @@ verifies(
 );
 
 verifies('policy.replay', 'a turn under all layers can be resumed from a journal that ends at any entry', async () => {
-  const complete = kit();
+  const complete = kernelFixture();
   await finish(complete, { layers: policyLayers(() => depsOf(complete), gate) }, bodyOf(complete));
   const entries = await complete.entries();
   for (let count = 1; count < entries.length; count++) {
-    const k = kit();
+    const k = kernelFixture();
     const { fence } = await k.store.journal.claim('s');
     await k.store.journal.append({ session: 's', fence, firstSeq: 0, entries: entries.slice(0, count) });
     await resumeAndCheck(k, `after ${count} entries, the last being ${entries[count - 1]?.type}`);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { codeOf, kit, run, tick, ticks, within } from '../../spec/support/kernel-probe.js';
+import { codeOf, kernelFixture, run, tick, ticks, within } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds } from '../adapters/system/seeded-ids.js';
@@ -82,7 +82,7 @@ verifies('policy.rate', 'different names and different limits are independent', 
 verifies('time.monotonic', 'a jump of the wall clock does not affect a rate limit', async () => {
   const one = { requests: 1, perMs: 1000 };
   for (const jump of [-3_600_000, 3_600_000]) {
-    const k = kit();
+    const k = kernelFixture();
     const limiter = new RateLimiter();
     const session = await k.open({ layers: [rateLimitLayer(one, limiter, k.clock)] });
     const effect = (scope: Scope) => scope.effect(k.effect('a', 'idempotent'));
@@ -103,7 +103,7 @@ verifies('policy.rate', 'an effect fails with a retryable error if too many are 
     ['model', 'BACKEND_FAILED'],
     ['tool', 'TOOL_FAILED'],
   ] as const) {
-    const k = kit();
+    const k = kernelFixture();
     const limiter = new RateLimiter({ maxWaiting: 2 });
     const session = await k.open({ layers: [rateLimitLayer({ requests: 1, perMs: 1000 }, limiter, k.clock)] });
     const effect = (scope: Scope) => scope.effect({ ...k.effect('a', 'idempotent'), kind });
@@ -121,7 +121,7 @@ verifies('policy.rate', 'an effect fails with a retryable error if too many are 
 });
 
 verifies('policy.rate', 'cancelled effects release their reservations', async () => {
-  const k = kit();
+  const k = kernelFixture();
   const [limiter, one] = [new RateLimiter(), { requests: 1, perMs: 1000 }];
   const session = await k.open({ layers: [rateLimitLayer(one, limiter, k.clock)] });
   const effect = (scope: Scope) => scope.effect(k.effect('a', 'idempotent'));
@@ -136,7 +136,7 @@ verifies('policy.replay', 'a turn that resumes after a crash keeps its recorded 
   const one = { requests: 1, perMs: 1000 };
   for (let append = 1; append < 6; append++) {
     for (const when of ['before', 'after'] as const) {
-      const k = kit();
+      const k = kernelFixture();
       const body = (scope: Scope) => scope.effect(k.effect('a', 'idempotent'));
       /** The layers of a process with this many earlier reservations. */
       const layersAfter = (reserved: number, limiter = new RateLimiter()) => {
@@ -168,7 +168,7 @@ verifies('policy.rate', 'an invalid rate limit is DEFINITION_INVALID and never m
     { requests: '1' as unknown as number, perMs: 1 },
   ];
   for (const spec of invalid) {
-    const k = kit();
+    const k = kernelFixture();
     const session = await k.open({ layers: [rateLimitLayer(spec, new RateLimiter(), k.clock)] });
     const outcome = await run(session, (scope) => scope.effect(k.effect('a')));
     expect(outcome).toMatchObject({ status: 'error', error: { code: 'DEFINITION_INVALID' } });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { type KernelFixture as Kit, kernelFixture as kit, run, ticks } from '../../spec/support/kernel-probe.js';
+import { type KernelFixture, kernelFixture, run, ticks } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
 import type { Safety } from '../protocol/entry.js';
@@ -11,7 +11,7 @@ import { retryDelayMs, retryLayer } from './retry.js';
 
 /** Performs an effect that fails with the given errors, one per attempt, and then succeeds. */
 async function attempt(
-  k: Kit,
+  k: KernelFixture,
   spec: RetrySpec,
   failures: readonly (readonly [code: string, data?: Json])[],
   safety: Safety = 'keyed',
@@ -30,14 +30,14 @@ async function attempt(
 }
 
 const BUSY = ['BACKEND_FAILED', { retryable: true }] as const;
-const retriesOf = async (k: Kit): Promise<unknown[]> =>
+const retriesOf = async (k: KernelFixture): Promise<unknown[]> =>
   (await k.entries()).filter(({ type }) => type === 'rondo.retry').map(({ value }) => value);
 
 verifies(
   'policy.retry',
   'a transient failure is retried with the same idempotency key and growing delays',
   async () => {
-    const k = kit();
+    const k = kernelFixture();
     const spec = { attempts: 3, jitter: 0 };
     expect(await attempt(k, spec, [BUSY, ['TIMEOUT']])).toEqual({ status: 'ok', output: 'done' });
     expect(new Set(k.keys).size).toBe(1);
@@ -46,7 +46,7 @@ verifies(
       { attempt: 2, code: 'TIMEOUT', delayMs: 400 },
     ]);
     expect(k.clock.now()).toBe(1600);
-    const twin = await attempt(kit(), { attempts: 1 }, [BUSY]);
+    const twin = await attempt(kernelFixture(), { attempts: 1 }, [BUSY]);
     expect(twin.status).toBe('error');
   },
 );
@@ -55,7 +55,7 @@ verifies(
   'policy.retry',
   'an effect is attempted at most as often as the policy allows, and the last error is reported',
   async () => {
-    const k = kit();
+    const k = kernelFixture();
     const outcome = await attempt(k, { attempts: 3, backoffMs: 0 }, [BUSY, BUSY, BUSY, BUSY]);
     expect(outcome).toMatchObject({ status: 'error', error: { code: 'BACKEND_FAILED', message: 'by design' } });
     expect(k.performed).toHaveLength(3);
@@ -63,7 +63,7 @@ verifies(
 );
 
 verifies('policy.retry', 'an effect with the safety once is never retried', async () => {
-  const k = kit();
+  const k = kernelFixture();
   expect((await attempt(k, { attempts: 5 }, [BUSY], 'once')).status).toBe('error');
   expect(k.performed).toHaveLength(1);
 });
@@ -78,7 +78,7 @@ verifies('policy.retry', 'a permanent failure is not retried', async () => {
     ['CONTENT_REFUSED', null],
   ];
   for (const failure of permanent) {
-    const k = kit();
+    const k = kernelFixture();
     expect((await attempt(k, { attempts: 5 }, [failure])).status).toBe('error');
     expect(k.performed, JSON.stringify(failure)).toHaveLength(1);
   }
@@ -86,7 +86,7 @@ verifies('policy.retry', 'a permanent failure is not retried', async () => {
 
 verifies('policy.retry', 'the delay that a backend requests is respected up to a maximum', async () => {
   const delayFor = async (retryAfterMs: Json, maxBackoffMs?: number): Promise<unknown> => {
-    const k = kit();
+    const k = kernelFixture();
     const spec = { attempts: 2, jitter: 0, ...(maxBackoffMs === undefined ? {} : { maxBackoffMs }) };
     await attempt(k, spec, [['BACKEND_FAILED', { retryable: true, retryAfterMs }]]);
     return ((await retriesOf(k))[0] as { delayMs: number }).delayMs;
@@ -99,7 +99,7 @@ verifies('policy.retry', 'the delay that a backend requests is respected up to a
 });
 
 verifies('policy.retry', 'a cancelled turn ends during its backoff', async () => {
-  const k = kit();
+  const k = kernelFixture();
   const session = await k.open({ layers: [retryLayer({ attempts: 3, backoffMs: 10_000 })] });
   const busy = (): never => {
     throw new LoopError('BACKEND_FAILED', 'busy', { retryable: true });
@@ -113,7 +113,7 @@ verifies('policy.retry', 'a cancelled turn ends during its backoff', async () =>
 });
 
 verifies('policy.retry', 'a turn that resumes in another process keeps its recorded delay', async () => {
-  const k = kit();
+  const k = kernelFixture();
   const layers = [retryLayer({ attempts: 3, backoffMs: 10_000 })];
   const perform = (): string => {
     if (k.performed.length > 1) return 'done';
@@ -141,7 +141,7 @@ verifies('policy.retry', 'an invalid number in a retry policy is DEFINITION_INVA
     { attempts: 2, jitter: 2 },
   ];
   for (const spec of invalid) {
-    const outcome = await attempt(kit(), spec, [BUSY]);
+    const outcome = await attempt(kernelFixture(), spec, [BUSY]);
     expect(outcome, JSON.stringify(spec)).toMatchObject({ status: 'error', error: { code: 'DEFINITION_INVALID' } });
   }
 });

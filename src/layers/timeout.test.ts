@@ -2,8 +2,8 @@ import { expect } from 'vitest';
 import {
   deferred,
   duplicates,
-  type KernelFixture as Kit,
-  kernelFixture as kit,
+  type KernelFixture,
+  kernelFixture,
   run,
   ticks,
   unhandled,
@@ -18,7 +18,7 @@ import { timeoutLayer } from './timeout.js';
 const MS = 500;
 
 /** Starts a turn with one effect under a timeout and waits until it makes no further progress. */
-async function begin(k: Kit, perform: Effect['perform'], ms = MS): Promise<[Session, Promise<RunOutcome>]> {
+async function begin(k: KernelFixture, perform: Effect['perform'], ms = MS): Promise<[Session, Promise<RunOutcome>]> {
   const session = await k.open({ layers: [timeoutLayer(ms, k.clock)] });
   const running = run(session, (scope) => scope.effect(k.effect('slow', 'idempotent', perform)), 't1', 'hold');
   await ticks();
@@ -26,7 +26,7 @@ async function begin(k: Kit, perform: Effect['perform'], ms = MS): Promise<[Sess
 }
 
 verifies('policy.timeout', 'an effect that never ends fails with TIMEOUT, even if it ignores its signal', async () => {
-  const k = kit();
+  const k = kernelFixture();
   const work = deferred();
   let received: AbortSignal | undefined;
   const [session, running] = await begin(k, (_, { signal }) => {
@@ -46,7 +46,7 @@ verifies('policy.timeout', 'an effect that never ends fails with TIMEOUT, even i
 });
 
 verifies('policy.timeout', 'without the layer, an effect that never ends keeps its turn waiting', async () => {
-  const k = kit();
+  const k = kernelFixture();
   const work = deferred();
   const running = run(await k.open(), (scope) => scope.effect(k.effect('slow', 'idempotent', () => work.promise)));
   await expect(within(50, running)).rejects.toThrow('HANG');
@@ -64,7 +64,7 @@ verifies('policy.timeout', 'an effect that ends in time leaves no timer behind',
     () => Promise.reject(new Error('later')),
   ];
   for (const perform of performs) {
-    const k = kit();
+    const k = kernelFixture();
     const [, running] = await begin(k, perform);
     const outcome = await running;
     expect(outcome.status === 'error' ? outcome.error.code : outcome.status).toMatch(/^(ok|EXECUTION_FAILED)$/);
@@ -78,7 +78,7 @@ verifies(
   'policy.timeout',
   'a cancellation aborts an effect under a timeout, and an effect that ignores it still times out',
   async () => {
-    const k = kit();
+    const k = kernelFixture();
     let received: AbortSignal | undefined;
     const [session, running] = await begin(k, (_, { signal }) => {
       received = signal;
@@ -96,7 +96,7 @@ verifies(
 );
 
 verifies('policy.timeout', 'a replay does not wait again for an attempt that timed out', async () => {
-  const k = kit();
+  const k = kernelFixture();
   const [first, running] = await begin(k, () => new Promise(() => {}));
   await k.clock.advance(MS);
   const outcome = await running;
@@ -108,7 +108,7 @@ verifies('policy.timeout', 'a replay does not wait again for an attempt that tim
 
 verifies('policy.timeout', 'an invalid timeout is DEFINITION_INVALID and never means unlimited', async () => {
   for (const ms of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, '5' as unknown as number]) {
-    const k = kit();
+    const k = kernelFixture();
     const [, running] = await begin(k, () => 'done', ms);
     expect(await running).toMatchObject({ status: 'error', error: { code: 'DEFINITION_INVALID' } });
     expect(k.performed).toEqual([]);

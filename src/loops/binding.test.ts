@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { answering, composite, hostOf, prompt, tool } from '../../spec/support/host-fixture.js';
+import { composite, hostOf, prompt, textProvider, tool } from '../../spec/support/host-fixture.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import type { Json } from '../protocol/json.js';
@@ -24,8 +24,8 @@ type Bound = { readonly [member: string]: Json };
 const step = (loopId: string, inputMapping: unknown, outputBinding?: string): object =>
   outputBinding === undefined ? { loopId, inputMapping } : { loopId, inputMapping, outputBinding };
 
-const answers = () => [answering(['{"n": 1}', '{"n": 2}'])];
-const ask = prompt('ask', 'n?', { backend: { id: 'told' }, outputSchema: { type: 'object' } });
+const answers = () => [textProvider(['{"n": 1}', '{"n": 2}'])];
+const ask = prompt('ask', 'n?', { backend: { id: 'replies' }, outputSchema: { type: 'object' } });
 const inner = composite('inner', [step('ask', {}, 'a'), step('echo', { a: '$.a.trace' })]);
 
 /** The events of a call and of everything below it, from the trace of the turn. */
@@ -37,7 +37,7 @@ function eventsBelow({ trace }: TurnResult, callId: string): readonly unknown[] 
 verifies('lsem.7.binding.result', 'a binding, and steps[i], are the complete LoopResult of the child', async () => {
   const steps = [step('inner', {}, 'first'), step('echo', { bound: '$.first', byIndex: '$.steps[0]' })];
   const host = hostOf([ask, tool('echo'), inner, composite('c', steps)], {
-    backends: answers(),
+    providers: answers(),
     clock: new TickingClock(1_000_000),
   });
   const result = await host.run({ loop: 'c', input: {} });
@@ -81,16 +81,16 @@ verifies('lsem.7.binding.result', 'a turn that crashed at any append resumes wit
   const definitions = [ask, tool('echo'), inner, composite('c', steps)];
   const request = { loop: 'c', input: {}, sessionId: 's', key: 'k' } as const;
   const counting = crashingStore(memoryStore());
-  const clean = await hostOf(definitions, { store: counting, backends: answers() }).run(request);
+  const clean = await hostOf(definitions, { store: counting, providers: answers() }).run(request);
   expect(clean.status).toBe('ok');
   for (let append = 1; append <= counting.appendCount; append++) {
     for (const when of ['before', 'after'] as const) {
       const store = memoryStore();
       const crashing = crashingStore(store, { appendNumber: append, when });
-      const first = hostOf(definitions, { store: crashing, backends: answers(), clock: new TickingClock(1_000_000) });
+      const first = hostOf(definitions, { store: crashing, providers: answers(), clock: new TickingClock(1_000_000) });
       await first.run(request).catch(() => undefined);
       const later = new TickingClock(9_000_000);
-      const second = hostOf(definitions, { store, backends: answers(), clock: later, seed: 2 });
+      const second = hostOf(definitions, { store, providers: answers(), clock: later, seed: 2 });
       const result = await second.run(request);
       expect(result, `crash ${when} append ${append}`).toMatchObject({ status: 'ok' });
       const { output } = result.output as { readonly output: Bound };

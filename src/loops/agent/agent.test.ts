@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { composite, hostOf, tool } from '../../../spec/support/host-fixture.js';
-import { agentDef, told } from '../../../spec/support/scripted-agents.js';
+import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import type { ToolFunction } from '../tool-implementation.js';
@@ -20,14 +20,14 @@ const typesIn = async (host: ReturnType<typeof hostOf>, session = 's'): Promise<
   (await host.archive.events(session)).map(({ type }) => type);
 
 verifies('agent.rounds', 'an agent runs the tools that its model chose and returns their results to it', async () => {
-  const backend = told([{ text: 'Let me add. ', calls: [['add', { a: 1, b: 2 }]] }, { text: 'It is 3.' }]);
+  const provider = replyProvider([{ text: 'Let me add. ', calls: [['add', { a: 1, b: 2 }]] }, { text: 'It is 3.' }]);
   const host = hostOf([agentDef('agent', { tools: ['add'], instructions: 'Be brief.' }), ADD], {
-    backends: [backend],
+    providers: [provider],
     tools: { add },
   });
   const result = await host.run({ loop: 'agent', input: { prompt: '1 + 2?' }, sessionId: 's' });
   expect(result).toMatchObject({ status: 'ok', output: { text: 'It is 3.' } });
-  const [first, second] = backend.asked;
+  const [first, second] = provider.requests;
   expect(first?.prompt[0]).toEqual({ role: 'system', content: 'Be brief.' });
   expect(first?.tools?.map(({ name }) => name)).toEqual(['add']);
   expect(second?.prompt.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'tool']);
@@ -48,13 +48,13 @@ verifies('agent.parallel', 'results of concurrent tool calls are in the order of
     return index;
   };
   const calls = [0, 1, 2].map((index) => ['slow', { index }] as const);
-  const backend = told([{ calls }, { text: 'done' }]);
+  const provider = replyProvider([{ calls }, { text: 'done' }]);
   const host = hostOf([agentDef('agent', { tools: ['slow'] }), tool('slow', 'builtin:slow')], {
-    backends: [backend],
+    providers: [provider],
     tools: { slow },
   });
   expect(await host.run({ loop: 'agent', input: { prompt: 'go' } })).toMatchObject({ status: 'ok' });
-  const last = backend.asked[1]?.prompt.at(-1);
+  const last = provider.requests[1]?.prompt.at(-1);
   const values =
     last?.role === 'tool' ? last.content.map(({ output }) => ('value' in output ? output.value : output)) : [];
   expect(values).toEqual([0, 1, 2]);
@@ -67,7 +67,7 @@ verifies(
     const boom: ToolFunction = () => {
       throw new Error('boom');
     };
-    const backend = told([
+    const provider = replyProvider([
       {
         calls: [
           ['missing', {}],
@@ -80,12 +80,12 @@ verifies(
       { text: 'sorry' },
     ]);
     const host = hostOf([agentDef('agent', { tools: ['add', 'boom'] }), ADD, tool('boom', 'builtin:boom')], {
-      backends: [backend],
+      providers: [provider],
       tools: { add, boom },
     });
     const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
     expect(result).toMatchObject({ status: 'ok', output: { text: 'sorry' } });
-    const last = backend.asked[1]?.prompt.at(-1);
+    const last = provider.requests[1]?.prompt.at(-1);
     const texts =
       last?.role === 'tool' ? last.content.map(({ output }) => ('value' in output ? String(output.value) : '')) : [];
     const codes = ['TOOL_NOT_FOUND', 'INPUT_VALIDATION_FAILED', 'INPUT_VALIDATION_FAILED', 'TOOL_FAILED'];
@@ -104,16 +104,16 @@ verifies(
   async () => {
     const outputSchema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } as const;
     const answer = async (texts: readonly string[]) => {
-      const backend = told(texts.map((text) => ({ text })));
-      const host = hostOf([agentDef('agent', {}, { outputSchema })], { backends: [backend] });
-      return { result: await host.run({ loop: 'agent', input: { prompt: 'n?' } }), backend };
+      const provider = replyProvider(texts.map((text) => ({ text })));
+      const host = hostOf([agentDef('agent', {}, { outputSchema })], { providers: [provider] });
+      return { result: await host.run({ loop: 'agent', input: { prompt: 'n?' } }), backend: provider };
     };
     const valid = await answer(['{"n": 1}']);
     expect(valid.result).toMatchObject({ status: 'ok', output: { n: 1 } });
-    expect(valid.backend.asked[0]?.responseFormat).toMatchObject({ type: 'json', schema: outputSchema });
+    expect(valid.backend.requests[0]?.responseFormat).toMatchObject({ type: 'json', schema: outputSchema });
     const repaired = await answer(['one', '{"n": 1}']);
     expect(repaired.result).toMatchObject({ status: 'ok', output: { n: 1 } });
-    expect(JSON.stringify(repaired.backend.asked[1]?.prompt.at(-1))).toContain('does not fit');
+    expect(JSON.stringify(repaired.backend.requests[1]?.prompt.at(-1))).toContain('does not fit');
     expect((await answer(['one', 'two'])).result).toMatchObject({ error: { code: 'OUTPUT_VALIDATION_FAILED' } });
   },
 );
@@ -122,7 +122,7 @@ verifies('agent.stop', 'an agent that reaches a limit stops with a reason: neith
   const forever = Array.from({ length: 50 }, () => ({ text: 'again ', calls: [['add', { a: 1, b: 1 }]] as const }));
   const stopped = async (spec: object, replies: readonly object[] = forever) => {
     const host = hostOf([agentDef('agent', { tools: ['add'], ...spec }), ADD], {
-      backends: [told(replies)],
+      providers: [replyProvider(replies)],
       tools: { add },
     });
     const result = await host.run({ loop: 'agent', input: { prompt: 'go' } });
@@ -145,16 +145,16 @@ verifies('agent.stop', 'an agent that reaches a limit stops with a reason: neith
 });
 
 verifies('agent.sub', 'a sub-agent has a conversation of its own, and a handoff answers for its agent', async () => {
-  const outer = told([{ calls: [['inner', { prompt: 'look it up' }]] }, { text: 'It is blue.' }], 'outer');
-  const inner = told([{ text: 'blue' }], 'inner');
+  const outer = replyProvider([{ calls: [['inner', { prompt: 'look it up' }]] }, { text: 'It is blue.' }], 'outer');
+  const inner = replyProvider([{ text: 'blue' }], 'inner');
   const agents = [
     agentDef('boss', { backend: { id: 'outer' }, tools: ['inner'] }),
     agentDef('inner', { backend: { id: 'inner' } }),
   ];
-  const host = hostOf(agents, { backends: [outer, inner] });
+  const host = hostOf(agents, { providers: [outer, inner] });
   const result = await host.run({ loop: 'boss', input: { prompt: 'sky?' }, sessionId: 's' });
   expect(result).toMatchObject({ status: 'ok', output: { text: 'It is blue.' } });
-  expect(inner.asked[0]?.prompt).toMatchObject([{ role: 'user', content: [{ text: 'look it up' }] }]);
+  expect(inner.requests[0]?.prompt).toMatchObject([{ role: 'user', content: [{ text: 'look it up' }] }]);
   const types = [
     'user-message',
     'tool-call',
@@ -167,9 +167,9 @@ verifies('agent.sub', 'a sub-agent has a conversation of its own, and a handoff 
   const withHandoff = hostOf(
     [agentDef('boss', { backend: { id: 'outer' }, tools: [], handoffs: ['inner'] }), agents[1]],
     {
-      backends: [
-        told([{ calls: [['inner', { prompt: 'take over' }]] }], 'outer'),
-        told([{ text: 'mine now' }], 'inner'),
+      providers: [
+        replyProvider([{ calls: [['inner', { prompt: 'take over' }]] }], 'outer'),
+        replyProvider([{ text: 'mine now' }], 'inner'),
       ],
     },
   );
@@ -179,12 +179,12 @@ verifies('agent.sub', 'a sub-agent has a conversation of its own, and a handoff 
 });
 
 verifies('agent.sub', 'an agent can be a step, and a composite can be a tool', async () => {
-  const backend = told([{ calls: [['twice', { a: 1, b: 1 }]] }, { text: 'two' }]);
+  const provider = replyProvider([{ calls: [['twice', { a: 1, b: 1 }]] }, { text: 'two' }]);
   const steps = [{ loopId: 'add', inputMapping: '$.input' }];
   const work = [{ loopId: 'agent', inputMapping: { prompt: '$.input.ask' } }];
   const host = hostOf(
     [agentDef('agent', { tools: ['twice'] }), composite('twice', steps), ADD, composite('work', work)],
-    { backends: [backend], tools: { add } },
+    { providers: [provider], tools: { add } },
   );
   expect(await host.run({ loop: 'work', input: { ask: '1+1' } })).toMatchObject({ output: { text: 'two' } });
 });
@@ -192,14 +192,14 @@ verifies('agent.sub', 'an agent can be a step, and a composite can be a tool', a
 verifies('agent.history', 'a second turn continues the conversation of the first, including tool results', async () => {
   const store = memoryStore();
   const replies = [{ calls: [['add', { a: 2, b: 2 }]] as const }, { text: 'four' }, { text: 'as I texts, four' }];
-  const backend = told(replies);
+  const provider = replyProvider(replies);
   const make = (seed: number) =>
-    hostOf([agentDef('agent', { tools: ['add'] }), ADD], { store, backends: [backend], tools: { add }, seed });
+    hostOf([agentDef('agent', { tools: ['add'] }), ADD], { store, providers: [provider], tools: { add }, seed });
   await make(1).run({ loop: 'agent', input: { prompt: '2+2?' }, sessionId: 's' });
   const host = make(2);
   const second = await host.run({ loop: 'agent', input: { prompt: 'sure?' }, sessionId: 's' });
   expect(second).toMatchObject({ status: 'ok', output: { text: 'as I texts, four' } });
-  const roles = backend.asked[2]?.prompt.map(({ role }) => role);
+  const roles = provider.requests[2]?.prompt.map(({ role }) => role);
   expect(roles).toEqual(['user', 'assistant', 'tool', 'assistant', 'user']);
   expect(await host.replay(second.turnId)).toMatchObject({ matches: true });
 });

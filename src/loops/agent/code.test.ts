@@ -3,7 +3,7 @@ import { MockLanguageModelV3, simulateReadableStream } from 'ai/test';
 import { expect } from 'vitest';
 import { z } from 'zod';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
-import { agentDef, modelOf, partsOf, told } from '../../../spec/support/scripted-agents.js';
+import { agentDef, modelOf, partsOf, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { parseToml } from '../../adapters/files/parse-toml.js';
 import { memoryStore } from '../../adapters/memory/index.js';
@@ -45,16 +45,16 @@ type = "object"
 required = ["text"]
 properties = { text = { type = "string" } }
 [composite.agent]
-backend = { id = "told" }
+backend = { id = "replies" }
 tools = ["add"]
 maxRounds = 5
 instructions = "Add."
 `);
-  const code = defineAgent({ id: 'agent', model: 'told', tools: [add], maxRounds: 5, instructions: 'Add.' });
+  const code = defineAgent({ id: 'agent', model: 'replies', tools: [add], maxRounds: 5, instructions: 'Add.' });
   const traces = await Promise.all(
     [document, toml, code].map(async (agent) => {
       const host = hostOf([agent, ...(agent === code ? [] : [tool('add', 'builtin:add')])], {
-        backends: [told(REPLIES)],
+        providers: [replyProvider(REPLIES)],
         tools: { add: () => 3 },
       });
       const result = await host.run({ loop: 'agent', input: { prompt: '1+2' }, sessionId: 's' });
@@ -86,8 +86,8 @@ verifies('looops.event.read-only', 'the tool-call event reports readOnly as the 
     tool(`d${index}`, 'builtin:echo', { metadata, tool: { implementation: 'builtin:echo', safety: 'pure' } }),
   );
   const calls = [...tools.map(({ name }) => name), 'd0', 'd1'].map((name) => [name, {}] as const);
-  const agent = defineAgent({ id: 'agent', model: 'told', tools: [...tools, 'd0', 'd1'] });
-  const host = hostOf([agent, ...documents], { backends: [told([{ text: '', calls }, { text: 'Done.' }])] });
+  const agent = defineAgent({ id: 'agent', model: 'replies', tools: [...tools, 'd0', 'd1'] });
+  const host = hostOf([agent, ...documents], { providers: [replyProvider([{ text: '', calls }, { text: 'Done.' }])] });
   const streamed: (boolean | undefined)[] = [];
   const stream = { onToolCall: (info: { readonly readOnly?: boolean }) => void streamed.push(info.readOnly) };
   const { sessionId } = await host.run({ loop: 'agent', input: { prompt: 'go' } }, { stream });
@@ -164,8 +164,8 @@ verifies('agent.stop', 'a deadline ends a tool that never returns', async () => 
   const clock = new ManualClock(1_000_000);
   const never = (): Promise<never> => new Promise(() => {});
   const agent = agentDef('agent', { tools: ['hang'], stop: { deadlineMs: 1000 } });
-  const backends = [told([{ calls: [['hang', {}]] }, { text: 'never said' }])];
-  const host = hostOf([agent, tool('hang', 'builtin:hang')], { backends, tools: { hang: never }, clock });
+  const providers = [replyProvider([{ calls: [['hang', {}]] }, { text: 'never said' }])];
+  const host = hostOf([agent, tool('hang', 'builtin:hang')], { providers, tools: { hang: never }, clock });
   const running = host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
   for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
   await clock.advance(1001);
@@ -182,7 +182,7 @@ verifies('agent.abort', 'a cancelled turn ends even if its tool ignores the sign
   const clock = new ManualClock(1_000_000);
   const hang = defineLoop({ id: 'hang', input: true, output: true, tool: () => new Promise<never>(() => {}) });
   const agent = agentDef('agent', { tools: ['hang'], toolTimeoutMs: 1000 });
-  const host = hostOf([agent, hang], { backends: [told([{ calls: [['hang', {}]] }])], clock });
+  const host = hostOf([agent, hang], { providers: [replyProvider([{ calls: [['hang', {}]] }])], clock });
   const { turnId, running } = await startTurn(host);
   expect(await host.cancel(turnId, 'enough')).toBe(true);
   for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
@@ -260,9 +260,9 @@ verifies(
     const count = defineLoop({ id: 'add', input: true, output: true, safety: 'idempotent', tool: () => ++runs && 3 });
     const agent = agentDef('agent', { tools: ['add'] });
     const request = { loop: 'agent', input: { prompt: '1+2' }, sessionId: 's', key: 'k' } as const;
-    const replies = (): ReturnType<typeof told>[] => [told([CALL, CALL, { text: 'It is 3.' }])];
+    const replies = (): ReturnType<typeof replyProvider>[] => [replyProvider([CALL, CALL, { text: 'It is 3.' }])];
     const counting = crashingStore(memoryStore());
-    const clean = await hostOf([agent, count], { store: counting, backends: replies() }).run(request);
+    const clean = await hostOf([agent, count], { store: counting, providers: replies() }).run(request);
     expect(clean).toMatchObject({ status: 'ok', output: { text: 'It is 3.' } });
     expect(counting.appendCount).toBeGreaterThan(4);
     for (let append = 1; append <= counting.appendCount; append++) {
@@ -271,10 +271,10 @@ verifies(
         runs = 0;
         const crashing = hostOf([agent, count], {
           store: crashingStore(store, { appendNumber: append, when }),
-          backends: replies(),
+          providers: replies(),
         });
         await crashing.run(request).catch(() => undefined);
-        const second = hostOf([agent, count], { store, backends: replies(), seed: 2 });
+        const second = hostOf([agent, count], { store, providers: replies(), seed: 2 });
         const result = await second.run(request);
         expect(result, `crash ${when} ${append}`).toMatchObject({ status: 'ok', output: clean.output });
         expect(await second.archive.events('s')).toHaveLength(8);

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { ticks, within } from '../../../spec/support/kernel-probe.js';
-import { agentDef, told } from '../../../spec/support/scripted-agents.js';
+import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import { ManualClock } from '../../testing/manual-clock.js';
@@ -17,9 +17,9 @@ verifies(
     for (const spec of [{ stop: { deadlineMs: 1000 } }, { toolTimeoutMs: 1000, maxRounds: 1 }])
       for (const jump of JUMPS) {
         const clock = new ManualClock(1_000_000);
-        const backends = [told([{ calls: [['hang', {}]] }, { text: 'never said' }])];
+        const providers = [replyProvider([{ calls: [['hang', {}]] }, { text: 'never said' }])];
         const agent = agentDef('agent', { tools: ['hang'], ...spec });
-        const host = hostOf([agent, tool('hang', 'builtin:hang')], { backends, tools: { hang: never }, clock });
+        const host = hostOf([agent, tool('hang', 'builtin:hang')], { providers, tools: { hang: never }, clock });
         let hasEnded = false;
         const running = host.run({ loop: 'agent', input: { prompt: 'go' } }).finally(() => {
           hasEnded = true;
@@ -49,8 +49,8 @@ async function statusAfterJump(jump: number, restarts: boolean): Promise<string>
     agentDef('agent', { tools: ['pay'], approvals: { pay: 'ask' }, stop: { deadlineMs: 10_000 } }),
     tool('pay'),
   ];
-  const backends = [told(replies)];
-  const hostAt = (clock: ManualClock, seed: number) => hostOf(definitions, { store, clock, backends, seed });
+  const providers = [replyProvider(replies)];
+  const hostAt = (clock: ManualClock, seed: number) => hostOf(definitions, { store, clock, providers, seed });
   const host = hostAt(first, 1);
   const { turnId } = await host.run({ loop: 'agent', input: { prompt: 'go' } });
   await first.advance(4000);
@@ -79,8 +79,8 @@ verifies(
       const store = memoryStore();
       const first = new ManualClock(10 * HOUR);
       const definitions = [agentDef('agent', { tools: ['pay'], approvals: { pay: 'ask' } }), tool('pay')];
-      const backends = [told([{ calls: [['pay', {}]] }, { text: 'paid' }])];
-      const hostAt = (clock: ManualClock, seed: number) => hostOf(definitions, { store, clock, backends, seed });
+      const providers = [replyProvider([{ calls: [['pay', {}]] }, { text: 'paid' }])];
+      const hostAt = (clock: ManualClock, seed: number) => hostOf(definitions, { store, clock, providers, seed });
       const paused = await hostAt(first, 1).run({ loop: 'agent', input: { prompt: 'go' } });
       expect(paused.durationMs).toBeGreaterThanOrEqual(0);
       first.setWallClock(first.now() - HOUR);

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { z } from 'zod';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
-import { agentDef, told } from '../../../spec/support/scripted-agents.js';
+import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import type { LoopError } from '../../base/errors.js';
@@ -33,10 +33,10 @@ verifies(
       text: 'Go. ',
       calls: tools.map(({ name }) => [name, { by: name }] as const),
     });
-    const backend = told([callAll, { text: 'Done.' }, { text: 'Again.' }]);
+    const provider = replyProvider([callAll, { text: 'Done.' }, { text: 'Again.' }]);
     const host = hostOf([agentDef('agent', { tools: IDS }), ...IDS.map((id) => tool(id, 'builtin:note'))], {
       store,
-      backends: [backend],
+      providers: [provider],
       tools: { note: (input) => inputs.push(input) },
     });
     const live: (string | undefined)[] = [];
@@ -45,8 +45,8 @@ verifies(
     expect(first).toMatchObject({ status: 'ok', output: { text: 'Done.' } });
     expect(inputs).toHaveLength(IDS.length);
     await host.run({ loop: 'agent', input: { prompt: 'again' }, sessionId: 's' });
-    expect(backend.asked.map((call) => namesIn(call).length)).toEqual([5, 15, 15]);
-    expect(backend.asked.flatMap(namesIn).filter((name) => !PROVIDER_NAME.test(name))).toEqual([]);
+    expect(provider.requests.map((call) => namesIn(call).length)).toEqual([5, 15, 15]);
+    expect(provider.requests.flatMap(namesIn).filter((name) => !PROVIDER_NAME.test(name))).toEqual([]);
     const events = await host.archive.events('s');
     const toolNames = events.flatMap(({ content }) => ('toolName' in content ? [content.toolName] : []));
     expect(toolNames).toHaveLength(10);
@@ -62,19 +62,21 @@ verifies(
 
 verifies('agent.names', 'a model that uses the loop id itself calls the same tool', async () => {
   const host = hostOf([agentDef('agent', { tools: ['summarize/v1'] }), tool('summarize/v1')], {
-    backends: [told([{ calls: [['summarize/v1', { a: 1 }]] }, { text: 'ok' }])],
+    providers: [replyProvider([{ calls: [['summarize/v1', { a: 1 }]] }, { text: 'ok' }])],
   });
   await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
   expect((await host.archive.events('s')).map(({ type }) => type)).toContain('tool-result');
 });
 
 verifies('agent.names', 'the error for an unknown tool lists the names that the model can use', async () => {
-  const backend = told([{ calls: [['no such/tool', {}]] }, { text: 'ok' }]);
-  const host = hostOf([agentDef('agent', { tools: ['summarize/v1'] }), tool('summarize/v1')], { backends: [backend] });
+  const provider = replyProvider([{ calls: [['no such/tool', {}]] }, { text: 'ok' }]);
+  const host = hostOf([agentDef('agent', { tools: ['summarize/v1'] }), tool('summarize/v1')], {
+    providers: [provider],
+  });
   await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
-  const { asked } = backend;
-  expect(JSON.stringify(asked[1]?.prompt.at(-1))).toContain(`there are ${NAME}.`);
-  expect(asked.flatMap(namesIn).filter((name) => !PROVIDER_NAME.test(name))).toEqual([]);
+  const { requests } = provider;
+  expect(JSON.stringify(requests[1]?.prompt.at(-1))).toContain(`there are ${NAME}.`);
+  expect(requests.flatMap(namesIn).filter((name) => !PROVIDER_NAME.test(name))).toEqual([]);
 });
 
 verifies('agent.names', 'approval policies apply by loop id, whichever name the model uses', async () => {
@@ -89,7 +91,7 @@ verifies('agent.names', 'approval policies apply by loop id, whichever name the 
       const host = hostOf(
         [agentDef('agent', { tools: ['summarize/v1'], approvals }), tool('summarize/v1', 'builtin:count')],
         {
-          backends: [told([{ calls: [[name, {}]] }, { text: 'ok' }])],
+          providers: [replyProvider([{ calls: [[name, {}]] }, { text: 'ok' }])],
           tools: { count: () => ++runs },
         },
       );
@@ -134,7 +136,7 @@ verifies(
     }
     const inputSchema = z.object({});
     const tools = ['summarize/v1', NAME].map((name) => loopsTool({ name, inputSchema, execute: () => 1 }));
-    expect(() => defineAgent({ id: 'agent', model: 'told', tools })).toThrow(/would both see as "summarize_2F_v1"/);
+    expect(() => defineAgent({ id: 'agent', model: 'replies', tools })).toThrow(/would both see as "summarize_2F_v1"/);
     expect(refusalOf(agentDef('agent', { tools: ['a', 'a'] })).message).toContain('names "a" twice');
   },
 );
@@ -145,7 +147,7 @@ verifies(
   async () => {
     const host = hostOf(
       [agentDef('agent', { tools: ['summarize/v1'], approvals: { [NAME]: 'blocked' } }), tool('summarize/v1')],
-      { backends: [told([{ text: 'ok' }])] },
+      { providers: [replyProvider([{ text: 'ok' }])] },
     );
     const { error } = await host.run({ loop: 'agent', input: { prompt: 'go' } });
     expect(error).toMatchObject({

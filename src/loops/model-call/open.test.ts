@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { answering, hostOf, prompt } from '../../../spec/support/host-fixture.js';
+import { hostOf, prompt, textProvider } from '../../../spec/support/host-fixture.js';
 import { verifies } from '../../../spec/verifies.js';
 import { LoopError } from '../../base/errors.js';
 import { ManualClock } from '../../testing/manual-clock.js';
@@ -52,16 +52,16 @@ const broken: readonly [description: string, backend: ModelProvider | undefined]
 ];
 
 for (const [description, backend] of broken) {
-  const backends = backend === undefined ? [] : [backend];
+  const providers = backend === undefined ? [] : [backend];
   for (const ref of [{ id: 'bad' }, { id: 'bad', model: 'named' }]) {
     const named = 'model' in ref ? ' (explicit model)' : '';
 
     verifies('policy.backend', `${description} is BACKEND_FAILED and causes a fallback${named}`, async () => {
-      const policy = { fallback: [{ id: 'told' }] };
-      const fallback = answering(['well', 'well']);
+      const policy = { fallback: [{ id: 'replies' }] };
+      const fallback = textProvider(['well', 'well']);
       const host = hostOf(
         [prompt('p', 'hi', { backend: ref, policy }), defineAgent({ id: 'agent', model: ref, policy })],
-        { backends: [...backends, fallback] },
+        { providers: [...providers, fallback] },
       );
       expect(await host.run({ loop: 'p', input: {} })).toMatchObject({ status: 'ok', output: { text: 'well' } });
       const agent = await host.run({ loop: 'agent', input: { prompt: 'hi' } });
@@ -70,7 +70,7 @@ for (const [description, backend] of broken) {
 
     verifies('policy.backend', `${description} is BACKEND_FAILED without a fallback${named}`, async () => {
       const agent = defineAgent({ id: 'agent', model: ref });
-      const host = hostOf([prompt('p', 'hi', { backend: ref }), agent], { backends });
+      const host = hostOf([prompt('p', 'hi', { backend: ref }), agent], { providers });
       expect((await host.run({ loop: 'p', input: {} })).error).toMatchObject({ code: 'BACKEND_FAILED' });
       const result = await host.run({ loop: 'agent', input: { prompt: 'hi' } });
       expect(result.error).toMatchObject({ code: 'BACKEND_FAILED' });
@@ -78,9 +78,9 @@ for (const [description, backend] of broken) {
 
     verifies('policy.backend', `${description} among the fallbacks is skipped${named}`, async () => {
       const first = { ...throwing(new Error('down')), id: 'first' };
-      const policy = { fallback: [ref, { id: 'told' }] };
+      const policy = { fallback: [ref, { id: 'replies' }] };
       const host = hostOf([prompt('p', 'hi', { backend: { id: 'first' }, policy })], {
-        backends: [...backends, first, answering(['well'])],
+        providers: [...providers, first, textProvider(['well'])],
       });
       expect(await host.run({ loop: 'p', input: {} })).toMatchObject({ status: 'ok', output: { text: 'well' } });
     });
@@ -89,16 +89,18 @@ for (const [description, backend] of broken) {
 
 verifies('policy.backend', 'an unknown fallback does no harm while the first backend answers', async () => {
   const policy = { fallback: [{ id: 'missing' }] };
-  const host = hostOf([prompt('p', 'hi', { backend: { id: 'told' }, policy })], { backends: [answering(['well'])] });
+  const host = hostOf([prompt('p', 'hi', { backend: { id: 'replies' }, policy })], {
+    providers: [textProvider(['well'])],
+  });
   expect(await host.run({ loop: 'p', input: {} })).toMatchObject({ status: 'ok', output: { text: 'well' } });
 });
 
 verifies('policy.backend', 'an open that never settles times out and causes a fallback', async () => {
   const clock = new ManualClock(0);
   const hangs = opening(() => new Promise(() => {}));
-  const policy = { timeoutMs: 500, fallback: [{ id: 'told' }] };
+  const policy = { timeoutMs: 500, fallback: [{ id: 'replies' }] };
   const host = hostOf([prompt('p', 'hi', { backend: { id: 'bad' }, policy })], {
-    backends: [hangs, answering(['well'])],
+    providers: [hangs, textProvider(['well'])],
     clock,
   });
   const running = host.run({ loop: 'p', input: {} });
@@ -108,8 +110,8 @@ verifies('policy.backend', 'an open that never settles times out and causes a fa
 });
 
 verifies('policy.backend', 'the error of a backend that cannot be opened contains no secrets', async () => {
-  const backends = [throwing(new Error('cannot log in with api_key=sk-abcdefghijklmnop'))];
-  const host = hostOf([prompt('p', 'hi', { backend: { id: 'bad' } })], { backends });
+  const providers = [throwing(new Error('cannot log in with api_key=sk-abcdefghijklmnop'))];
+  const host = hostOf([prompt('p', 'hi', { backend: { id: 'bad' } })], { providers });
   const { error } = await host.run({ loop: 'p', input: {} });
   expect(error?.message).toContain('cannot log in');
   expect(error?.message).not.toContain('abcdefgh');

@@ -11,14 +11,14 @@ import {
 } from '../../../spec/support/chat-fixture.mjs';
 import { readWithAiSdk } from '../../../spec/support/envelopes.mjs';
 import { composite, hostOf, tool } from '../../../spec/support/host-fixture.js';
-import { agentDef, told } from '../../../spec/support/scripted-agents.js';
+import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import { chatHandler, toolKinds } from './chat.js';
 import type { UiChunk } from './chunk.js';
 import { uiMessages } from './message.js';
 
-const createChat = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
+const createChat = chatFixtures({ agentDef, replyProvider, hostOf, tool, chatHandler });
 const readMessage = (chunks: readonly UiChunk[], message?: UIMessage): Promise<UIMessage> =>
   readWithAiSdk(readUIMessageStream, chunks, message);
 
@@ -36,7 +36,7 @@ verifies(
   'aisdk.chat',
   'an approval of a sub-agent is shown as its own tool call, and its answer reaches it',
   async () => {
-    const clerk = agentDef('clerk', { tools: ['refund'], backend: { id: 'told' } });
+    const clerk = agentDef('clerk', { tools: ['refund'], backend: { id: 'replies' } });
     const { message, handler, refunds } = await openChatWithRefund(
       [
         { calls: [['clerk', { prompt: 'pay them' }, 'c1']] },

@@ -10,13 +10,13 @@ import {
   userMessage,
 } from '../../../spec/support/chat-fixture.mjs';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
-import { agentDef, told } from '../../../spec/support/scripted-agents.js';
+import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import { chatHandler } from './chat.js';
 import { chatSession } from './chat-session.js';
 
-const createChat = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
+const createChat = chatFixtures({ agentDef, replyProvider, hostOf, tool, chatHandler });
 const principal = (request: Request): string | undefined => request.headers.get('x-user') ?? undefined;
 const ADA = { 'x-user': 'ada' };
 const EVE = { 'x-user': 'eve' };

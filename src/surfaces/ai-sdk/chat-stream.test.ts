@@ -11,7 +11,7 @@ import {
 } from '../../../spec/support/chat-fixture.mjs';
 import { readWithAiSdk } from '../../../spec/support/envelopes.mjs';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
-import { agentDef, partsOf, told, wholeOf } from '../../../spec/support/scripted-agents.js';
+import { agentDef, partsOf, replyProvider, wholeOf } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import type { ModelProvider } from '../../loops/model.js';
 import type { ModelStreamPart } from '../../protocol/model.js';
@@ -19,7 +19,7 @@ import { ManualClock } from '../../testing/manual-clock.js';
 import { type ChatOptions, chatHandler } from './chat.js';
 import { ChunkLog } from './chunk-log.js';
 
-const createChat = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
+const createChat = chatFixtures({ agentDef, replyProvider, hostOf, tool, chatHandler });
 const SLOW = { text: 'I look it up. ', calls: [['slow', {}, 'c1'] as const] };
 const BODY = { id: 'chat', messages: [userMessage('hi')] };
 const streamRequest = (chat = 'chat'): Request => new Request(`http://localhost/api/chat/${chat}/stream`);
@@ -119,13 +119,13 @@ verifies('aisdk.chat', 'a slow reader receives the whole text in a bounded numbe
   const pieceCount = 10_000;
   const longText = Array.from({ length: pieceCount }, (_, index) => `w${index} `).join('');
   let pulled = 0;
-  const backend: ModelProvider = {
-    id: 'told',
-    defaultModel: 'told-1',
+  const provider: ModelProvider = {
+    id: 'replies',
+    defaultModel: 'replies-1',
     open: async () => ({
       specificationVersion: 'v3',
-      provider: 'told',
-      modelId: 'told-1',
+      provider: 'replies',
+      modelId: 'replies-1',
       supportedUrls: {},
       doGenerate: async () => wholeOf(partsOf({ text: longText }, 0)),
       doStream: async () => {
@@ -140,7 +140,7 @@ verifies('aisdk.chat', 'a slow reader receives the whole text in a bounded numbe
       },
     }),
   };
-  const { handler, host } = createChat([], { backends: [backend] });
+  const { handler, host } = createChat([], { providers: [provider] });
   const reader = (await handler(postRequest(BODY))).body?.getReader();
   while ((await host.archive.turns('chat'))[0]?.status !== 'ok') await new Promise((resolve) => setImmediate(resolve));
   expect(pulled).toBeGreaterThan(pieceCount);

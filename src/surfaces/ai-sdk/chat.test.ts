@@ -13,14 +13,14 @@ import {
 } from '../../../spec/support/chat-fixture.mjs';
 import { readWithAiSdk } from '../../../spec/support/envelopes.mjs';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
-import { agentDef, told } from '../../../spec/support/scripted-agents.js';
+import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { chatHandler } from './chat.js';
 import { chatSession } from './chat-session.js';
 import type { UiChunk } from './chunk.js';
 import { uiMessages } from './message.js';
 
-const createChat = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
+const createChat = chatFixtures({ agentDef, replyProvider, hostOf, tool, chatHandler });
 const readMessage = (chunks: readonly UiChunk[], message?: UIMessage): Promise<UIMessage> =>
   readWithAiSdk(readUIMessageStream, chunks, message);
 const PAID = [REFUND, { text: 'It is done.' }];

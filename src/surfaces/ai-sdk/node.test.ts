@@ -4,12 +4,12 @@ import { expect } from 'vitest';
 import { blockingTool, chatFixtures, chunksIn, userMessage } from '../../../spec/support/chat-fixture.mjs';
 import { withServer } from '../../../spec/support/chat-page.mjs';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
-import { agentDef, told } from '../../../spec/support/scripted-agents.js';
+import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { chatHandler } from './chat.js';
 import { nodeListener } from './node.js';
 
-const createChat = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
+const createChat = chatFixtures({ agentDef, replyProvider, hostOf, tool, chatHandler });
 const BODY = JSON.stringify({ id: 'chat', messages: [userMessage('hi')] });
 const headers = { 'content-type': 'application/json' };
 

@@ -3,7 +3,7 @@ import { convertArrayToReadableStream, MockLanguageModelV3 } from 'ai/test';
 import { expect } from 'vitest';
 import { z } from 'zod';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
-import { agentDef, partsOf, type Reply, told } from '../../../spec/support/scripted-agents.js';
+import { agentDef, partsOf, type Reply, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { defineLoop } from '../../loops/define.js';
 import type { LoopDef } from '../../protocol/loop.js';
@@ -117,9 +117,9 @@ verifies('aisdk.tool', 'a loop that requires an approval does not run before it 
 });
 
 verifies('aisdk.tool', 'an approval below a tool names the tool call that needs it', async () => {
-  const backend = told([{ calls: [['pay', { amount: 9 }]] }, { text: 'Paid.' }]);
+  const provider = replyProvider([{ calls: [['pay', { amount: 9 }]] }, { text: 'Paid.' }]);
   const agent = agentDef('clerk', { tools: ['pay'], approvals: { pay: 'ask' } });
-  const host = hostOf([agent, tool('pay', 'builtin:echo', PAY)], { backends: [backend] });
+  const host = hostOf([agent, tool('pay', 'builtin:echo', PAY)], { providers: [provider] });
   const clerk = toAISDKTool('clerk', { host });
   const thrown: unknown = await clerk.execute({ prompt: 'go' }, { toolCallId: 'c1' }).catch((error: unknown) => error);
   expect(thrown).toBeInstanceOf(ApprovalRequiredError);

@@ -7,7 +7,7 @@ import { expect } from 'vitest';
 import { blockingTool, chatFixtures } from '../../../spec/support/chat-fixture.mjs';
 import { Pages, withServer } from '../../../spec/support/chat-page.mjs';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
-import { agentDef, told } from '../../../spec/support/scripted-agents.js';
+import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { chatHandler } from './chat.js';
 import { uiMessages } from './message.js';
@@ -15,7 +15,7 @@ import { nodeListener } from './node.js';
 
 type Page = import('../../../spec/support/chat-page.mjs').Page;
 
-const createChat = chatFixtures({ agentDef, told, hostOf, tool, chatHandler });
+const createChat = chatFixtures({ agentDef, replyProvider, hostOf, tool, chatHandler });
 const sendAutomaticallyWhen = lastAssistantMessageIsCompleteWithApprovalResponses;
 const pages = new Pages({
   act,
@@ -101,7 +101,7 @@ verifies(
   'aisdk.chat',
   'approvals of the agent and of a sub-agent are answered together',
   async () => {
-    const clerk = agentDef('clerk', { tools: ['refund'], backend: { id: 'told' } });
+    const clerk = agentDef('clerk', { tools: ['refund'], backend: { id: 'replies' } });
     const { handler, refunds } = createChat(
       [
         {

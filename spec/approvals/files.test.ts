@@ -195,7 +195,7 @@ verifies('approval.target', 'the real path that a call acts on is shown', async 
   };
   const real = workspace.path('real/a.txt');
   expect(await targetOf('edit_file', edit('real/a.txt'))).toEqual({ kind: 'file', path: real });
-  expect(await targetOf('write_file', write('link/a.txt'))).toEqual({ kind: 'file', path: real, isLinked: true });
+  expect(await targetOf('write_file', write('link/a.txt'))).toEqual({ kind: 'file', path: real, isIndirect: true });
   const path = workspace.path('x/b.txt');
   expect(await targetOf('write_file', write('x/b.txt'))).toEqual({ kind: 'file', path, isNew: true });
   const confinement = 'WITHOUT a sandbox';

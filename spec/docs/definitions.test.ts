@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { loadConfig } from '../../src/adapters/files/index.js';
-import { loadOperatorFile } from '../../src/adapters/files/operator-file.js';
 import { parseToml } from '../../src/adapters/files/parse-toml.js';
+import { loadTrustFile } from '../../src/adapters/files/trust-file.js';
 import { toolboxTools } from '../../src/adapters/toolbox/index.js';
 import { builtinTools, execTools, httpTools, moduleTools } from '../../src/adapters/tools/index.js';
 import { Registry } from '../../src/loops/registry.js';
@@ -47,10 +47,10 @@ const documents = pages
   .flatMap((page) => blocksIn(page, 'json'))
   .map((block) => ({ ...block, value: JSON.parse(block.text) }));
 const isConfig = ({ text }: Block): boolean => text.startsWith('# rondo.toml\n');
-const isOperatorFile = ({ text }: Block): boolean => text.startsWith('# trust.toml\n');
+const isTrustFile = ({ text }: Block): boolean => text.startsWith('# trust.toml\n');
 const tables = pages
   .flatMap((page) => blocksIn(page, 'toml'))
-  .filter((block) => !isConfig(block) && !isOperatorFile(block))
+  .filter((block) => !isConfig(block) && !isTrustFile(block))
   .map((block) => ({ ...block, value: parseToml(block.text) as LoopDef }));
 const loops = [...documents.filter(({ value }) => isLoop(value)), ...tables];
 const origin = { directory: root, trusted: true };
@@ -101,14 +101,14 @@ verifies('config.keys', 'every rondo.toml in a guide is valid', async () => {
 });
 
 verifies('authority.trust', 'every trust.toml in a guide is valid', async () => {
-  const files = pages.flatMap((page) => blocksIn(page, 'toml')).filter(isOperatorFile);
+  const files = pages.flatMap((page) => blocksIn(page, 'toml')).filter(isTrustFile);
   expect(files.length).toBeGreaterThan(0);
   for (const { page, line, text } of files) {
     const folder = mkdtempSync(join(tmpdir(), 'rondo-trust-'));
     try {
       const file = join(folder, 'trust.toml');
       writeFileSync(file, text, { mode: 0o600 });
-      expect((await loadOperatorFile(file)).directories, `${page}, line ${line}`).toHaveLength(1);
+      expect((await loadTrustFile(file)).directories, `${page}, line ${line}`).toHaveLength(1);
     } finally {
       rmSync(folder, { recursive: true });
     }

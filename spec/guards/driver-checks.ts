@@ -9,9 +9,9 @@ import { expect, onTestFinished, vi } from 'vitest';
 import type { ConformanceReport } from '../../src/conformance/report.js';
 import type { LibraryParts } from './library.js';
 
-export const driverParts: LibraryParts = ['surfaces/cli/driver/judge-driver.js'];
+export const driverParts: LibraryParts = ['surfaces/cli/driver/check-driver.js'];
 
-export type DriverLibrary = typeof import('../../src/surfaces/cli/driver/judge-driver.js') & {
+export type DriverLibrary = typeof import('../../src/surfaces/cli/driver/check-driver.js') & {
   readonly folder: string;
 };
 
@@ -84,8 +84,8 @@ await say({ ready: true });
     return this.lines.flatMap((line) => (line.startsWith('pid ') ? [Number(line.slice(4))] : []));
   }
 
-  judged({ judgeDriver }: DriverLibrary): Promise<ConformanceReport> {
-    const judged = judgeDriver({ file: this.script, options, onStart: () => undefined });
+  judged({ checkDriver }: DriverLibrary): Promise<ConformanceReport> {
+    const judged = checkDriver({ file: this.script, options, onStart: () => undefined });
     this.conformanceParts.push(judged);
     return judged;
   }
@@ -188,18 +188,18 @@ const givenUp: Check = async (library) => {
   const driver = new Driver(`log('started'); await say({ check: 'LIF-0' + decided.length }); process.exit(1);`);
   const { checks } = await driver.judged(library);
   expect(driver.lines).toHaveLength(5);
-  expect(checks.filter(({ note }) => note?.includes('took down 5 processes')).length).toBeGreaterThan(60);
+  expect(checks.filter(({ note }) => note?.includes('lost 5 processes')).length).toBeGreaterThan(60);
 };
 
 const stdout: Check = async ({ folder }) => {
   const driver = new Driver(`writeSync(1, 'written by the driver'); await say({ report: { decided } });`);
-  const watch = pathToFileURL(join(folder, 'surfaces/cli/driver/judge-driver.js')).href;
+  const watch = pathToFileURL(join(folder, 'surfaces/cli/driver/check-driver.js')).href;
   const main = join(driver.place, 'main.mjs');
   writeFileSync(
     main,
-    `import { judgeDriver } from ${JSON.stringify(watch)};
+    `import { checkDriver } from ${JSON.stringify(watch)};
 process.argv[1] = ${JSON.stringify(driver.script)};
-const report = await judgeDriver({ file: 'x', options: {}, onStart: () => undefined });
+const report = await checkDriver({ file: 'x', options: {}, onStart: () => undefined });
 console.log(JSON.stringify(report));
 `,
   );

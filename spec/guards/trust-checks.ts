@@ -23,12 +23,12 @@ import type { LibraryParts } from './library.js';
 export const trustParts: LibraryParts = [
   'surfaces/cli/verbs/trust.js',
   'surfaces/authority.js',
-  'adapters/files/operator-file.js',
+  'adapters/files/trust-file.js',
 ];
 
 export type TrustLibrary = typeof import('../../src/surfaces/cli/verbs/trust.js') &
   typeof import('../../src/surfaces/authority.js') &
-  typeof import('../../src/adapters/files/operator-file.js');
+  typeof import('../../src/adapters/files/trust-file.js');
 
 type Check = (library: TrustLibrary) => Promise<void>;
 
@@ -74,39 +74,39 @@ const onlyItsUser: Check = async (library) => {
   expect([mode(operator.file), mode(dirname(operator.file))]).toEqual([0o600, 0o700]);
 };
 
-const plantedDraft: Check = async ({ saveOperatorFile }) => {
+const plantedDraft: Check = async ({ saveTrustFile }) => {
   const { file, place } = new Operator();
   mkdirSync(dirname(file), { recursive: true });
   const victim = join(place, 'victim');
   writeFileSync(victim, 'mine');
   symlinkSync(victim, join(dirname(file), `.trust.toml.${process.pid}`));
-  await saveOperatorFile(file, content('/a'));
+  await saveTrustFile(file, content('/a'));
   expect([readFileSync(victim, 'utf8'), lstatSync(file).isFile()]).toEqual(['mine', true]);
 };
 
-const linkedFile: Check = async ({ saveOperatorFile, loadOperatorFile }) => {
+const linkedFile: Check = async ({ saveTrustFile, loadTrustFile }) => {
   const operator = new Operator();
   const kept = join(operator.directory('dotfiles'), 'trust.toml');
-  await saveOperatorFile(kept, content());
+  await saveTrustFile(kept, content());
   mkdirSync(dirname(operator.file), { recursive: true });
   symlinkSync(kept, operator.file);
-  await saveOperatorFile(operator.file, content('/a'));
+  await saveTrustFile(operator.file, content('/a'));
   expect(lstatSync(operator.file).isSymbolicLink()).toBe(true);
-  expect((await loadOperatorFile(kept)).directories).toEqual(['/a']);
+  expect((await loadTrustFile(kept)).directories).toEqual(['/a']);
 };
 
-const failedWrite: Check = async ({ saveOperatorFile }) => {
+const failedWrite: Check = async ({ saveTrustFile }) => {
   const { file } = new Operator();
   mkdirSync(file, { recursive: true });
-  await expect(saveOperatorFile(file, content('/a'))).rejects.toMatchObject({ code: 'CONFIG_INVALID' });
+  await expect(saveTrustFile(file, content('/a'))).rejects.toMatchObject({ code: 'CONFIG_INVALID' });
   expect(readdirSync(dirname(file))).toEqual(['trust.toml']);
 };
 
-const anyName: Check = async ({ saveOperatorFile, loadOperatorFile }) => {
+const anyName: Check = async ({ saveTrustFile, loadTrustFile }) => {
   const { file } = new Operator();
   const names = ['/a\u007fb', '/a"b\\c', '/a\nb', '/\u202e'];
-  await saveOperatorFile(file, content(...names));
-  expect((await loadOperatorFile(file)).directories).toEqual(names);
+  await saveTrustFile(file, content(...names));
+  expect((await loadTrustFile(file)).directories).toEqual(names);
 };
 
 const outsideOnly: Check = async (library) => {
@@ -136,7 +136,7 @@ const realPath: Check = async (library) => {
   const operator = new Operator();
   symlinkSync(operator.directory('real'), join(operator.project, 'link'));
   expect(await operator.trusts(library, 'link')).toBe('');
-  const { directories } = await library.loadOperatorFile(operator.file);
+  const { directories } = await library.loadTrustFile(operator.file);
   expect(directories).toEqual([join(operator.place, 'real')]);
 };
 
@@ -146,7 +146,7 @@ const linkedSince: Check = async (library) => {
   expect(await operator.trusts(library, trusted)).toBe('');
   rmdirSync(trusted);
   symlinkSync(operator.project, trusted);
-  const { directories } = await library.loadOperatorFile(operator.file);
+  const { directories } = await library.loadTrustFile(operator.file);
   const remembered = directories.map((directory) => ({ directory, source: 'file' as const }));
   expect(library.trustPredicateOf({ directories: remembered })(operator.project)).toBe(false);
 };

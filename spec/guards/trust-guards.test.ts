@@ -6,13 +6,13 @@ import { trustChecks, trustParts } from './trust-checks.js';
 const guard = guardsOf(trustChecks);
 
 proveGuards(trustParts, [
-  guard('authority.trust', "the operator's file and its directory are private to their user", 'operator-file-private', {
+  guard('authority.trust', "the operator's file and its directory are private to their user", 'trust-file-private', {
     literal: ['0o600', '0o644'],
   }),
   guard(
     'authority.trust',
     "the operator's file and its directory are private to their user",
-    'operator-directory-private',
+    'trust-directory-private',
     { literal: ['0o700', '0o755'] },
   ),
   guard('authority.trust', "a planted draft does not redirect the operator's file", 'draft-created-exclusively', {
@@ -21,7 +21,7 @@ proveGuards(trustParts, [
   guard(
     'authority.trust',
     "an operator's file that is a link stays a link, and its target is replaced",
-    'linked-operator-file-kept',
+    'linked-trust-file-kept',
     { take: 1 },
   ),
   guard('authority.trust', "a failed write of the operator's file leaves no draft", 'failed-draft-removed', 'drop'),
@@ -31,7 +31,7 @@ proveGuards(trustParts, [
   guard(
     'authority.trust',
     "the operator's file is not written into the project",
-    'operator-file-not-written-into-project',
+    'trust-file-not-written-into-project',
     'drop',
   ),
   guard(

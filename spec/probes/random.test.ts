@@ -21,84 +21,112 @@ import {
 } from '../support/random-session-program.js';
 import { verifies } from '../verifies.js';
 
+interface ProcessOptions {
+  readonly hold: boolean;
+  readonly cancel: boolean;
+  readonly last: boolean;
+}
+
+/** One process that runs a program: its session, and whether a cancellation is recorded. */
+interface ProgramProcess {
+  readonly program: ProgramRun;
+  readonly session: Session;
+  readonly options: ProcessOptions;
+  isCancelled: boolean;
+}
+
+async function sendSignal({ program, session }: ProgramProcess, name: string): Promise<void> {
+  const id = `s${++program.sent}`;
+  await session.signal({ id, name, value: program.random() < 0.2 ? 'x'.repeat(5000) : id });
+  program.acknowledged.add(id);
+}
+
+async function resolveDoubt({ program: { random }, session }: ProgramProcess, key: string): Promise<void> {
+  const draw = random();
+  const resolution = draw < 0.5 ? 'retry' : draw < 0.8 ? 'supply' : 'fail';
+  await session.resolveEffect(key, resolution, 'random', { value: random() < 0.3 ? 'v'.repeat(5000) : 1 });
+}
+
+async function cancelTurn(process: ProgramProcess): Promise<void> {
+  const { session } = process;
+  const cancelling = session.cancel('t1', 'random');
+  cancelling.catch(() => {});
+  // Once the cancel is recorded, no further effect may be performed.
+  const { roots } = (session as unknown as { sessionState: { roots: Map<string, { cancelReason?: string }> } })
+    .sessionState;
+  if (roots.get('t1')?.cancelReason !== undefined) process.isCancelled = true;
+  await cancelling.catch(() => {});
+}
+
+/** Sends random signals and cancellations and advances the clock until the run settles. Throws if it hangs. */
+async function drive(process: ProgramProcess, running: Promise<RunOutcome>): Promise<RunOutcome> {
+  const { program, options } = process;
+  const { auditor, clock, random } = program;
+  let done = false;
+  const settle = (): void => {
+    done = true;
+  };
+  running.then(settle, settle);
+  let idleTicks = 0;
+  while (!done) {
+    if (random() < 0.03) await sendSignal(process, `w${Math.floor(random() * 3)}`).catch(() => {});
+    if (options.cancel && random() < 0.02 && !done) await cancelTurn(process);
+    if (options.hold && clock.nextWakeAt !== undefined && random() < 0.5) await clock.advanceTo(clock.nextWakeAt);
+    await tick();
+    idleTicks = auditor.active === 0 && (!options.hold || clock.nextWakeAt === undefined) ? idleTicks + 1 : 0;
+    if (idleTicks > 60 && !done)
+      throw new Error(`HANG: the run neither continues nor pauses; ${(await auditor.entries()).length} entries`);
+  }
+  return running;
+}
+
+/** Compares the pending steps of a pause with the journal, then completes one of them. */
+async function completePending(process: ProgramProcess, pending: readonly PendingStep[]): Promise<void> {
+  const { session, program } = process;
+  const { auditor, clock, random } = program;
+  const reported = pending.map((step) => `${step.kind} ${step.key}`).sort();
+  const entries = await auditor.entries();
+  const expected = openSteps(entries.filter((entry) => entry.type !== 'signal.received'));
+  if (JSON.stringify(reported) !== JSON.stringify(expected))
+    auditor.violations.push(`the pause reports ${reported}, the journal contains ${expected}`);
+  if (reported.length === 0) auditor.violations.push('a pause without pending steps');
+  const pick = pending[Math.floor(random() * pending.length)];
+  if (pick?.kind === 'signal') await sendSignal(process, pick.name);
+  if (pick?.kind === 'doubt' && session.effectsInDoubt.some(({ key }) => key === pick.key))
+    await resolveDoubt(process, pick.key);
+  if (pick?.kind === 'timer') await clock.advanceTo(pick.until);
+}
+
 /** Runs a program in one process until it ends or crashes. Returns the outcome, if any. */
 async function runProcess(
   program: ProgramRun,
   store: Store,
   seed: number,
-  opts: { hold: boolean; cancel: boolean; last: boolean },
+  options: ProcessOptions,
 ): Promise<RunOutcome | undefined> {
-  const { auditor, clock, random } = program;
+  const { auditor, clock } = program;
   const session = await Session.open('s', { store, clock, ids: seededIds(seed), layers: program.layers });
   const late = lateWrites(session);
   auditor.crashed = () => (session as unknown as { writer: { fault: unknown } }).writer.fault !== undefined;
   const body = bodyOf(program);
-  let cancelled = (await auditor.entries()).some((e) => e.type === 'cancel.requested');
-  auditor.cancelled = () => cancelled;
-  const signal = async (name: string): Promise<void> => {
-    const id = `s${++program.sent}`;
-    await session.signal({ id, name, value: random() < 0.2 ? 'x'.repeat(5000) : id });
-    program.acknowledged.add(id);
-  };
-  const resolve = async (key: string): Promise<void> => {
-    const draw = random();
-    const resolution = draw < 0.5 ? 'retry' : draw < 0.8 ? 'supply' : 'fail';
-    await session.resolveEffect(key, resolution, 'random', { value: random() < 0.3 ? 'v'.repeat(5000) : 1 });
-  };
+  const isCancelled = (await auditor.entries()).some((entry) => entry.type === 'cancel.requested');
+  const process: ProgramProcess = { program, session, options, isCancelled };
+  auditor.cancelled = () => process.isCancelled;
+  const timers = options.hold ? 'hold' : 'pause';
   try {
     for (let round = 0; round < 150; round++) {
-      let done = false;
-      const running = session.run('t1', { name: 'main', body: (_: null, s) => body(s) }, null, {
-        timers: opts.hold ? 'hold' : 'pause',
-      });
-      running.then(
-        () => {
-          done = true;
-        },
-        () => {
-          done = true;
-        },
-      );
-      let idleTicks = 0;
-      while (!done) {
-        if (random() < 0.03) await signal(`w${Math.floor(random() * 3)}`).catch(() => {});
-        if (opts.cancel && random() < 0.02 && !done) {
-          const cancelling = session.cancel('t1', 'random');
-          cancelling.catch(() => {});
-          // Once the cancel is recorded, no further effect may be performed.
-          const root = (
-            session as unknown as { sessionState: { roots: Map<string, { cancelReason?: string }> } }
-          ).sessionState.roots.get('t1');
-          if (root?.cancelReason !== undefined) cancelled = true;
-          await cancelling.catch(() => {});
-        }
-        if (opts.hold && clock.nextWakeAt !== undefined && random() < 0.5) await clock.advanceTo(clock.nextWakeAt);
-        await tick();
-        idleTicks = auditor.active === 0 && (!opts.hold || clock.nextWakeAt === undefined) ? idleTicks + 1 : 0;
-        if (idleTicks > 60 && !done)
-          throw new Error(`HANG: the run neither continues nor pauses; ${(await auditor.entries()).length} entries`);
-      }
-      const outcome = await running;
+      const running = session.run('t1', { name: 'main', body: (_: null, scope) => body(scope) }, null, { timers });
+      const outcome = await drive(process, running);
       if (outcome.status !== 'paused') {
-        for (const v of late) auditor.violations.push(`late: ${v}`);
+        for (const violation of late) auditor.violations.push(`late: ${violation}`);
         await session.close();
         return outcome;
       }
-      const reported = outcome.pending.map((p: PendingStep) => `${p.kind} ${p.key}`).sort();
-      const entries = await auditor.entries();
-      const before = entries.filter((e) => e.type !== 'signal.received');
-      const expected = openSteps(before);
-      if (JSON.stringify(reported) !== JSON.stringify(expected))
-        auditor.violations.push(`the pause reports ${reported}, the journal contains ${expected}`);
-      if (reported.length === 0) auditor.violations.push('a pause without pending steps');
-      const pick = outcome.pending[Math.floor(random() * outcome.pending.length)];
-      if (pick?.kind === 'signal') await signal(pick.name);
-      if (pick?.kind === 'doubt' && session.effectsInDoubt.some((d) => d.key === pick.key)) await resolve(pick.key);
-      if (pick?.kind === 'timer') await clock.advanceTo(pick.until);
+      await completePending(process, outcome.pending);
     }
     throw new Error('the program does not end');
   } finally {
-    for (const v of late) auditor.violations.push(`late: ${v}`);
+    for (const violation of late) auditor.violations.push(`late: ${violation}`);
   }
 }
 

@@ -17,8 +17,8 @@ interface HeldSocketName {
 /**
  * What is announced about a directory:
  * - `command`: a running command sees the directory and its contents;
- * - `hides`: the command does not see this subdirectory;
- * - `covers`: the command does not see the files in this subdirectory;
+ * - `hides`: the command sees nothing of this subdirectory;
+ * - `covers`: the command sees the entries that this subdirectory had, except those of a store, and no new ones;
  * - `store`: a store is being created in the directory.
  */
 export type AnnouncementKind = 'command' | 'hides' | 'covers' | 'store';

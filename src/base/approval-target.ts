@@ -25,7 +25,7 @@ export function targetDifference(
 
 /** Parses a journaled target. Returns undefined if the value is not one. */
 export function parseTarget(value: unknown): ApprovalTarget | undefined {
-  const { kind, path, sha256, confinement, isNew, isLinked } = (value ?? {}) as Partial<Record<string, unknown>>;
+  const { kind, path, sha256, confinement, isNew, isIndirect } = (value ?? {}) as Partial<Record<string, unknown>>;
   if ((kind !== 'program' && kind !== 'file' && kind !== 'directory') || typeof path !== 'string') return undefined;
   return {
     kind,
@@ -33,7 +33,7 @@ export function parseTarget(value: unknown): ApprovalTarget | undefined {
     ...(typeof sha256 === 'string' && { sha256 }),
     ...(typeof confinement === 'string' && { confinement }),
     ...(isNew === true && { isNew }),
-    ...(isLinked === true && { isLinked }),
+    ...(isIndirect === true && { isIndirect }),
   };
 }
 

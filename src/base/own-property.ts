@@ -2,24 +2,21 @@
  * Reads objects of unknown shape by own property only. Inherited members are never data: a document may have a member
  * named `constructor` or `__proto__`, and `Object.prototype` may be polluted.
  */
-import type { Json } from '../protocol/json.js';
+import type { Json, JsonObject } from '../protocol/json.js';
 
 /** An object of unknown shape. */
 type UnknownFields = { readonly [name: string]: unknown };
 
-/** The members of a JSON object. */
-export type JsonFields = { readonly [name: string]: Json };
-
 /** True for an object that is neither null nor an array. */
-export function isObject(value: Json | undefined): value is JsonFields;
+export function isObject(value: Json | undefined): value is JsonObject;
 export function isObject(value: unknown): value is UnknownFields;
 export function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**
- * Returns the own property of an object or array; undefined if there is none, or if its getter throws. A getter runs
- * once.
+ * Returns the own property of an object or array; undefined if there is none, or if its getter throws. A getter is called
+ * only once, because it could return another value the second time.
  */
 export function ownProperty(value: Json | undefined, name: string | number): Json | undefined;
 export function ownProperty(value: unknown, name: string | number): unknown;
@@ -39,11 +36,11 @@ export function ownText(value: unknown, name: string): string {
 }
 
 /** Returns the value if it is a non-empty string; otherwise undefined. */
-export function nonEmptyText(value: unknown): string | undefined {
+export function asNonEmptyText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 /** Returns the value if it is a safe integer of zero or more; otherwise undefined. */
-export function nonNegativeInteger(value: unknown): number | undefined {
+export function asNonNegativeInteger(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : undefined;
 }

@@ -5,12 +5,18 @@
  */
 import { ipVersion, isPublicAddress } from './ip-address.js';
 
-/** The operator's lists. Hosts are written as `api.example.com`, `127.0.0.1:8080` or `http://lab.internal:8080`. */
+/** The lists of an operator. Hosts are written as `api.example.com`, `127.0.0.1:8080` or `http://lab.internal:8080`. */
 export interface PermitLists {
   /** Environment variables, and the hosts that each may be sent to. */
   readonly send: ReadonlyMap<string, readonly string[]>;
   /** Non-public hosts that may be reached. */
   readonly destinations: readonly string[];
+}
+
+/** The content of an operator's trust.toml. */
+export interface TrustSettings extends PermitLists {
+  /** Absolute paths of the directories whose code may run. */
+  readonly directories: readonly string[];
 }
 
 /** Decides what an untrusted definition file may send and reach. */

@@ -9,7 +9,7 @@ const killAll = (): void => {
 
 function sendSignal(leader: number, signal: NodeJS.Signals): void {
   try {
-    process.kill(-leader, signal);
+    process.kill(/* guard: process-group-killed */ -leader, signal);
   } catch {
     // The group has no members left.
   }

@@ -1,7 +1,7 @@
 /**
- * Redacts secrets in text and values. A server or a program that echoes a secret often transforms it: it drops the
- * scheme of a header, escapes the text for JSON, HTML or a URL, or encodes it as Base64 or hexadecimal. The redactor
- * finds all of these forms, mixed and nested, and also secrets that are cut off at the start or the end of a text.
+ * Redacts secrets in text and values. A server or a program that echoes a secret often transforms it: it drops `Bearer`
+ * from an Authorization header, escapes the text for JSON, HTML or a URL, or encodes it as Base64 or hexadecimal. The
+ * redactor finds all of these forms, mixed and nested, and also secrets that are cut off at the start or end of a text.
  */
 
 import { removeWhitespace } from './binary-text.js';
@@ -9,23 +9,21 @@ import { unfinishedEscapeIndex } from './decode-escapes.js';
 import { type Decoding, decodingsOf, edgeDecodingsOf, type TextRange, unescapedForms } from './decodings.js';
 import { MIN_SECRET_CHARS, secretParts } from './secret-parts.js';
 
-/** Replaces each secret. */
+/** The text that replaces each secret. */
 export const WITHHELD = '[withheld]';
 
 /** The minimum length of a cut-off secret that is redacted. */
 const MIN_CUT_CHARS = 4;
+/** A stream emits a possible start of a secret if it is at most this long: most of them are ends of ordinary words. */
+const MAX_EMITTED_PREFIX_CHARS = 2;
 /**
- * A stream does not hold back this few characters even if a secret starts with them, because many words end like that.
- */
-const MAX_UNHELD_CHARS = 2;
-/**
- * How many emitted characters of a stream are searched again with the next piece: a run of Base64 is recognized by its
- * length.
+ * How many emitted characters of a stream are searched again with the next piece. Base64 is recognized only from a minimum
+ * length on, so its first characters may have been emitted already.
  */
 const LOOKBACK_CHARS = 16;
 /** A number that shares this many leading digits with a secret counts as the secret, rounded. */
 const MIN_SECRET_DIGITS = 12;
-/** The maximum length of an encoded secret, relative to the secret. Bounds the search for a secret at a cut edge. */
+/** Bounds the search for a secret at a cut edge: an encoded secret is at most this many times as long, plus 1,024. */
 const MAX_ENCODED_RATIO = 24;
 
 /** The edge at which a text was cut before it was redacted. */
@@ -39,7 +37,7 @@ export interface Redactor {
    * Returns a copy of a value without secrets in strings, numbers and member names; the value itself if it has none.
    */
   redactValue<T>(value: T): T;
-  /** Opens a stream that redacts text in pieces. A possible start of a secret is held back until the next piece. */
+  /** Opens a stream that redacts text in pieces. A possible start of a secret is held back until it is decided. */
   openStream(): RedactingStream;
 }
 
@@ -47,7 +45,7 @@ export interface Redactor {
 export interface RedactingStream {
   /** Adds a piece and returns the text that is safe to emit. */
   push(piece: string): string;
-  /** Returns the text that was held back. */
+  /** Ends the stream and returns the rest of its text, redacted. */
   end(): string;
 }
 
@@ -59,8 +57,8 @@ export const NO_REDACTION: Redactor = {
 };
 
 /**
- * Returns a redactor of these secrets, their parts and the values they encode. Secrets of fewer than six characters are
- * ignored.
+ * Creates a redactor of these secrets, of their parts, and of the credentials in a `Basic` header or a URL. Secrets that
+ * are too short to be distinguished from ordinary text are ignored (MIN_SECRET_CHARS).
  */
 export function redactorOf(secrets: readonly string[]): Redactor {
   const parts = [...new Set(secrets.flatMap(secretParts))];
@@ -68,9 +66,9 @@ export function redactorOf(secrets: readonly string[]): Redactor {
 }
 
 class FormRedactor implements Redactor {
-  /** The texts that are searched for. */
+  /** The strings that are searched for. */
   private readonly forms: readonly string[];
-  /** The forms that may be wrapped in lines. */
+  /** The forms that may be broken into lines. */
   private readonly encodedForms: readonly string[];
   /** True if a number can be a secret. */
   private readonly hasNumericSecrets: boolean;
@@ -100,31 +98,31 @@ class FormRedactor implements Redactor {
   }
 
   openStream(): RedactingStream {
-    // The end of the emitted text, and the text that is held back.
-    let [emitted, pending] = ['', ''];
+    // The last characters of the emitted text, and the text that is held back.
+    let [emittedTail, pending] = ['', ''];
     return {
       push: (piece) => {
-        const text = emitted + pending + piece;
+        const text = emittedTail + pending + piece;
         const ranges = this.findSecrets(text);
         const cutIndex = this.indexOfCutSecret(text);
         const safeEnd = Math.min(
-          text.length - cutIndex > MAX_UNHELD_CHARS ? cutIndex : text.length,
+          text.length - cutIndex > MAX_EMITTED_PREFIX_CHARS ? cutIndex : text.length,
           unfinishedEscapeIndex(text),
         );
         const to = Math.max(
           safeEnd,
-          emitted.length,
+          emittedTail.length,
           ...ranges.filter(({ from }) => from < safeEnd).map((range) => range.to),
         );
-        const clean = replaceRanges(text.slice(0, to), ranges, emitted.length);
-        [emitted, pending] = [text.slice(Math.max(0, to - LOOKBACK_CHARS), to), text.slice(to)];
+        const clean = replaceRanges(text.slice(0, to), ranges, emittedTail.length);
+        [emittedTail, pending] = [text.slice(Math.max(0, to - LOOKBACK_CHARS), to), text.slice(to)];
         return clean;
       },
       end: () => {
-        const text = emitted + pending;
+        const text = emittedTail + pending;
         const ranges = [...this.findSecrets(text), { from: this.indexOfCutSecret(text), to: text.length }];
-        const rest = replaceRanges(text, ranges.filter(isLongEnough), emitted.length);
-        [emitted, pending] = ['', ''];
+        const rest = replaceRanges(text, ranges.filter(isLongEnough), emittedTail.length);
+        [emittedTail, pending] = ['', ''];
         return rest;
       },
     };
@@ -158,7 +156,7 @@ class FormRedactor implements Redactor {
       const wrappedLength = Math.max(...this.encodedForms.map((form) => overlapLength(compact.text, form)));
       return [
         ...(length === 0 ? [] : [startOf(decoded.length - length)]),
-        ...(wrappedLength <= MAX_UNHELD_CHARS
+        ...(wrappedLength <= MAX_EMITTED_PREFIX_CHARS
           ? []
           : [startOf(compact.sourceIndexOf(compact.text.length - wrappedLength))]),
       ];
@@ -166,7 +164,7 @@ class FormRedactor implements Redactor {
     return Math.min(text.length, ...starts);
   }
 
-  /** Finds the ends of secrets at the start of a text. */
+  /** Finds the remainders of cut-off secrets at the start of a text. */
   private findSecretEnds(text: string): readonly TextRange[] {
     return edgeDecodingsOf(text.slice(0, this.maxEncodedChars), 'start').flatMap(({ text: decoded, sourceOf }) => {
       const length = Math.max(...this.forms.map((form) => overlapLength(form, decoded)));
@@ -251,7 +249,7 @@ function replaceRanges(text: string, ranges: readonly TextRange[], start = 0): s
   return clean + text.slice(done);
 }
 
-/** Returns the forms of a part of a secret other than Base64 and hexadecimal. */
+/** Returns the forms in which a part of a secret can appear, without Base64 and hexadecimal. */
 function plainForms(part: string): readonly string[] {
   const texts = [...unescapedForms(part), part.replaceAll(' ', '+')];
   // Text may be decoded with the wrong character set twice, by two servers in a row.
@@ -259,7 +257,8 @@ function plainForms(part: string): readonly string[] {
 }
 
 /**
- * Returns a text with its bytes decoded with the wrong character set; also without control characters, as in messages.
+ * Returns a text with its bytes decoded with the wrong character set, with and without control characters, because error
+ * messages often omit these.
  */
 function misreadForms(text: string): readonly string[] {
   if (!/[^\0-\x7f]/.test(text)) return [];

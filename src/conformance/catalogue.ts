@@ -10,7 +10,7 @@ import { validationChecks } from './checks/validation.js';
 
 const byId = (a: ConformanceCheck, b: ConformanceCheck): number => (a.id < b.id ? -1 : 1);
 
-/** All checks of a runtime. */
+/** All checks that a runtime is tested with. Checks that two files share are sorted by id. */
 export const catalogue: readonly ConformanceCheck[] = [
   ...[...definitionChecks, ...definitionContentChecks].sort(byId),
   ...validationChecks,

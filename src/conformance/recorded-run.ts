@@ -19,8 +19,8 @@ export class RecordedRun {
   /** The events that have been converted to JSON, in order. */
   private readonly parsedEvents: TraceEvent[] = [];
   private parsedTrace: readonly TraceEvent[] | undefined;
-  /** True if LSEM does not define the body of the loop. Checks over all runs skip its lifecycle. */
-  isBeyondLsem = false;
+  /** True if LSEM does not define the body of the loop. LIF-11 skips its lifecycle. */
+  isOutsideLsem = false;
   /** The reason of a refusal; undefined if there is a result. */
   refusalReason: string | undefined;
   /** True if the run has ended without being stopped, so that its events are complete. */

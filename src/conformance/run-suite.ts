@@ -145,7 +145,7 @@ async function runCheck(
   const notes = new Set(note === undefined ? context.notes : [note, ...context.notes]);
   return {
     result: checkResultOf(check, status, [...notes].join('; ')),
-    usesRequiredMembersOnly: context.usedOptionalMembers.size === 0,
+    usesRequiredMembersOnly: context.requestedOptionalMembers.size === 0,
   };
 }
 

@@ -1,7 +1,7 @@
 /**
- * Delivers answers to approvals. An answer refers to an approval that the runtime holds, and every other member of it
- * must agree with that approval. The first accepted answer wins; a refused answer is journaled with its reason and runs
- * nothing.
+ * Delivers answers to approvals. An answer names a pending approval by its id; if it also has a session, call, tool or
+ * digest of arguments, these must be the ones of the approval. The first accepted answer wins. A refused answer is
+ * journaled with its reason and has no other effect.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -15,11 +15,11 @@ import { Approvals } from '../views/approvals.js';
 import type { StoredTurn } from './archive.js';
 import type { RunningTurn } from './running-turn.js';
 
-/** The session that records refused answers whose approval names no existing turn. */
-export const REFUSALS_SESSION = 'rondo:refusals';
+/** The id of the session that records refused answers to approvals of unknown turns. */
+export const REFUSALS_SESSION_ID = 'rondo:refusals';
 const APPROVAL_REFUSED = 'rondo.approval.refused';
 
-/** What an answer is checked against and delivered to: an open session and its approvals. */
+/** The open session of an approval, the approvals of its turn, and the current time in milliseconds. */
 interface AnswerContext {
   readonly session: Session;
   readonly approvals: Approvals | undefined;
@@ -49,13 +49,15 @@ export async function answerApproval(answer: ApprovalAnswer, context: AnswerCont
   return approval;
 }
 
-/** Returns the approval if an identical answer to it is recorded: the answer was accepted and the reply was lost. */
-export function findIdenticalAnswer({ id, approved, by }: ApprovalAnswer, stored: StoredTurn): Approval | undefined {
-  const { turnId, sessionId } = stored.identity;
+/**
+ * Returns the approval if the same decision of the same person is recorded for it. A client that lost the reply to its
+ * answer sends the answer again, and gets this approval.
+ */
+export function findAnsweredApproval({ id, approved, by }: ApprovalAnswer, stored: StoredTurn): Approval | undefined {
+  const { sessionId } = stored.identity;
   const approvals = new Approvals(sessionId);
   // The view drops the details of approvals when their turn ends, so the end of the turn is left out.
-  for (const entry of stored.entries)
-    if (entry.key !== turnId || entry !== stored.turn.endedEntry) approvals.apply(entry);
+  for (const entry of stored.entries) if (entry !== stored.turn.endedEntry) approvals.apply(entry);
   const state = approvals.get(id);
   return state?.answer?.approved === approved && state.answer.by === by ? state.approval : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * The host: runs turns of registered loops on a store and reports their state. A turn is a root call in a session. A
- * turn id begins with the session id, so no index is needed to find a turn. Turns of one session run one after another;
+ * The host: runs turns of registered loops on a store and reports their state. A turn is one run of a loop in a session.
+ * A turn id begins with the session id, so no index is needed to find a turn. Turns of one session run one after another;
  * turns of different sessions run concurrently. turn-runner.ts runs turns, subscriptions.ts serves live subscribers,
  * and session-actions.ts acts on turns from outside (cancel, answer, message, resolve).
  */
@@ -36,7 +36,7 @@ export type { HostOptions, TurnOptions } from './host-options.js';
 export type { Resolution } from './session-actions.js';
 export type { SessionMessage, TurnRequest } from './turn-request.js';
 
-/** A turn that has not ended, and the loops in code that have changed since it started. */
+/** A turn that has not ended, and the loops defined in code whose code has changed since it started. */
 export interface InFlightTurn {
   readonly turn: TurnStatus;
   /** The changed loops. `breaks` is true if the turn cannot continue with the change; `why` states the reason. */
@@ -44,7 +44,7 @@ export interface InFlightTurn {
 }
 
 /**
- * Runs turns of loops on a store, continues them after a restart, and answers what they wait for.
+ * Runs turns of loops on a store, continues them after a restart, and accepts answers, messages and cancellations.
  *
  * @example
  * ```ts
@@ -62,7 +62,7 @@ export interface InFlightTurn {
 export class Host {
   /** The loops that this host can run. */
   readonly registry: Registry;
-  /** Reads turns, traces, approvals and events from the store. */
+  /** Reads turns, traces, approvals and events, of running turns too. */
   readonly archive: Archive;
   private readonly options: HostOptions;
   private readonly turns: TurnRunner;
@@ -114,9 +114,10 @@ export class Host {
   }
 
   /**
-   * Runs a turn until it ends or pauses. A failure of the loop is a result with the status `error`. The promise rejects
-   * with a TypeError for an invalid request and with a Fault if the runtime itself fails, for example if the store
-   * cannot be written.
+   * Runs a turn until it ends or pauses. A failure of the loop, also an unknown loop, is a result with the status `error`.
+   * With a `key`, a second call attaches to the turn of the first one; it is refused if its loop or input differs. The
+   * promise rejects with a TypeError for an invalid request, with DEFINITION_INVALID for a loop in code that conflicts with
+   * a registered version, and with a Fault if the runtime itself fails, for example if the store cannot be written.
    *
    * @example
    * ```ts
@@ -160,7 +161,7 @@ export class Host {
       }
     };
     return (await this.runInSession(identity, options, attach).catch((thrown) => {
-      // The fault may have occurred before or after the turn started: another process can start it under the same key.
+      // It is unknown whether the turn started: another process can have started it under the same key.
       throw faultWithTurn(thrown, identity.turnId, 'unknown');
     })) as TurnResult<O>;
   }
@@ -177,43 +178,47 @@ export class Host {
     });
   }
 
-  /** Cancels a turn and runs it to its end. Returns false if the turn had already ended. */
+  /**
+   * Cancels a turn. A running turn ends by itself afterwards; any other turn is resumed until it has ended. Returns false
+   * if the turn had ended, or is running and was cancelled before.
+   */
   cancel(turnId: string, reason: string): Promise<boolean> {
     return this.actions.cancel(turnId, reason);
   }
 
   /**
-   * Answers an approval; `resume` then continues the turn if it has paused. Throws ANSWER_REFUSED with the reason if
-   * the answer is refused. Refusals are journaled.
+   * Answers an approval. Call `resume` afterwards if the turn has paused; a running turn continues by itself. Throws
+   * ANSWER_REFUSED with the reason if the answer is refused. Refusals are journaled.
    */
   answer(answer: ApprovalAnswer): Promise<Approval> {
     return this.actions.answer(answer);
   }
 
-  /** Sends a message to the turn of a session that runs or is paused. Throws TURN_NOT_FOUND if there is none. */
+  /** Sends a message to the running or paused turn of a session. Throws TURN_NOT_FOUND if there is none. */
   sendMessage(message: SessionMessage): Promise<void> {
     return this.actions.sendMessage(message);
   }
 
   /**
-   * Resolves an effect in doubt: retry it, supply its result as `value`, or fail it. `by` names the person who resolves
-   * it.
+   * Resolves an effect in doubt: an effect that must happen once, of which it is unknown whether it happened, because the
+   * process died. `key` is the key of the effect, `by` the person who decides to retry it, to supply its result as `value`,
+   * or to fail it.
    */
   resolveEffect(key: string, resolution: Resolution, by: string, value?: Json): Promise<void> {
     return this.actions.resolveEffect(key, resolution, by, value);
   }
 
   /**
-   * Follows a session: delivers the envelopes after `afterEnvelopeId` (without it, all envelopes), the partial output
-   * that is being streamed, and then everything that happens in this process. Returns a function that unsubscribes.
+   * Follows a session: delivers the envelopes (events with an id) after `afterEnvelopeId`, or all of them, then the partial
+   * output that is being streamed, then every event of the session in this process. Returns a function that unsubscribes.
    */
   follow(sessionId: string, subscriber: SessionSubscriber, afterEnvelopeId?: string): Promise<() => void> {
     return this.subscriptions.follow(sessionId, subscriber, afterEnvelopeId);
   }
 
   /**
-   * Runs the bodies of a turn over its entries without performing effects or writing entries. `then` uses the
-   * definitions that the turn started with, `now` the registered ones.
+   * Runs the bodies of a turn again with its recorded entries, without performing effects or writing entries, and reports
+   * whether they take the same steps. `then` uses the definitions that the turn started with, `now` the registered ones.
    */
   async replay(turnId: string, against: 'then' | 'now' = 'then'): Promise<ReplayReport> {
     const stored = await this.archive.get(turnId);
@@ -244,7 +249,7 @@ export class Host {
     return typeof loop === 'string' ? this.registry.find(loop, version) : this.registry.add(loop);
   }
 
-  /** Runs a turn when its session is free. While another process runs the turn, its events come from that process. */
+  /** Runs a turn when its session is free. While another process runs the turn, that process sends the turn's events. */
   private runInSession(
     { sessionId, turnId }: Pick<TurnIdentity, 'sessionId' | 'turnId'>,
     options: TurnOptions,
@@ -273,7 +278,8 @@ export class Host {
   }
 
   /**
-   * Returns the loop that the turn started with; for a turn without a pin, the loop that is registered under its id.
+   * Returns the loop that the turn started with, from the definitions that were recorded then (the pin). For a turn without
+   * a pin, returns the loop that is registered under its id.
    */
   private async pinnedLoopOf(stored: StoredTurn): Promise<PinnedLoop> {
     const pinText = await this.archive.pinnedText(stored);

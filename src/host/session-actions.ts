@@ -11,7 +11,7 @@ import { turnIdOfApproval, validatedAnswer } from '../policy/approval-answer.js'
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { answerApproval, findIdenticalAnswer, REFUSALS_SESSION } from './approval-answers.js';
+import { answerApproval, findAnsweredApproval, REFUSALS_SESSION_ID } from './approval-answers.js';
 import type { Archive, StoredTurn } from './archive.js';
 import type { PeerHosts, RoutedReply } from './peers.js';
 import type { RunningTurn } from './running-turn.js';
@@ -46,7 +46,7 @@ export class SessionActions {
     this.deps = deps;
   }
 
-  /** Cancels a turn and runs it to its end. Returns false if it had already ended. */
+  /** Cancels a turn; see `Host.cancel`. */
   async cancel(turnId: string, reason: string): Promise<boolean> {
     const { archive, peers } = this.deps;
     const session = this.deps.runningTurn(turnId)?.session;
@@ -80,16 +80,16 @@ export class SessionActions {
     const routed = await peers.route(sessionIdOf(turnId), { verb: 'answer', answer });
     if (routed.answered) return routed.value as unknown as Approval;
     const stored = await archive.find(turnId);
-    const answered = routed.retried && stored !== undefined ? findIdenticalAnswer(answer, stored) : undefined;
+    const answered = routed.retried && stored !== undefined ? findAnsweredApproval(answer, stored) : undefined;
     if (answered !== undefined) return answered;
-    return this.withSession(stored === undefined ? `${REFUSALS_SESSION}.` : turnId, async (session) => {
+    return this.withSession(stored === undefined ? `${REFUSALS_SESSION_ID}.` : turnId, async (session) => {
       // Read under the lease: another process may have written entries before.
       const approvals = stored === undefined ? undefined : await archive.approvalsIn(turnId);
       return answerApproval(answer, { session, approvals, now: clock.now(), ids });
     });
   }
 
-  /** Sends a message to the turn of a session that runs or is paused. Throws TURN_NOT_FOUND if there is none. */
+  /** Sends a message to the running or paused turn of a session. Throws TURN_NOT_FOUND if there is none. */
   async sendMessage(input: SessionMessage): Promise<void> {
     const { archive, peers, ids } = this.deps;
     const message = { mode: 'steer' as const, ...input, id: input.id ?? ids.id() };

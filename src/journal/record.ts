@@ -1,7 +1,7 @@
 /**
- * Records: what a durable journal stores for one append of one session. The hash of a record covers its position, its
- * writer, its bytes and the hash of the previous record. It is checksum and hash chain in one: a changed bit and a
- * record that was removed, reordered or moved to another session are detected.
+ * Records: the stored form of one append to one session. The hash of a record covers its position, the fencing token of
+ * its writer, its bytes and the hash of the previous record. It detects changed bytes, and records that were reordered,
+ * moved to another session, or removed before the last one. (A store detects that last records are missing.)
  */
 import { hash } from 'node:crypto';
 import { Fault } from '../base/errors.js';
@@ -12,6 +12,7 @@ import type { Batch } from './store.js';
 export interface JournalRecord {
   readonly firstSeq: number;
   readonly count: number;
+  /** The fencing token of the writer. */
   readonly fence: number;
   /** The hash of the previous record; for the first record, the genesis hash of the session. */
   readonly prevHash: string;
@@ -25,16 +26,16 @@ export function digestOfText(text: string): string {
   return hash('sha256', text, 'base64url');
 }
 
-/** Returns the hash before the first record. `birth` distinguishes sessions that had the same name. */
-export function genesisHash(session: string, birth: string | number): string {
-  return digestOfText(`rondo.session.v1\n${birth}\n${session}`);
+/** Returns the `prevHash` of the first record. `sid` distinguishes sessions that had the same name at different times. */
+export function genesisHash(session: string, sid: number): string {
+  return digestOfText(`rondo.session.v1\n${sid}\n${session}`);
 }
 
 function recordHash(prevHash: string, firstSeq: number, count: number, fence: number, body: string): string {
   return digestOfText(`${prevHash}\n${firstSeq}\n${count}\n${fence}\n${body}`);
 }
 
-/** Returns an entry in its stored form: without a value that is stored as a blob. */
+/** Returns an entry in its stored form: without its value if the value is stored as a blob. */
 export function toStoredEntry(entry: Entry): Entry {
   if (entry.blob === undefined) return entry;
   const { value: _, ...rest } = entry;
@@ -51,14 +52,14 @@ export interface RecordDraft {
   readonly body: string;
 }
 
-/** Converts a batch to its stored form; throws a Fault if an entry is not JSON. */
+/** Converts a batch to its stored form; throws a Fault if an entry cannot be converted to JSON. */
 export function recordDraftOf({ session, fence, firstSeq, entries }: Batch): RecordDraft {
   try {
-    const isStored = entries.every(({ blob }) => blob === undefined);
-    const body = JSON.stringify(isStored ? entries : entries.map(toStoredEntry));
+    const hasNoBlobs = entries.every(({ blob }) => blob === undefined);
+    const body = JSON.stringify(hasNoBlobs ? entries : entries.map(toStoredEntry));
     return { session, fence, firstSeq, count: entries.length, body };
   } catch (cause) {
-    const message = `Session "${session}" was not written: entry ${firstSeq} is not JSON.`;
+    const message = `Session "${session}" was not written: the batch at entry ${firstSeq} cannot be converted to JSON.`;
     throw new Fault('STORE_FAILED', message, { session }, cause);
   }
 }
@@ -77,17 +78,4 @@ export function findRecordProblem(record: JournalRecord, prevHash: string, first
   // guard: record-hash-verified
   if (recordHash(prevHash, firstSeq, count, fence, body) !== record.hash) return 'its bytes do not match its hash';
   return undefined;
-}
-
-/** Returns the entries of a record; throws a Fault with its position if the record is damaged. */
-export function entriesOfRecord(
-  session: string,
-  record: JournalRecord,
-  prevHash: string,
-  firstSeq: number,
-): readonly Entry[] {
-  const flaw = findRecordProblem(record, prevHash, firstSeq);
-  if (flaw === undefined) return JSON.parse(record.body) as Entry[];
-  const message = `Session "${session}" is damaged at entry ${firstSeq}: ${flaw}.`;
-  throw new Fault('STORE_DAMAGED', message, { session, seq: firstSeq, flaw });
 }

@@ -11,7 +11,7 @@ import { cloneJson, copyAsJson, lastCopyBytes } from '../json/value.js';
 import type { Loop } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import { depthError, type Step } from './run.js';
-import { neverSettle } from './run-attempt.js';
+import { neverSettles } from './run-attempt.js';
 import type { KernelScope } from './scope.js';
 
 /** A loop of any input and output type, without its body. */
@@ -41,7 +41,7 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
     caller?.endStep();
     return result;
   } catch (thrown) {
-    if (run.isOver) return await neverSettle();
+    if (run.isOver) return await neverSettles();
     caller?.endStep();
     throw scope.isCallStarted ? recordCallError(scope, thrown) : thrown;
   }

@@ -1,7 +1,7 @@
 /**
- * One attempt at a run. It counts the branches that can still continue by themselves. When the last one parks at a
- * signal, an effect in doubt or a timer, nothing in this process can continue the run, and the attempt ends as paused.
- * After its end no body of the attempt continues: each stays suspended, as if the process had died there.
+ * One attempt at a run. A run has one or more branches: concurrent executions of loop bodies. A branch parks when it waits
+ * for a signal, a timer or the resolution of an effect in doubt. When the last branch has parked, the attempt ends as
+ * paused, unless timers hold it. After its end no body continues: each stays suspended, as if the process had died there.
  */
 
 import { type Fault, LoopError } from '../base/errors.js';
@@ -21,13 +21,15 @@ interface ParkedWait {
 }
 
 /** Returns a promise that never settles. It suspends a body without an error that the body could catch. */
-export function neverSettle(): Promise<never> {
+export function neverSettles(): Promise<never> {
   return new Promise(() => {});
 }
 
 /** The state of one attempt: its lifetime, its runnable branches, its parked waits and its outcome. */
 export class RunAttempt {
+  /** Ends when the run is cancelled. */
   readonly lifetime: Lifetime = new Lifetime();
+  /** True once the attempt has ended. */
   isOver = false;
   private fault: Fault | undefined;
   private runnableCount = 1;
@@ -40,7 +42,10 @@ export class RunAttempt {
     this.timerMode = timerMode;
   }
 
-  /** Settles with the outcome of the root call, or with the error that ended the attempt first. */
+  /**
+   * Waits for the end of the attempt: the root call ends, the run pauses, or `fail` is called. Resolves for every outcome
+   * of the run, also for a LoopError; rejects for any other error.
+   */
   outcome(call: Promise<unknown>, toOutcome: (error: LoopError) => RunOutcome): Promise<RunOutcome> {
     return new Promise((resolve, reject) => {
       this.receiver = { resolve, reject, toOutcome };
@@ -52,7 +57,7 @@ export class RunAttempt {
     });
   }
 
-  /** Settles the outcome once: errors after the first one belong to an attempt that has ended. */
+  /** Settles the outcome with the first error. Later errors are ignored. */
   private settleWithError(error: unknown): void {
     const { receiver } = this;
     this.receiver = undefined;
@@ -64,12 +69,12 @@ export class RunAttempt {
     }
   }
 
-  /** Replaces one runnable branch by `count` branches. */
+  /** Counts `count` runnable branches in place of one: a branch starts a group of branches and waits for them. */
   fork(count: number): void {
     this.runnableCount += count - 1;
   }
 
-  /** Removes a runnable branch: it has parked, or it has ended while others of its group continue. */
+  /** Counts one runnable branch less: it waits, or it has ended before its group. The last one queues a pause check. */
   removeRunnable(): void {
     this.runnableCount -= 1;
     if (this.runnableCount > 0 || this.isPauseCheckQueued) return;
@@ -77,26 +82,28 @@ export class RunAttempt {
     setImmediate(() => this.checkForPause());
   }
 
-  /** Throws the fault that ended the attempt before its body started. */
+  /** Throws the fault of `fail`, if it was called. Call it before the body starts. */
   throwIfFailed(): void {
     if (this.fault !== undefined) throw this.fault;
   }
 
+  /** Ends the attempt and rejects its outcome with a fault of the runtime. */
   fail(fault: Fault): void {
     this.fault ??= fault;
     this.finish();
     this.settleWithError(fault);
   }
 
+  /** Ends the attempt: every wait is unsubscribed and stays pending. Does not settle the outcome. */
   finish(): void {
     this.isOver = true;
     for (const { unsubscribe } of this.parkedWaits ?? []) unsubscribe();
     this.parkedWaits = undefined;
   }
 
-  /** Waits for something outside of the run. `subscribe` arranges for `wake` to be called, and returns its undo. */
+  /** Waits for an event outside of the run. `subscribe` arranges a call of `wake` and returns a function that unsubscribes. */
   park<T>(pending: PendingStep, lifetime: Lifetime, subscribe: (wake: (value: T) => void) => () => void): Promise<T> {
-    if (this.isOver) return neverSettle();
+    if (this.isOver) return neverSettles();
     if (lifetime.reason !== undefined) return Promise.reject(lifetime.reason);
     return new Promise((resolve, reject) => {
       const unpark = (): void => {
@@ -122,15 +129,16 @@ export class RunAttempt {
     });
   }
 
-  /** Suspends a branch for good, without a pending step: its body ignores that its lifetime has ended. */
+  /** Suspends a branch for good. Used if its body ignores a cancellation: it catches every error and tries more steps. */
   parkForever(): Promise<never> {
     this.removeRunnable();
-    return neverSettle();
+    return neverSettles();
   }
 
   /**
-   * Ends the attempt if no branch is runnable; in `hold` mode a pending timer keeps it alive. It runs one turn of the
-   * event loop later: a body that did not await a step has ended by this point, which is an error and not a pause.
+   * Ends the attempt if no branch is runnable: with the error if it is cancelled, as paused otherwise. In `hold` mode a
+   * pending timer keeps it alive. The check runs one iteration of the event loop after the last branch has parked, so
+   * that a body that returns without awaiting its steps fails with an error first.
    */
   private checkForPause(): void {
     this.isPauseCheckQueued = false;

@@ -17,7 +17,7 @@ import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { Layer, PendingStep } from '../protocol/session.js';
 import type { Lifetime } from './lifetime.js';
-import { neverSettle, type RunAttempt } from './run-attempt.js';
+import { neverSettles, type RunAttempt } from './run-attempt.js';
 
 type EntryListener = (entry: Entry) => void;
 
@@ -124,7 +124,7 @@ export class Run {
   }
 
   private continueOrStall(lifetime: Lifetime): Promise<never> | undefined {
-    if (this.isOver) return neverSettle();
+    if (this.isOver) return neverSettles();
     lifetime.throwIfEnded();
     return undefined;
   }
@@ -151,7 +151,7 @@ export class Run {
       return await this.deps.reader.fetchValue(entry);
     } catch (error) {
       this.attempt.fail(toStoreFault(error));
-      return neverSettle();
+      return neverSettles();
     }
   }
 
@@ -196,7 +196,7 @@ export class Run {
       `Session "${session}", step ${at}: the journal holds ${recorded}, but the code asked for ${asked}. ` +
       'Run the code that wrote this journal, or start a new session for the changed one.';
     this.attempt.fail(new Fault('REPLAY_MISMATCH', message, { session, key, recorded, asked }));
-    return neverSettle();
+    return neverSettles();
   }
 
   /** Delivers signals that a losing branch returned to the inbox to the waits that are open now. */

@@ -15,7 +15,7 @@ import { type Branches, joinAll, raceFirst } from './group.js';
 import { runEffect } from './layer.js';
 import type { Lifetime } from './lifetime.js';
 import type { Run, Step } from './run.js';
-import { neverSettle } from './run-attempt.js';
+import { neverSettles } from './run-attempt.js';
 import { waitForSignal, waitForTimer } from './wait.js';
 
 const MAX_REFUSED_STEPS = 100;
@@ -65,7 +65,7 @@ export class KernelScope implements Scope, Step {
 
   call<I, O>(loop: Loop<I, O>, input: I): Promise<O> {
     if (this.isBusy) return this.rejectConcurrentStep();
-    if (this.run.isOver) return neverSettle();
+    if (this.run.isOver) return neverSettles();
     if (this.refusedStepCount > MAX_REFUSED_STEPS) return this.run.attempt.parkForever();
     const recorded = this.beginStep();
     const key = `${this.key}/${this.nextIndex - 1}`;
@@ -139,7 +139,7 @@ export class KernelScope implements Scope, Step {
 
   private async enterAndRun<T>(work: (step: Step) => Promise<T>): Promise<T> {
     const { run, lifetime, depth } = this;
-    if (run.isOver) return neverSettle();
+    if (run.isOver) return neverSettles();
     // guard: uncooperative-body-abandoned
     if (this.refusedStepCount > MAX_REFUSED_STEPS) return run.attempt.parkForever();
     try {
@@ -148,7 +148,7 @@ export class KernelScope implements Scope, Step {
     } finally {
       this.endStep();
       // guard: body-stalled-after-fault
-      if (run.isOver) await neverSettle();
+      if (run.isOver) await neverSettles();
     }
   }
 

@@ -1,7 +1,8 @@
 /**
  * Sessions: one journal and its only writer. Runs, signals, resolutions and cancellations become entries here. Opening
- * a session claims it, which makes every older writer stale. Running a root again replays it from the journal, whether
- * the process died, the run paused or the body changed.
+ * a session claims it, which makes every older writer stale. A root is a top-level call, identified by a key. Running a
+ * root again, after a crash or a pause, replays its body from the journal; a body that now requests other steps fails
+ * with REPLAY_MISMATCH. A root that has ended returns its recorded outcome.
  */
 
 import { Fault, LoopError } from '../base/errors.js';
@@ -25,7 +26,7 @@ import { Run, type RunDeps } from './run.js';
 import { RunAttempt } from './run-attempt.js';
 import { assertNotReserved, KernelScope } from './scope.js';
 
-/** What a session needs, and what it adds to every run. */
+/** Options of a session. */
 export interface SessionOptions {
   readonly store: Store;
   readonly clock: Clock;
@@ -38,11 +39,15 @@ export interface SessionOptions {
   readonly invariants?: readonly Invariant<never>[];
   /** Conversions of entries that an older program wrote. @default {} */
   readonly upcasts?: Upcasts;
-  /** The maximum nesting depth of calls. @default 2000 */
+  /** The maximum nesting depth of calls and branches. @default 2000 */
   readonly maxDepth?: number;
-  /** Called with each new entry when it is written, before it is durable. */
+  /** Called with each new entry when it is appended, before it is durable. */
   readonly onEntry?: (entry: Entry) => void;
-  /** Performs nothing: a run ends where its record ends. Use it to inspect a record. @default false */
+  /**
+   * If true, no effect is performed: a run throws REPLAY_INCOMPLETE at the first effect without a recorded result. Other
+   * new steps still run and are written, so use a store that ignores writes.
+   * @default false
+   */
   readonly replayOnly?: boolean;
   /** Passed to every body as `scope.context`. */
   readonly context?: unknown;
@@ -82,7 +87,7 @@ export class Session {
   private readonly runDeps: RunDeps;
   private readonly snapshotCache: SnapshotCache;
   private activeRun: { readonly root: string; readonly attempt: RunAttempt } | undefined;
-  /** The record of the last root, as opening the session read it. The first run usually continues this root. */
+  /** The recorded steps of the last root, read when the session was opened. The first run usually continues this root. */
   private preloadedTree: ReplayTree | undefined;
   private closing: Promise<void> | undefined;
 
@@ -97,7 +102,7 @@ export class Session {
     this.viewStates = viewStates;
     this.writer = writer;
     this.snapshotCache = new SnapshotCache({ session: name, store, upcasts, viewStates, sessionState, writer });
-    // Every member is listed: object spread would cost more than the rest of opening a session.
+    // Every member is listed: object spread would cost more than the rest of this constructor.
     this.runDeps = {
       session: name,
       writer,
@@ -115,7 +120,7 @@ export class Session {
     };
   }
 
-  /** Claims a session and folds its entries. A session that does not exist yet is created. */
+  /** Claims a session and rebuilds its state and views from its entries. Creates a session that does not exist yet. */
   static async open(name: string, options: SessionOptions): Promise<Session> {
     assertKnownKeys(options, SESSION_OPTION_NAMES, 'A session has no option');
     const views = (options.views ?? []) as unknown as readonly View<unknown>[];
@@ -137,12 +142,15 @@ export class Session {
     return this.viewStates.stateOf(view);
   }
 
-  /** The `once` effects that need a resolution: recorded as requested, without a result, and not in flight. */
+  /** The effects in doubt: effects that must happen once, were started, have no recorded result and are not in flight. */
   get effectsInDoubt(): readonly { readonly key: string; readonly name: string }[] {
     return this.sessionState.effectsInDoubt(this.inFlight);
   }
 
-  /** Runs a loop as a root, or continues that root, or returns its outcome if it has ended. */
+  /**
+   * Runs a loop as the top-level call `root`. Continues that call if the journal has it; returns its recorded outcome if it
+   * has ended.
+   */
   async run<I, O>(root: string, loop: Loop<I, O>, input: I, options: RunOptions = {}): Promise<RunOutcome<O>> {
     this.assertUsable();
     if (!ROOT_KEY_PATTERN.test(root))
@@ -172,7 +180,10 @@ export class Session {
     }
   }
 
-  /** Delivers a signal. Resolves once it is durable; returns false if this delivery was received before. */
+  /**
+   * Delivers a signal and waits until it is durable. Returns false if a signal with this id and content was received
+   * before. Throws SIGNAL_CONFLICT if its content was different.
+   */
   async signal({ id, name, value }: Signal): Promise<boolean> {
     this.assertUsable();
     if (typeof id !== 'string' || id === '' || typeof name !== 'string')
@@ -188,25 +199,28 @@ export class Session {
     return true;
   }
 
-  /** Resolves a `once` effect in doubt: performs it again, records the supplied result, or fails it. */
+  /**
+   * Records the resolution of an effect in doubt: `retry` it, `supply` its result as `details.value`, or `fail` it. The run
+   * applies the resolution. `by` names the person who decided. Throws ANSWER_REFUSED if the effect is not in doubt.
+   */
   async resolveEffect(key: string, resolution: Resolution, by: string, details: ResolutionDetails = {}): Promise<void> {
     this.assertUsable();
     if (!RESOLUTIONS.has(resolution))
       throw new TypeError(`A resolution is retry, supply or fail; not ${String(resolution)}.`);
-    // guard: decision-needs-a-doubt
+    // guard: resolution-needs-effect-in-doubt
     if (!this.effectsInDoubt.some((effect) => effect.key === key))
       throw new LoopError('ANSWER_REFUSED', `Nothing is in doubt under ${key} in session "${this.name}".`, { key });
-    const retryKey = `${key}~${(this.sessionState.intents.get(key)?.retryCount ?? 0) + 1}`;
+    const attemptKey = `${key}~${(this.sessionState.intents.get(key)?.retryCount ?? 0) + 1}`;
     const value = details.value as Json;
     const { reason } = details;
-    const entry = { seq: 0, at: 0, type: 'effect.resolved', key: retryKey, resolution, by, reason, value };
+    const entry = { seq: 0, at: 0, type: 'effect.resolved', key: attemptKey, resolution, by, reason, value };
     const resolved = this.writer.propose(entry);
     this.sessionState.apply(resolved);
-    for (const waiter of this.runDeps.waiters?.get(`resolution ${retryKey}`) ?? []) waiter(resolved);
+    for (const waiter of this.runDeps.waiters?.get(`resolution ${attemptKey}`) ?? []) waiter(resolved);
     await this.writer.waitForDurability();
   }
 
-  /** Records a fact that belongs to no body. The prefix `#` separates its key from the keys of steps. */
+  /** Appends an entry that no body wrote. The prefix `#` separates its key from the keys of steps. */
   async recordFact(type: string, id: string, value: Json): Promise<void> {
     this.assertUsable();
     assertNotReserved(type, id);
@@ -214,7 +228,7 @@ export class Session {
     await this.writer.waitForDurability();
   }
 
-  /** Cancels a root: no further step starts. Returns false if it was cancelled before or has ended. */
+  /** Cancels a root: no further step starts. Returns false if it has not started, was cancelled before or has ended. */
   async cancel(root: string, reason: string): Promise<boolean> {
     this.assertUsable();
     const rootCall = this.sessionState.roots.get(root);
@@ -226,13 +240,13 @@ export class Session {
     return true;
   }
 
-  /** Ends the active run, records the results of effects in flight, and waits until everything is durable. */
+  /** Interrupts the active run, records the results of effects in flight, and waits until everything is durable. */
   close(): Promise<void> {
     this.closing ??= this.shutDown();
     return this.closing;
   }
 
-  /** Converts an error to an outcome. Records the end of a root whose body was suspended. */
+  /** Converts an error to an outcome. Records the end of a root whose body is suspended and cannot record it itself. */
   private recordFailure(root: string, failure: LoopError): RunOutcome {
     const error = failure.toErrorRecord();
     const rootCall = this.sessionState.roots.get(root);
@@ -249,8 +263,8 @@ export class Session {
   }
 
   /**
-   * Returns the record of a root. Entries that are written during the read may be missing in it: late results,
-   * resolutions, signals and cancellations are also kept in memory.
+   * Returns the recorded steps of a root. Entries that are written during the read may be missing from it. That is harmless,
+   * because late results, resolutions, signals and cancellations are also kept in memory.
    */
   private async loadRecordedRoot(root: string, rootCall: RootCall): Promise<RecordedStep | undefined> {
     const preloaded = this.preloadedTree;

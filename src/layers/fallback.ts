@@ -3,8 +3,9 @@
  */
 
 import { LoopError } from '../base/errors.js';
-import { isObject, type JsonFields } from '../base/own-property.js';
+import { isObject } from '../base/own-property.js';
 import type { Effect } from '../protocol/body.js';
+import type { JsonObject } from '../protocol/json.js';
 import type { BackendRef } from '../protocol/loop.js';
 import type { Layer } from '../protocol/session.js';
 
@@ -42,7 +43,7 @@ function withBackend(effect: Effect, { id, model, options }: BackendRef): Effect
     throw new LoopError('DEFINITION_INVALID', `The fallback "${id}" names no model; name one in the definition.`, {
       id,
     });
-  const { options: _, ...rest } = (isObject(effect.input) ? effect.input : {}) as JsonFields;
+  const { options: _, ...rest } = (isObject(effect.input) ? effect.input : {}) as JsonObject;
   const request = { ...rest, backendId: id, model };
   return { ...effect, name: id, input: options === undefined ? request : { ...request, options } };
 }

@@ -1,6 +1,7 @@
 /**
  * The filter layer: refuses or redacts content that a policy does not allow in the input or in the result of an effect.
- * It wraps the cache and retries, so it filters the input once and every result: cached or new, value or error.
+ * It is outside of the cache layer and the retry layer, so an input is filtered once, and so is every result: cached or
+ * new, value or error.
  * Filters do not apply to the journal, which holds the original input and the original result.
  */
 
@@ -51,7 +52,8 @@ const MODEL_CONTROL_MEMBERS: SkippedMembers = {
 const compiledFilters = new WeakMap<readonly FilterSpec[], readonly CompiledFilter[]>();
 
 /**
- * Filters the input and the result of an effect. Throws CONTENT_REFUSED, whose message never contains the matched text.
+ * Creates a layer that filters the input and the result of an effect. Its error, CONTENT_REFUSED, never contains the
+ * matched text.
  */
 export function filterLayer({ before = [], after = [] }: NonNullable<PolicySpec['filters']>, clock: Clock): Layer {
   return async (effect, scope, next) => {
@@ -66,7 +68,7 @@ export function filterLayer({ before = [], after = [] }: NonNullable<PolicySpec[
       value = (await next(sent)) as Json | undefined;
     } catch (thrown) {
       // A cancellation is not a result of the effect, so it is not filtered.
-      throw !scope.isCancelled ? filterError(toLoopError(thrown), newFilter()) : thrown;
+      throw scope.isCancelled ? thrown : filterError(toLoopError(thrown), newFilter());
     }
     return value === undefined ? undefined : rewriteStrings(value, newFilter().filterText, skipped);
   };
@@ -79,9 +81,10 @@ function filterInput(effect: Effect, filter: ContentFilter): Effect {
     filter.filterText,
     effect.kind === 'model' ? MODEL_CONTROL_MEMBERS : {},
   );
+  // The journal has the length of the prompt, which changes with its text.
   const promptLength = ownProperty(input, 'promptLength');
   if (effect.kind !== 'model' || typeof promptLength !== 'number') return { ...effect, input };
-  return { ...effect, input: { ...(isObject(input) ? input : {}), promptLength: promptLength + filter.addedChars } };
+  return { ...effect, input: { ...(isObject(input) ? input : {}), promptLength: promptLength + filter.lengthChange } };
 }
 
 function filterError(error: LoopError, filter: ContentFilter): LoopError {
@@ -91,8 +94,8 @@ function filterError(error: LoopError, filter: ContentFilter): LoopError {
 
 /** One pass of filters over all strings of a value. Each filter sees the output of the one before it. */
 class ContentFilter {
-  /** Growth of the strings in characters; negative if they became shorter. */
-  addedChars = 0;
+  /** Change of the total length of the strings; negative if they became shorter. */
+  lengthChange = 0;
   hasChanged = false;
   private remainingChars = MAX_FILTERED_CHARS;
   private readonly filters: readonly CompiledFilter[];
@@ -120,7 +123,7 @@ class ContentFilter {
       clean = this.redactMatches(clean, filter);
     }
     this.remainingChars -= clean.length;
-    this.addedChars += clean.length - text.length;
+    this.lengthChange += clean.length - text.length;
     this.hasChanged ||= clean !== text;
     return clean;
   };
@@ -176,15 +179,15 @@ function compileFilters(specs: readonly FilterSpec[], stage: FilterStage): reado
 const MAX_PATTERN_CHARS = 1000;
 
 /**
- * Compiles a pattern in RE2 syntax. Throws DEFINITION_INVALID if it cannot be parsed, is too long, or matches every
- * text.
+ * Compiles a pattern in RE2 syntax. Throws DEFINITION_INVALID if it cannot be parsed, is too long, or matches the empty
+ * string.
  */
 function compilePattern(pattern: unknown, policyPath: string): RE2JS {
   if (typeof pattern !== 'string') throw invalidPatternError(policyPath, 'it is not text');
   if (pattern.length > MAX_PATTERN_CHARS)
     throw invalidPatternError(policyPath, `it is longer than ${MAX_PATTERN_CHARS} characters`);
   const compiled = parsePattern(pattern, policyPath);
-  if (compiled.test('')) throw invalidPatternError(policyPath, 'it matches the empty text, and so every text');
+  if (compiled.test('')) throw invalidPatternError(policyPath, 'it matches the empty string');
   return compiled;
 }
 

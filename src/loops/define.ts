@@ -208,11 +208,14 @@ function createBody(
   const fingerprint = `${canonicalJson(definition as unknown as Json)}\n${String(tool ?? body ?? '')}`;
   if (prompt !== undefined) {
     const options = { id, spec: prompt, output, backend, policy, origin: CODE_ORIGIN, definitionFingerprint: version };
-    return withApprovalGate({ name: id, definitionFingerprint: fingerprint, requiresName: false }, promptBody(options));
+    return withApprovalGate(
+      { name: id, definitionFingerprint: fingerprint, exactNameOnly: false },
+      promptBody(options),
+    );
   }
   if (tool === undefined) {
     const bounded = withCallTimeout(id, policy?.timeoutMs, body as unknown as Loop<Json, Json>['body']);
-    return withApprovalGate({ name: id, definitionFingerprint: fingerprint, requiresName: false }, bounded);
+    return withApprovalGate({ name: id, definitionFingerprint: fingerprint, exactNameOnly: false }, bounded);
   }
   const open = (): ((input: Json, call: unknown) => unknown) => (input, call) => tool(input, call as ToolCallContext);
   return toolBody({

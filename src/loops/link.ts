@@ -98,7 +98,7 @@ function createBody(
   const { id, prompt, tool, composite = { steps: [] }, backend, policy } = definition;
   if (prompt !== undefined) {
     const options = { id, spec: prompt, output, backend, policy, origin, definitionFingerprint: digest };
-    return withApprovalGate({ name: id, definitionFingerprint: digest, requiresName: false }, promptBody(options));
+    return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: false }, promptBody(options));
   }
   if (tool !== undefined) {
     const { safety = 'once', config = {} } = tool;
@@ -124,7 +124,7 @@ function createBody(
     model: definedLoop?.model,
     includesLoop,
   };
-  return withApprovalGate({ name: id, definitionFingerprint: digest, requiresName: true }, agentBody(options, tools));
+  return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: true }, agentBody(options, tools));
 }
 
 function createStepsBody(id: string, spec: StepsSpec, unresolved: UnresolvedReference[]): Loop<Json, Json>['body'] {

@@ -1,7 +1,8 @@
 /**
- * Mappings: build the input of a step, or the output of a composite, from earlier values. A mapping is an RFC 9535
- * path, `literal:` followed by text, or `optional:` followed by a path that may match nothing. A singular path yields
- * its value; any other path yields the list of its matches.
+ * Mappings: build the input of a step, or the output of a composite, from earlier values. A mapping is a string, or an
+ * object with one string for each member. A string is an RFC 9535 path, `literal:` followed by text, or `optional:`
+ * followed by a path that may match nothing. A singular path (one that selects at most one value) yields its value; any
+ * other path yields the list of its matches.
  */
 import { LoopError } from '../base/errors.js';
 import { followSegments } from '../json/path/query.js';
@@ -12,7 +13,7 @@ import type { CompositeStep } from '../protocol/loop.js';
 /** The values that a mapping can read: `input`, `steps` (the results by index) and the named results. */
 export type MappingData = { [name: string]: Json };
 
-/** Builds a value from the data of a composite. Throws MAPPING_FAILED if a required path matches nothing. */
+/** Builds a value from the data of a composite. Throws MAPPING_FAILED if a singular path without `optional:` has no match. */
 export type CompiledMapping = (data: MappingData) => Json;
 
 type ValueLookup = (data: MappingData) => Json | undefined;
@@ -34,7 +35,7 @@ export function compileMapping(mapping: CompositeStep['inputMapping'], where: st
 
 /**
  * Fast path for a mapping with one member and a singular path, the most common case. A large composite has thousands of
- * them, and their cost is dominated by following references, so each uses as few objects as possible.
+ * them, and applying them costs mostly memory accesses from object to object, so each uses as few objects as possible.
  */
 function compileSingleMember(member: string, text: string, where: string): CompiledMapping {
   const segments = text.startsWith(LITERAL_PREFIX)
@@ -61,8 +62,8 @@ function combineMembers(members: readonly string[], lookups: readonly ValueLooku
 }
 
 /**
- * Returns the leading segments of every path of a mapping; undefined for a path that may read anything. A segment is
- * undefined if it may match any member.
+ * Returns the leading segments of every path of a mapping, which tell which earlier values the mapping reads; undefined
+ * in place of a prefix for a path that may read anything.
  */
 export function pathPrefixesOf(
   mapping: CompositeStep['inputMapping'],
@@ -99,7 +100,7 @@ function compileValue(text: string, where: string, member: string): ValueLookup 
   };
 }
 
-/** Throws MAPPING_FAILED for a path that matched nothing, unless it is optional. */
+/** Throws MAPPING_FAILED for a path that matched nothing, unless it starts with `optional:`. */
 function assertOptionalPath(path: string, where: string, data: MappingData): void {
   if (path.startsWith(OPTIONAL_PREFIX)) return;
   const names = Object.keys(data).filter((name) => name !== 'steps');

@@ -7,7 +7,7 @@
 
 import { abortListenersOf } from '../base/abort-listeners.js';
 import { withLazyProperty } from '../base/lazy-property.js';
-import { nonNegativeInteger, ownProperty } from '../base/own-property.js';
+import { asNonNegativeInteger, ownProperty } from '../base/own-property.js';
 import type { Clock } from '../journal/clock.js';
 import type { Model, ModelCallOptions } from '../protocol/model.js';
 import { userMessage } from '../views/messages.js';
@@ -120,7 +120,7 @@ function readGenerated(
   options: CallModelOptions,
 ): ModelReply | Promise<ModelReply> {
   const content = ownProperty(result, 'content');
-  const length = nonNegativeInteger(ownProperty(content, 'length'));
+  const length = asNonNegativeInteger(ownProperty(content, 'length'));
   if (length === undefined || !Array.isArray(content))
     throw backendError(sent, 'failed: its result has no list of content', { retryable: false });
   const builder = new ModelReplyBuilder(sent, options);

@@ -52,8 +52,8 @@ function assertAnswer(answer: ApprovalAnswer): void {
 /** Returns the standing grant that an answer gives, as it is journaled. */
 export function standingGrantOf(approval: Approval, { by, standing = null }: ApprovalAnswer, at: number): Json {
   const { id, tool, definitionDigest, principal, target } = approval;
-  const limits = limitedArguments(standing, approval.arguments);
-  const grant = { tool, definition: definitionDigest, schema: standing, limits, by, approval: id, at };
+  const limitedPaths = limitedArguments(standing, approval.arguments);
+  const grant = { tool, definition: definitionDigest, schema: standing, limitedPaths, by, approval: id, at };
   return {
     ...grant,
     ...(principal !== undefined && { principal }),

@@ -7,17 +7,15 @@
 import { escapeForDisplay } from '../base/escape-text.js';
 import { isObject } from '../base/own-property.js';
 import { compileSchema, type Validator } from '../json/schema.js';
-import type { Json } from '../protocol/json.js';
+import type { Json, JsonObject } from '../protocol/json.js';
 import type { JsonSchema } from '../protocol/loop.js';
 
 /** The names of the members that lead from the arguments to a value; empty for the arguments themselves. */
 type MemberPath = readonly string[];
-type JsonObject = { readonly [name: string]: Json };
-
 interface GrantPredicate {
   readonly schema: Json;
   /** The paths of the arguments that it limits, as JSON arrays; absent in grants of earlier versions. */
-  readonly limits?: readonly string[] | undefined;
+  readonly limitedPaths?: readonly string[] | undefined;
 }
 
 const NUMERIC_BOUNDS = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'] as const;
@@ -29,11 +27,12 @@ const MAX_PATHS = 100;
 const MAX_MEMBERS = 20;
 
 /** True if the schema accepts these arguments, and each argument that the grant limits is still limited. */
-export function grantCovers({ schema, limits }: GrantPredicate, input: Json): boolean {
+export function grantCovers({ schema, limitedPaths }: GrantPredicate, input: Json): boolean {
   if (!schemaAccepts(schema, input)) return false;
   const limited = limitedArguments(schema, input);
   return (
-    limited.length > 0 && /* guard: granted-limits-still-apply */ (limits ?? []).every((path) => limited.includes(path))
+    limited.length > 0 &&
+    /* guard: granted-limits-still-apply */ (limitedPaths ?? []).every((path) => limited.includes(path))
   );
 }
 

@@ -38,6 +38,6 @@ export function coversTarget(granted: ApprovalTarget | undefined, target: Approv
     granted.kind !== 'program' &&
     granted.kind === target?.kind &&
     granted.confinement === target.confinement &&
-    target.isLinked !== true
+    target.isIndirect !== true
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Approvals as data: the request, the target it is bound to, the answer and the standing grant. The runtime holds the
- * requests; an answer only refers to one by id.
+ * Approvals as data: the request (`Approval`), the target it is bound to, the answer and the standing grant. The runtime
+ * keeps the requests; an answer refers to one by id.
  */
 import type { Json } from './json.js';
 
@@ -13,31 +13,33 @@ export interface ApprovalTarget {
   readonly kind: 'program' | 'file' | 'directory';
   /** The real path, with symbolic links resolved. */
   readonly path: string;
-  /** SHA-256 of the bytes of a program's entry file, in hex. */
+  /** For a program: SHA-256 of the bytes of its entry file, in hex. */
   readonly sha256?: string;
-  /** How a command is confined. */
+  /** For a command: how it is confined, as text for people, such as `in a sandbox without network`. Compared literally. */
   readonly confinement?: string;
-  /** True for a file that did not exist. The call may create it and may not replace a file created since. */
+  /** True for a file that did not exist. The call may create it, but must not replace a file that was created since. */
   readonly isNew?: boolean;
   /**
    * True if the requested path is not the canonical one: it leads through a symbolic link, or contains a `..`, a `.` or
-   * an empty segment. A standing grant for other paths does not cover it. Journaled under this name.
+   * an empty segment. A standing grant does not cover such a path, because its schema sees the path as it is written.
    */
-  readonly isLinked?: boolean;
+  readonly isIndirect?: boolean;
 }
 
 /** A tool call that waits for a person's approval. */
 export interface Approval {
-  /** Derived from everything that the approval is bound to. If any of it changes, the id no longer exists. */
+  /** Derived from everything that the approval is bound to. If any of it changes, the call needs another approval. */
   readonly id: string;
   readonly sessionId: string;
+  /** The turn that the call belongs to: the key of its root call. */
   readonly turnId: string;
+  /** The key of the tool's call, such as `t1/2/0`. */
   readonly callId: string;
   /** The loop id of the tool. */
   readonly tool: string;
   /** The arguments of the call. */
   readonly arguments: Json;
-  /** SHA-256 of the canonical JSON of `arguments`. */
+  /** SHA-256 of the canonical JSON of `arguments`, in base64url. */
   readonly argumentsDigest: string;
   /** The digest of the definition that the call would run. */
   readonly definitionDigest: string;
@@ -61,8 +63,8 @@ export interface Approval {
 }
 
 /**
- * The answer to an approval. Optional members that are present must match the pending approval; otherwise the answer is
- * refused.
+ * The answer to an approval. If `sessionId`, `callId`, `tool` or `argumentsDigest` is present, it must be the one of the
+ * pending approval; otherwise the answer is refused.
  */
 export interface ApprovalAnswer {
   /** The id of the approval. */
@@ -81,7 +83,7 @@ export interface ApprovalAnswer {
   readonly standing?: Json;
 }
 
-/** The answer of an approval as it is journaled. */
+/** The answer to an approval as it is journaled. */
 export interface RecordedAnswer {
   readonly approved: boolean;
   readonly by: string;
@@ -96,7 +98,10 @@ export interface ApprovalState {
   readonly approval?: Approval;
   /** Absent until the approval is answered. */
   readonly answer?: RecordedAnswer;
-  /** True if the call stopped waiting before an answer was recorded. */
+  /**
+   * True if the call stopped waiting without an answer: it was cancelled, it ended, or its branch lost a race. An expired
+   * approval is not abandoned: it is answered with a denial by `rondo`.
+   */
   readonly isAbandoned: boolean;
 }
 
@@ -109,17 +114,20 @@ export interface StandingGrant {
   /** A JSON Schema document for the arguments. */
   readonly schema: Json;
   /**
-   * The arguments that the schema constrains, each as a JSON array of member names. Absent in grants of earlier
-   * versions.
+   * The arguments whose value or range the schema limits, each as the JSON text of its path, such as `["order","amount"]`.
+   * Absent in grants of earlier versions.
    */
-  readonly limits?: readonly string[] | undefined;
-  /** The target of the call that the grant was given with. */
+  readonly limitedPaths?: readonly string[] | undefined;
+  /**
+   * The target of the approved call. For a program, the grant covers only this target. For a file or a directory, it covers
+   * other targets of the same kind and confinement whose path is not `isIndirect`.
+   */
   readonly target?: ApprovalTarget | undefined;
   /** The name of the person who gave the grant. */
   readonly by: string;
   /** The principal of the turn in which the grant was given. */
   readonly principal?: string | undefined;
-  /** The id of the approval that the grant was given with. */
+  /** The id of the approval whose answer gave the grant. */
   readonly approvalId: string;
   /** When the grant was given, in milliseconds since the epoch. */
   readonly givenAt: number;

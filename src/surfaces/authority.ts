@@ -1,13 +1,13 @@
 /**
- * Determines the permissions of the operator. They come from flags, environment variables and the operator's file, never
- * from the project. The operator's file must lie outside of the project, wherever HOME and XDG_CONFIG_HOME point: a cloned
+ * Determines the permissions of the operator. They come from flags, environment variables and trust.toml, never
+ * from the project. The file must lie outside of the project, wherever HOME and XDG_CONFIG_HOME point: a cloned
  * repository could contain one.
  */
 import { realpathSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { LoopError } from '../base/errors.js';
-import { findHostProblem, findVariableProblem, type PermitLists } from '../base/permits.js';
+import { findHostProblem, findVariableProblem, type PermitLists, type TrustSettings } from '../base/permits.js';
 import {
   type Authority,
   type Environment,
@@ -18,20 +18,15 @@ import {
   UsageError,
 } from './settings.js';
 
-/** The content of the operator's file. */
-export interface OperatorFileContent extends PermitLists {
-  readonly directories: readonly string[];
-}
-
-/** Returns the path of the operator's file; undefined without a home directory. */
-export function operatorFilePath(env: Environment): string | undefined {
+/** Returns the path of trust.toml; undefined without a home directory. */
+export function trustFilePath(env: Environment): string | undefined {
   const candidates = [env.XDG_CONFIG_HOME, env.HOME && join(env.HOME, '.config'), env.APPDATA];
   const directory = candidates.find((path) => path !== undefined && isAbsolute(path));
   return directory === undefined ? undefined : join(directory, 'rondo', 'trust.toml');
 }
 
-/** Joins the permissions of flags, environment and the operator's file. Throws a UsageError if one is invalid. */
-export function authorityOf(input: SettingsInput, remembered: OperatorFileContent): Authority {
+/** Joins the permissions of flags, environment and trust.toml. Throws a UsageError if one is invalid. */
+export function authorityOf(input: SettingsInput, remembered: TrustSettings): Authority {
   const { flags, env, cwd } = input;
   const trusted = (source: TrustSource, paths: readonly string[]): readonly TrustedDirectory[] =>
     paths.map((path) => ({ directory: requireDirectory(source, path, cwd), source }));
@@ -110,14 +105,14 @@ export function systemHomeDirectory(): string | undefined {
 }
 
 /**
- * Throws CONFIG_INVALID for an operator's file that the project could contain. The file in the user's recorded home directory
+ * Throws CONFIG_INVALID for a trust.toml that the project could contain. The file in the user's recorded home directory
  * is accepted even if Rondo runs in that directory or above it: an attacker who can write there controls the user's shell.
  */
 export function assertOutsideProject(file: string, input: SettingsInput, home = systemHomeDirectory()): void {
   const { flags, env, cwd } = input;
   const configDirectory = dirname(resolve(cwd, explicitConfigFile(input) ?? 'rondo.toml'));
   const locations = [flags.data ?? env.RONDO_DATA, flags.loops ?? env.RONDO_LOOPS].flatMap((path) => path || []);
-  const homeFile = home === undefined ? undefined : operatorFilePath({ HOME: home });
+  const homeFile = home === undefined ? undefined : trustFilePath({ HOME: home });
   for (const directory of [cwd, configDirectory, ...locations.map((path) => resolve(cwd, path))]) {
     const containsHome =
       homeFile === file &&
@@ -126,7 +121,7 @@ export function assertOutsideProject(file: string, input: SettingsInput, home = 
     const containsFile =
       isInside(directory, file) ||
       /* guard: links-into-project-resolved */ isInside(resolveExistingPrefix(directory), resolveExistingPrefix(file));
-    // guard: operator-file-outside-project
+    // guard: trust-file-outside-project
     if (!containsFile || containsHome) continue;
     const reason = `it lies inside ${directory}, and a project must not grant itself permissions`;
     const advice = 'Set XDG_CONFIG_HOME or HOME to a directory outside of the project.';
@@ -146,7 +141,7 @@ export type TrustPredicate = (directory: string | undefined) => boolean;
 
 /**
  * Returns the predicate for the directories that the operator trusts, and for those inside them. Symbolic links are resolved.
- * The operator's file contains real paths: a path that has become a link since then leads to a directory that was never
+ * trust.toml contains real paths: a path that has become a link since then leads to a directory that was never
  * trusted, and is ignored.
  */
 export function trustPredicateOf({ directories }: Pick<Authority, 'directories'>): TrustPredicate {

@@ -27,7 +27,7 @@ export {
   findUnknownBackends,
   loadLoops,
 } from './compose/project-loops.js';
-export { loadSettings, type ProjectSettings, readOperatorFile, writeOperatorFile } from './compose/project-settings.js';
+export { loadSettings, type ProjectSettings, readTrustFile, writeTrustFile } from './compose/project-settings.js';
 
 /** A host with its store, registry and config. */
 export interface ComposedHost extends OpenedStore {

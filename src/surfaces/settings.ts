@@ -17,7 +17,7 @@ export interface Flags {
   readonly config?: string;
   readonly store?: string;
   readonly engine?: string;
-  /** Directories that may run code. */
+  /** Directories whose code may run. */
   readonly trust?: readonly string[];
   /** Environment variables that may be sent to a host, as `VARIABLE=HOST`. */
   readonly send?: readonly string[];
@@ -25,7 +25,7 @@ export interface Flags {
   readonly reach?: readonly string[];
 }
 
-/** Where the operator declared the trust: a flag, an environment variable or the operator's file. */
+/** Where the operator declared the trust: a flag, an environment variable or trust.toml. */
 export type TrustSource = '--trust' | 'RONDO_TRUST' | 'file';
 
 /** A directory whose code may run. */

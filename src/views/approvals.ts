@@ -98,13 +98,13 @@ export class Approvals {
     const schema = ownProperty(value, 'schema');
     const givenAt = ownProperty(value, 'at');
     const tool = ownText(value, 'tool');
-    const limits = ownProperty(value, 'limits');
+    const limitedPaths = ownProperty(value, 'limitedPaths');
     if (tool === '' || schema === undefined) return;
     this.givenGrants.push({
       tool,
       definitionDigest: ownText(value, 'definition'),
       schema,
-      limits: Array.isArray(limits) ? limits.map(String) : undefined,
+      limitedPaths: Array.isArray(limitedPaths) ? limitedPaths.map(String) : undefined,
       target: parseTarget(ownProperty(value, 'target')),
       by: ownText(value, 'by'),
       principal: ownText(value, 'principal') || undefined,

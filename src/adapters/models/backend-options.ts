@@ -1,14 +1,14 @@
-/** Checks the options that a definition passes to a provider. Unknown options and secrets are errors. */
+/** Checks the options of a backend reference. Unknown options, such as `apiKey`, are errors. */
 import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 import type { BackendRef } from '../../protocol/loop.js';
 
-/** Creates a BACKEND_FAILED error that is not retryable. */
+/** Creates a BACKEND_FAILED error that is not retryable. Its message is truncated to 500 characters. */
 export function permanentBackendError(message: string): LoopError {
   return new LoopError('BACKEND_FAILED', message.slice(0, 500), { retryable: false });
 }
 
-/** Returns the options of a reference. Throws if one of them is not in `knownNames`. */
+/** Returns the options of a backend reference. Throws if one of them is not in `knownNames`. */
 export function knownOptionsOf(ref: BackendRef, knownNames: readonly string[]): { readonly [name: string]: Json } {
   const options = ref.options ?? {};
   for (const name of Object.keys(options)) {
@@ -21,7 +21,10 @@ export function knownOptionsOf(ref: BackendRef, knownNames: readonly string[]): 
   return options;
 }
 
-/** Returns an optional delay in milliseconds, 0 if it is undefined. `where` names the value in the error message. */
+/**
+ * Parses a delay in milliseconds; undefined means 0. Throws if it is not an integer from 0 to one day. `where` names the
+ * value in the error message.
+ */
 export function parseDelayMs(value: unknown, where: string): number {
   if (value === undefined) return 0;
   if (Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= 86_400_000) return Number(value);

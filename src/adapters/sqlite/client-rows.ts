@@ -5,7 +5,7 @@ import { type ProcessId, processStateOf, thisProcess } from './owner/process.js'
 /** Returns the processes that held leases under the previous owner, by client id. */
 export function readRecordedClients(driver: Driver): ReadonlyMap<string, ProcessId> {
   const columns = `${textColumn('id')}, ${integerColumn('pid')}, ${textColumn('start')}`;
-  const rows = driver.prepare(`SELECT ${columns} FROM peers`).all();
+  const rows = driver.prepare(`SELECT ${columns} FROM clients`).all();
   return new Map(rows.map((row) => [readText(row.id), { pid: readInteger(row.pid), start: readText(row.start) }]));
 }
 

@@ -238,11 +238,11 @@ export class CommitQueue {
     this.stagedChars = 0;
     this.walPages += this.writer.estimatedWalPages;
     this.writer.publishHeads();
-    const { changedHeads, removedSessions, committedAt } = this.writer;
+    const { changedHeads, removedSessions, commitTimeMs } = this.writer;
     if (changedHeads.size === 0 && removedSessions.size === 0) return undefined;
     this.lastCommitNumber += 1;
     try {
-      this.anchor.appendCommit(this.lastCommitNumber, committedAt, changedHeads.values(), removedSessions);
+      this.anchor.appendCommit(this.lastCommitNumber, commitTimeMs, changedHeads.values(), removedSessions);
       return undefined;
     } catch (error) {
       const fault = this.toDiskFault(error, 'Anchoring a commit of');

@@ -1,6 +1,6 @@
 /**
- * The store's files: private to their user whatever the umask, and never reached through a symbolic link.
- * A symlink in a cloned project must not redirect the store's reads or writes to another file.
+ * The store's files. Only their owner can read them, whatever the umask, and neither a file nor its data directory may
+ * be a symbolic link: a symlink in a cloned project must not redirect the store's reads or writes to another file.
  */
 import {
   chmodSync,
@@ -20,7 +20,7 @@ import { Fault } from '../../base/errors.js';
 import { databasePathOf, storeFilesOf } from '../../journal/store-files.js';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_WRONLY, O_APPEND } = constants;
-/** Windows has no such flag, and a clone creates no symlinks there. */
+/** Windows has no O_NOFOLLOW, and `git clone` creates no symlinks there by default. */
 const O_NOFOLLOW = constants.O_NOFOLLOW ?? 0;
 
 const FILE_MODE = 0o600;
@@ -36,27 +36,30 @@ export function isOwnedByThisUser({ uid }: Pick<Stats, 'uid'>): boolean {
   return process.getuid === undefined || uid === process.getuid();
 }
 
-/** Returns an identity that a copy or a later replacement of the file does not share; empty if there is no file. */
+/** Returns a string that identifies this file; a copy or a replacement has another one. Empty if there is no file. */
 function identityOf(status: Stats | undefined): string {
   return status === undefined ? '' : `${status.dev}:${status.ino}:${status.birthtimeMs}`;
 }
 
-/** Returns the identity of the file at a path without following symlinks; see `identityOf`. */
+/**
+ * Returns a string that identifies the file at a path; a copy or a replacement has another one. Symlinks are not followed.
+ * Empty if there is no file.
+ */
 export function identityAt(path: string): string {
   return identityOf(lstatOf(path));
 }
 
-/** Returns the identity of the directory that contains a database. */
+/** Returns a string that identifies the directory of a database, as `identityAt`. Follows symlinks, throws if absent. */
 export function directoryIdentityOf(database: string): string {
   return identityOf(statSync(dirname(database)));
 }
 
-/** Creates the data directory with mode 0700 if it is absent. Throws if it is a symbolic link. */
+/** Creates the data directory with mode 0700, or makes an existing `.rondo` private. Throws if it is a symbolic link. */
 export function makeDataDirectory(directory: string): void {
   assertNotSymlink(directory);
   const status = lstatOf(directory);
   if (status !== undefined) {
-    // The default data directory belongs to the store alone. A directory of another name may hold other files.
+    // `.rondo`, the default data directory, belongs to the store alone. Any other directory may hold files of the user.
     if (basename(directory) === '.rondo' && (status.mode & 0o077) !== 0 && isOwnedByThisUser(status))
       chmodSync(directory, DIRECTORY_MODE);
     return;
@@ -70,8 +73,8 @@ function assertNotSymlink(directory: string): void {
 }
 
 /**
- * Creates a directory and its parents. Node's recursive mkdir never returns on a file system that refuses new
- * directories.
+ * Creates a directory and its parents. It does not use Node's recursive mkdir, which never returns on a file system that
+ * refuses new directories.
  */
 function makeDirectories(directory: string): void {
   if (statSync(directory, { throwIfNoEntry: false }) !== undefined) return;
@@ -84,15 +87,20 @@ function makeDirectories(directory: string): void {
   }
 }
 
-/** Throws if a store file is a symlink, not a regular file or owned by another user. Makes the other files private. */
-export function assertSafeStoreFiles(database: string): void {
+/**
+ * Checks the existing files of a store and makes them private. Throws if one of them or the directory is a symlink, if one
+ * is not a regular file or belongs to another user, or if the database is itself a file of another store. Sockets and the
+ * owner file are not checked here.
+ */
+export function secureStoreFiles(database: string): void {
   assertNotSymlink(dirname(database));
   const mainDatabase = databasePathOf(database);
   if (mainDatabase !== undefined && lstatOf(mainDatabase) !== undefined)
     throw unusableFileFault(database, `it belongs to ${mainDatabase}`);
   for (const path of storeFilesOf(database)) {
     const status = lstatOf(path);
-    // The owner file keeps its mode: a reader rejects an owner file that other users could have written.
+    // The owner file, which names the process that owns the store, keeps its mode: its readers accept only mode 0600, and
+    // a change here would hide another mode from them.
     if (status === undefined || status.isSocket() || (path.endsWith('.owner') && status.isFile())) continue;
     assertOwnRegularFile(path, status);
     if (path.endsWith('-journal')) assertNoSuperJournal(path, status.size);
@@ -113,14 +121,14 @@ function assertOwnRegularFile(path: string, status: Stats): void {
 }
 
 /**
- * The last bytes of a rollback journal that names a super-journal, which coordinates a transaction over several
- * databases.
+ * The last bytes of a rollback journal that names a super-journal. SQLite uses super-journals for transactions over
+ * several databases.
  */
 const SUPER_JOURNAL_MAGIC = Buffer.from('d9d505f920a163d7', 'hex');
 
 /**
- * Throws if a rollback journal names a super-journal: SQLite deletes that file after a rollback. The store writes no
- * such journal.
+ * Throws if a rollback journal names a super-journal. SQLite deletes the named file after a rollback, so a forged journal
+ * could delete any file of the user. The store itself never writes such a journal.
  */
 function assertNoSuperJournal(path: string, size: number): void {
   const end = Buffer.alloc(Math.min(size, SUPER_JOURNAL_MAGIC.length));
@@ -137,7 +145,7 @@ function assertNoSuperJournal(path: string, size: number): void {
     );
 }
 
-/** Creates an empty file with mode 0600 if the path does not exist. Throws if the existing file is unsafe. */
+/** Creates an empty file with mode 0600, or throws if the path is not a regular file of this user. */
 export function ensureFile(path: string): void {
   const status = lstatOf(path);
   if (status !== undefined) return void assertOwnRegularFile(path, status);
@@ -156,7 +164,7 @@ function createFile(path: string): number {
   return descriptor;
 }
 
-/** Creates a file with this content; `flush` syncs it to disk. */
+/** Creates a file with this content and mode 0600; `flush` syncs it to disk. Throws if the path exists. */
 export function writeNewFile(path: string, content: string, options: { readonly flush?: boolean } = {}): void {
   const descriptor = createFile(path);
   try {
@@ -166,7 +174,7 @@ export function writeNewFile(path: string, content: string, options: { readonly 
   }
 }
 
-/** Opens an existing file for appending and returns its descriptor. */
+/** Opens an existing file for appending and returns its descriptor. Throws if it is a symbolic link. */
 export function openForAppend(path: string): number {
   return openSync(path, O_WRONLY | O_APPEND | O_NOFOLLOW);
 }

@@ -99,7 +99,7 @@ export class LocalMaintenance implements Maintenance {
     const sessions = new Set(accepted.flatMap(({ incident }) => incident.session ?? []));
     await commitQueue.submit(() => {
       for (const item of accepted)
-        this.incidentTable.close([item.incident.id], outcomeOf(item), attribution, writer.committedAt);
+        this.incidentTable.close([item.incident.id], outcomeOf(item), attribution, writer.commitTimeMs);
       // The anchor now records the remaining entries as the end of the session.
       for (const session of sessions) if (isUsable(session)) writer.anchorSession(session);
     }, false);
@@ -123,13 +123,13 @@ export class LocalMaintenance implements Maintenance {
     const had = Math.max(0, ...sessionIncidents.map(({ incident }) => incident.had ?? 0));
     await commitQueue.submit(() => {
       const entries = head?.next ?? had;
-      const removal = { session, entries, head: head?.hash ?? '', at: writer.committedAt, ...attribution };
+      const removal = { session, entries, head: head?.hash ?? '', at: writer.commitTimeMs, ...attribution };
       writer.remove(session, sids);
       this.incidentTable.close(
         sessionIncidents.map(({ incident }) => incident.id),
         'removed',
         attribution,
-        writer.committedAt,
+        writer.commitTimeMs,
       );
       this.incidentTable.addRemovedSession(removal);
     }, false);
@@ -170,7 +170,7 @@ export class LocalMaintenance implements Maintenance {
     if (session !== undefined && isSessionRefused(damage)) health.refusals.set(session, refusalOf(damage, sids));
     if (health.writeFault !== undefined) return;
     try {
-      const added = await commitQueue.submit(() => this.incidentTable.add(damage, sids, writer.committedAt), false);
+      const added = await commitQueue.submit(() => this.incidentTable.add(damage, sids, writer.commitTimeMs), false);
       health.incidents = [...health.incidents, added];
     } catch {
       // The commit queue has stopped or the disk is full. The next full check finds the damage again.

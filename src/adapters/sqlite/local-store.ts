@@ -136,7 +136,7 @@ export class LocalStore {
     return this.commitQueue.submit(() => this.writer.addClient(id, process), false);
   }
 
-  /** Removes the record of a process that no longer holds leases. */
+  /** Removes a process that has ended or has not reconnected in time. */
   removeClient(id: string): Promise<void> {
     return this.commitQueue.submit(() => this.writer.removeClient(id), false);
   }

@@ -9,7 +9,7 @@ import { AnchorFile, readAnchorFile } from './anchor-file.js';
 import { hasOtherLivingClient } from './client-rows.js';
 import { assertWalMode, closeConnection, type Durability, openConnection } from './connection.js';
 import { type Driver, integerColumn, openDriver, readInteger, readText } from './driver.js';
-import { assertSafeStoreFiles, ensureFile, makeDataDirectory } from './files.js';
+import { ensureFile, makeDataDirectory, secureStoreFiles } from './files.js';
 import { isMarkedBroken, markBroken } from './full-check.js';
 import { LocalStore } from './local-store.js';
 import { recordIncidents } from './record-incidents.js';
@@ -115,7 +115,7 @@ export function resolveDatabasePath(path: string): string {
     const directory = dirname(resolve(path));
     makeDataDirectory(directory);
     const database = join(realpathSync(directory), basename(path));
-    assertSafeStoreFiles(database);
+    secureStoreFiles(database);
     return database;
   } catch (error) {
     throw toFault(error, 'Opening', path);
@@ -169,7 +169,7 @@ function closeIgnoringErrors(driver: Driver): void {
 export function openLocalStore(database: string, options: SqliteOptions): LocalStore {
   const { durability = 'fsync', driver: open = openDriver, now = Date.now } = options;
   if (options.accept !== 'loss') assertNotEmptied(database);
-  assertSafeStoreFiles(database);
+  secureStoreFiles(database);
   ensureFile(database);
   const driver = openConnection(database, durability, open);
   try {

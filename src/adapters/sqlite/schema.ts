@@ -21,7 +21,7 @@ interface Migration {
  * - `removals` distinguishes a session that was removed just before the process ended from a lost one.
  * - `incidents` logs damage and is open while `closed_as` is empty; `tombstones` logs removed sessions. Rows are never
  * deleted.
- * - `ownership.epoch` counts owners: a commit of an earlier owner is refused. `peers` lists the processes that hold
+ * - `ownership.epoch` counts owners: a commit of an earlier owner is refused. `clients` lists the processes that hold
  * leases.
  */
 export const migrations: readonly Migration[] = [
@@ -44,7 +44,7 @@ CREATE TABLE removals (sid INTEGER PRIMARY KEY, commit_no INTEGER NOT NULL);`,
     sql: `
 CREATE TABLE ownership (id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL);
 INSERT INTO ownership (id, epoch) VALUES (1, 0);
-CREATE TABLE peers (id TEXT PRIMARY KEY, pid INTEGER NOT NULL, start TEXT NOT NULL);`,
+CREATE TABLE clients (id TEXT PRIMARY KEY, pid INTEGER NOT NULL, start TEXT NOT NULL);`,
   },
   {
     name: 'incidents',

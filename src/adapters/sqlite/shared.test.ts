@@ -306,7 +306,7 @@ verifies('sqlite.owner', 'opening a store that living processes wait for checks 
     const file = freshFile();
     await (await openSqlite(file)).close();
     const driver = openDriver(file);
-    driver.prepare('INSERT INTO peers (id, pid, start) VALUES (?, ?, ?)').run('p', client.pid, client.start);
+    driver.prepare('INSERT INTO clients (id, pid, start) VALUES (?, ?, ?)').run('p', client.pid, client.start);
     driver.close();
     const store = await openSqlite(file);
     await store.close();

@@ -1,7 +1,8 @@
 /**
- * The operations on the tables inside one open transaction. Changed heads are drafts: visible to later operations of
- * the same transaction, and published only once it is committed. An operation that throws a Fault has changed nothing,
- * so the other operations of its transaction continue. Any other error aborts the transaction.
+ * The write operations on the tables. They run inside transactions that the commit queue opens and commits. The head of a
+ * session (its fence, next sequence number and last hash) changes in a draft, which later operations of the same
+ * transaction see, and which is published once the transaction is committed. An operation that throws a Fault has
+ * changed nothing, and the queue decides whether the rest of the transaction is committed. Any other error aborts it.
  */
 import { Fault } from '../../base/errors.js';
 import { createRecord, type JournalRecord, type RecordDraft } from '../../journal/record.js';
@@ -40,7 +41,7 @@ interface WriteStatements {
 }
 
 function prepareStatements(driver: Driver, epoch: number): WriteStatements {
-  // A condition on every statement that can be committed alone: only the owner of this epoch may write.
+  // A condition on every statement that can be the only one of its transaction: only the owner of this epoch may write.
   // guard: lone-write-checks-owner
   const ownerCondition = `(SELECT epoch FROM ownership WHERE id = 1) = ${epoch}`;
   return {
@@ -68,8 +69,8 @@ function prepareStatements(driver: Driver, epoch: number): WriteStatements {
     removeSnapshot: driver.prepare('DELETE FROM snapshots WHERE sid = ?'),
     insertUnanchoredRemoval: driver.prepare('INSERT OR REPLACE INTO removals (sid, commit_no) VALUES (?, ?)'),
     removeOldUnanchoredRemovals: driver.prepare('DELETE FROM removals WHERE commit_no < ?'),
-    insertClient: driver.prepare('INSERT OR REPLACE INTO peers (id, pid, start) VALUES (?, ?, ?)'),
-    removeClient: driver.prepare('DELETE FROM peers WHERE id = ?'),
+    insertClient: driver.prepare('INSERT OR REPLACE INTO clients (id, pid, start) VALUES (?, ?, ?)'),
+    removeClient: driver.prepare('DELETE FROM clients WHERE id = ?'),
     selectEpoch: driver.prepare(`SELECT ${integerColumn('epoch')} FROM ownership WHERE id = 1`),
   };
 }
@@ -82,18 +83,18 @@ function staleWriterFault(draft: RecordDraft, head: SessionHead | undefined): Fa
   return new Fault('STALE_WRITER', message, { session, expected: { fence, next: firstSeq }, found });
 }
 
-/** What a transaction writer works with. */
+/** The database, the caches and the state that a transaction writer needs. */
 interface TransactionWriterDeps {
   readonly driver: Driver;
   readonly heads: SessionHeads;
   readonly records: RecordTable;
-  /** The highest sid that was ever assigned. */
+  /** The highest numeric session id (sid) that was ever assigned. */
   readonly highestSid: number;
   /** The owner's epoch. Writes are refused once the database has a different one. */
   readonly epoch: number;
 }
 
-/** Writes to the tables inside a transaction that the commit queue opens and commits. */
+/** Writes to the tables. One instance serves all transactions, one after another; see `begin`. */
 export class TransactionWriter {
   private readonly heads: SessionHeads;
   private readonly records: RecordTable;
@@ -102,7 +103,7 @@ export class TransactionWriter {
   private readonly draftHeads = new Map<string, SessionHead | undefined>();
   private readonly removedNames = new Set<string>();
   private highestSid: number;
-  /** The highest fence of a removed session, so that its old writers are stale in a new session of the same name. */
+  /** The highest fence of a removed session. A new session of the same name gets a higher one, so old writers are stale. */
   private highestRemovedFence = 0;
   private commitNumber = 0;
   private commitTime = 0;
@@ -117,27 +118,27 @@ export class TransactionWriter {
     this.highestSid = highestSid;
   }
 
-  /** The time of the current transaction, in milliseconds since the epoch. */
-  get committedAt(): number {
+  /** The Unix time of the current transaction, in milliseconds. */
+  get commitTimeMs(): number {
     return this.commitTime;
   }
 
-  /** Estimated number of pages that this transaction adds to the WAL. */
+  /** Estimated number of pages that this transaction adds to the WAL. It decides when the WAL is checkpointed. */
   get estimatedWalPages(): number {
     return this.walPages;
   }
 
-  /** The names of the sessions that this transaction removed. */
+  /** The names of the sessions whose absence this transaction records in the anchor. */
   get removedSessions(): ReadonlySet<string> {
     return this.removedNames;
   }
 
-  /** The heads of the sessions that this transaction changed; undefined for removed sessions. */
+  /** The heads that this transaction records in the anchor; undefined for removed sessions. */
   get changedHeads(): ReadonlyMap<string, SessionHead | undefined> {
     return this.draftHeads;
   }
 
-  /** Starts a transaction with this commit number and time. */
+  /** Resets the drafts for a new transaction with this commit number and time. */
   begin(commit: number, at: number): void {
     this.draftHeads.clear();
     if (this.removedNames.size > 0) this.removedNames.clear();
@@ -146,7 +147,7 @@ export class TransactionWriter {
     this.walPages = 0;
   }
 
-  /** Publishes the drafted heads once the transaction is durable. */
+  /** Publishes the drafted heads. Call it once the transaction is durable. */
   publishHeads(): void {
     for (const [name, head] of this.draftHeads) {
       if (head === undefined) this.heads.evict(name);
@@ -154,7 +155,7 @@ export class TransactionWriter {
     }
   }
 
-  /** Claims a session with the next fence and creates the session if it is absent. */
+  /** Claims a session with the next fence, and creates the session if it is absent. */
   claim(name: string): Claim {
     const head = this.findHead(name);
     if (head === undefined) return this.createSession(name);
@@ -167,7 +168,8 @@ export class TransactionWriter {
   }
 
   /**
-   * Appends a record to a session. An exact repetition of an append that was already written succeeds without effect.
+   * Appends a record, which contains one or more entries, to a session. Throws STALE_WRITER if the session was claimed again
+   * since. An exact repetition of an append that was already written succeeds without effect.
    */
   append(draft: RecordDraft): void {
     const { session, fence, firstSeq, count, body } = draft;
@@ -208,19 +210,19 @@ export class TransactionWriter {
     throw new Fault('OWNERSHIP_LOST', message, { epoch, own: this.epoch });
   }
 
-  /** Records a process that holds leases, so that the next owner waits for it. */
+  /** Adds a process that holds leases. If the owner dies, the next one waits until such processes have reconnected. */
   addClient(id: string, { pid, start }: ProcessId): void {
     this.statements.insertClient.run(id, pid, start);
     this.walPages += 1;
   }
 
-  /** Removes the record of a process that no longer holds leases. */
+  /** Removes a process that has ended or has not reconnected in time. */
   removeClient(id: string): void {
     this.statements.removeClient.run(id);
     this.walPages += 1;
   }
 
-  /** Removes a session with all of its rows. Pass `sids` if its row can no longer be found by name. */
+  /** Removes a session with all of its rows. Pass `sids` if its row is damaged and cannot be found by name. */
   remove(name: string, sids: readonly number[] | undefined): void {
     const head = sids === undefined ? this.findHead(name) : undefined;
     const removedSids = sids ?? (head && [head.sid]);
@@ -234,13 +236,13 @@ export class TransactionWriter {
       this.statements.insertUnanchoredRemoval.run(sid, this.commitNumber);
       this.walPages += 8;
     }
-    // The anchor has included removals of this age for long.
+    // The anchor, a file outside of the database that detects lost commits, contains removals that are this old.
     this.statements.removeOldUnanchoredRemovals.run(this.commitNumber - 1000);
     this.draftHeads.set(name, undefined);
     this.removedNames.add(name);
   }
 
-  /** Makes this commit anchor the current head of a session, or its absence. */
+  /** Records the current head of a session, or its absence, in the anchor with this commit. */
   anchorSession(name: string): void {
     const head = this.findHead(name);
     this.draftHeads.set(name, head);
@@ -292,7 +294,7 @@ export class TransactionWriter {
     return { fence: head.fence, nextSeq: head.next };
   }
 
-  /** True if exactly this append is already stored: its acknowledgement was lost, and the writer repeats it. */
+  /** True if exactly this append is already stored. A writer repeats an append whose acknowledgement was lost. */
   private isAlreadyWritten({ fence, firstSeq, count, body }: RecordDraft, { sid, next }: SessionHead): boolean {
     if (firstSeq + count > next) return false;
     const [record] = this.records.readPage(sid, firstSeq, firstSeq + 1);

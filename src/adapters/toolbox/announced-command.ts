@@ -1,8 +1,9 @@
 /**
- * Runs a sandboxed command while no store is created in its roots: the command would see the new store. Before it
- * searches for stores, it announces the directories it sees and those it hides (base/announcement.ts). A process that
- * creates a store announces that and waits for the command; a creation that is already in progress is waited for here.
- * Data markers that the command leaves are removed before the announcement ends.
+ * Runs a sandboxed command so that no store is created where the command could read it. The directories that the command
+ * sees are announced to other processes (base/announcement.ts) before stores are searched for; those that its sandbox
+ * hides are announced after the search. A process that creates a store in a visible directory waits for the end of the
+ * command. If a store is already being created there, the command waits. Data markers that the command creates are
+ * removed before its announcement ends.
  */
 import { setTimeout } from 'node:timers/promises';
 import {
@@ -21,14 +22,20 @@ import { inodeAt } from './store-protection.js';
 import { toolError } from './tool-error.js';
 
 const POLL_INTERVAL_MS = 20;
-/** Bounds the wait, because a process could keep an announcement for ever. */
+/** Bounds the wait, because a process may never release its announcement. */
 const MAX_CREATION_WAIT_MS = 10_000;
-/** The maximum number of announced hidden directories. A store created in any other waits for the command. */
+/**
+ * The maximum number of announced directories of each kind. A process that creates a store in a hidden directory that is
+ * not announced waits for the command, as for a visible one.
+ */
 const MAX_ANNOUNCED_DIRECTORIES = 200;
-/** The maximum number of files that a note lists. */
+/** The maximum number of files that a note to the model lists. */
 const MAX_LISTED_FILES = 5;
 
-/** Runs a sandboxed command while no store is created in the directories it sees. */
+/**
+ * Runs a sandboxed command while no other process creates a store in the directories it sees. Throws TOOL_FAILED, and runs
+ * nothing, if the command cannot be announced or a store is still being created there after ten seconds.
+ */
 export async function runAnnouncedCommand(
   roots: Roots,
   abort: AbortSignal | undefined,
@@ -37,7 +44,8 @@ export async function runAnnouncedCommand(
   const announcement = new Announcement();
   try {
     const searchRoots = searchRootsOf(roots.realPaths);
-    // Mount points are announced too: outside of the sandbox, a mounted directory may have another parent.
+    // The creator of a store looks for announcements of its parent directories. A mounted directory can have other parents
+    // outside of the sandbox, so mount points are announced too.
     const visibleInodes = inodesOf([...searchRoots, ...mountPointsIn(searchRoots)]);
     // guard: command-announced
     await announceOrRefuse(() => announcement.add('command', visibleInodes));
@@ -79,11 +87,11 @@ export async function waitForStoreCreations(
   abort: AbortSignal | undefined,
   maxWaitMs: number = MAX_CREATION_WAIT_MS,
 ): Promise<void> {
-  const isVisible = (announced: AnnouncedDirectory): boolean =>
+  const isVisibleCreation = (announced: AnnouncedDirectory): boolean =>
     announced.kind === 'store' && visibleInodes.has(announced.directory) && isTrustedAnnouncement(announced);
   for (const startedMs = performance.now(); ; ) {
     abort?.throwIfAborted();
-    const creation = listAnnouncements().find(isVisible);
+    const creation = listAnnouncements().find(isVisibleCreation);
     if (creation === undefined) return;
     if (performance.now() - startedMs > maxWaitMs) {
       throw toolError(

@@ -43,26 +43,42 @@ function createLinkedWorkspace(): Workspace {
   return workspace;
 }
 
+/** Spellings of `..`, some of them encoded or with look-alike characters. */
+const PARENTS = [
+  '../',
+  '..//',
+  './../',
+  '%2e%2e/',
+  '%2e%2e%2f',
+  '..%2f',
+  '%252e%252e%252f',
+  '..%c0%af',
+  '..\\',
+  '..%5c',
+  '..;/',
+  '.%2e/',
+  '%2e./',
+  '..%00/',
+];
+const WIDE_PARENTS = ['\uff0e\uff0e/', '..\u2215', '.\u200b./', '..\0/', '.%00./', '....//', '..../', '.../'];
+
+/** Links inside the root that lead out of it. */
+const OUTWARD_LINKS = [
+  'out',
+  'relative',
+  'evil',
+  'up/outside',
+  'deep',
+  'chain',
+  'a/back',
+  'a/../out',
+  'out/../out',
+  './/out/.',
+];
+
 /** Returns paths that try to leave the root. */
 function attackPaths({ root, outside, evil }: Workspace): readonly string[] {
-  const dots = [
-    '../',
-    '..//',
-    './../',
-    '%2e%2e/',
-    '%2e%2e%2f',
-    '..%2f',
-    '%252e%252e%252f',
-    '..%c0%af',
-    '..\\',
-    '..%5c',
-    '..;/',
-    '.%2e/',
-    '%2e./',
-    '..%00/',
-  ];
-  const wide = ['\uff0e\uff0e/', '..\u2215', '.\u200b./', '..\0/', '.%00./', '....//', '..../', '.../'];
-  const spelled = [...dots, ...wide].flatMap((up) => [
+  const spelled = [...PARENTS, ...WIDE_PARENTS].flatMap((up) => [
     `${up}outside/secret.txt`,
     `a/${up}${up}outside/secret.txt`,
     `a/b/${up}${up}${up}outside/secret.txt`,
@@ -84,20 +100,8 @@ function attackPaths({ root, outside, evil }: Workspace): readonly string[] {
     `$HOME/..${directory}/secret.txt`,
     `${directory}/secret.txt\0.txt`,
   ]);
-  const links = [
-    'out',
-    'relative',
-    'evil',
-    'up/outside',
-    'deep',
-    'chain',
-    'a/back',
-    'a/../out',
-    'out/../out',
-    './/out/.',
-  ];
   const through = [
-    ...links,
+    ...OUTWARD_LINKS,
     `slash${outside}`,
     `self${outside}`,
     `up/up/..${outside}`,

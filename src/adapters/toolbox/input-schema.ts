@@ -3,7 +3,7 @@
  * both use) and the JSON Schema for the model are derived from the definition.
  */
 import { LoopError } from '../../base/errors.js';
-import type { Json } from '../../protocol/json.js';
+import type { Json, JsonObject } from '../../protocol/json.js';
 
 interface FieldTypes {
   readonly string: string;
@@ -36,8 +36,6 @@ interface Issue {
 }
 
 type ValidationResult<I> = { readonly value: I; readonly issues?: undefined } | { readonly issues: readonly Issue[] };
-type JsonObject = { readonly [name: string]: Json };
-
 /** A Standard Schema that also provides a JSON Schema. */
 export interface InputSchema<I> {
   readonly '~standard': {

@@ -36,7 +36,7 @@ export function listFilesTool(roots: Roots): ToolboxTool<InferInput<typeof input
       roots.open(path, 'directory', async (top) => {
         const entries: string[] = [];
         const notes: string[] = [];
-        const skip = (skippedPath: string, reason: string): void =>
+        const onSkip = (skippedPath: string, reason: string): void =>
           void (notes.length < MAX_NOTES && notes.push(`${skippedPath} ${reason}`));
         let charCount = 0;
         const visit = (entry: { readonly kind: keyof typeof kindSuffixes; readonly path: string }): boolean => {
@@ -46,9 +46,17 @@ export function listFilesTool(roots: Roots): ToolboxTool<InferInput<typeof input
           entries.push(line);
           return true;
         };
-        const isComplete = await walkDirectory(roots, top, { depth, hidden, signal, visit, skip });
+        const isComplete = await walkDirectory(roots, top, {
+          depth,
+          includeHidden: hidden,
+          signal,
+          visit,
+          onSkip,
+        });
         if (!isComplete)
-          notes.unshift(`There are more than these ${entries.length} entries; use a subdirectory or a lower depth`);
+          notes.unshift(
+            `There are more than these ${entries.length} entries; use a subdirectory, a lower depth or a higher limit`,
+          );
         const output = { path: roots.displayPath(top.realPath), entries };
         return notes.length === 0 ? output : { ...output, note: truncate(`${notes.join('; ')}.`, 2000) };
       }),

@@ -139,7 +139,7 @@ export class Roots {
       kind: 'file',
       path: file,
       ...(missing.length > 0 && { isNew: true }),
-      ...(!this.isDirectPath(path, file) && { isLinked: true }),
+      ...(!this.isDirectPath(path, file) && { isIndirect: true }),
     };
   }
 

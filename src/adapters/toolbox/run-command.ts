@@ -59,7 +59,7 @@ export function runCommandTool(roots: Roots, options: CommandOptions = {}): Tool
         kind: 'directory',
         path,
         confinement,
-        ...(!roots.isDirectPath(directory, path) && { isLinked: true }),
+        ...(!roots.isDirectPath(directory, path) && { isIndirect: true }),
       };
     },
     execute: (input, callOptions) => executeCommand(roots, options, input, callOptions),

@@ -1,4 +1,4 @@
-/** The tool `search_files`: finds lines that contain a text or match a linear-time regular expression (RE2). */
+/** The tool `search_files`: finds lines that contain a string or match a linear-time regular expression (RE2). */
 import { setImmediate } from 'node:timers/promises';
 import type { RE2JS } from 're2js';
 import { defineReadTool, type ToolboxTool, type ToolOutput } from './define-tool.js';
@@ -14,9 +14,9 @@ const MAX_LIMIT = 1000;
 const MAX_FILES = 20_000;
 const MAX_FILE_BYTES = 1024 * 1024;
 const MAX_TOTAL_BYTES = 32 * 1024 * 1024;
-/** The part of a line that a pattern is matched against. Longer lines are usually generated. */
+/** The maximum length of the part of a line that is matched with RE2. Longer lines are usually generated. */
 const MAX_LINE_CHARS = 2000;
-/** The time of a match grows with the length of the text times the size of the compiled pattern. */
+/** The maximum number of instructions of a compiled pattern: the time of a match is proportional to it. */
 const MAX_PATTERN_SIZE = 500;
 const MAX_SEARCH_MS = 15_000;
 /** How long the search may block the event loop. */
@@ -42,7 +42,7 @@ const inputSchema = defineInput({
 
 type SearchFilesInput = InferInput<typeof inputSchema>;
 
-/** Returns the offset of the first match in a line, or -1. */
+/** Returns an offset for the excerpt of a matching line, or -1 if the line does not match. */
 type LineMatcher = (line: string) => number;
 
 /** Creates the tool `search_files`. */
@@ -83,8 +83,8 @@ class Search {
     const { path = '.', hidden = false } = this.query;
     const { signal } = this;
     const visit = (entry: WalkEntry): Promise<boolean> | boolean => entry.kind !== 'file' || this.visit(entry);
-    const skip = (skippedPath: string, reason: string): void => this.skip(`${skippedPath} ${reason}`);
-    const walkOptions = { depth: MAX_DEPTH, hidden, signal, visit, skip };
+    const onSkip = (skippedPath: string, reason: string): void => this.skip(`${skippedPath} ${reason}`);
+    const walkOptions = { depth: MAX_DEPTH, includeHidden: hidden, signal, visit, onSkip };
     const isComplete = await this.roots.open(path, 'either', (opened) =>
       opened.stats.isDirectory() ? walkDirectory(this.roots, opened, walkOptions) : this.searchFile(opened),
     );
@@ -127,7 +127,7 @@ class Search {
     return this.fileCount < MAX_FILES && this.byteCount < MAX_TOTAL_BYTES;
   }
 
-  /** Yields to the event loop. Returns true if the search has exceeded its time. */
+  /** Yields to the event loop. Returns true if the search has exceeded its time limit. */
   private async yieldAndCheckDeadline(): Promise<boolean> {
     await setImmediate();
     this.signal?.throwIfAborted();
@@ -154,13 +154,14 @@ async function createLineMatcher({
   ignoreCase = false,
 }: SearchFilesInput): Promise<LineMatcher> {
   if (!pattern && !ignoreCase) return (line) => line.indexOf(query);
-  // Loaded on first use.
+  // Imported on first use, because it slows down the start.
   const { RE2JS } = await import('re2js');
   const program = compilePattern(RE2JS, pattern ? query : RE2JS.quote(query), ignoreCase);
   return (line) => {
     const text = line.length > MAX_LINE_CHARS ? line.slice(0, MAX_LINE_CHARS) : line;
     if (!program.test(text)) return -1;
     const matcher = program.matcher(text);
+    // A short line is returned completely, so the offset of its match is not needed.
     return text.length > MAX_MATCH_CHARS && matcher.find() ? matcher.start() : 0;
   };
 }

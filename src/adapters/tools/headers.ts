@@ -1,4 +1,7 @@
-/** The HTTP headers that a definition may set: rules for names and values, and secrets from environment variables. */
+/**
+ * The HTTP headers of a tool: rules for the headers that a definition may set, values from environment variables, and
+ * the encoding of idempotency keys.
+ */
 
 import { LoopError } from '../../base/errors.js';
 import { isObject } from '../../base/own-property.js';
@@ -8,7 +11,7 @@ import { type ConfigRule, isVariableName } from './config.js';
 /** An object with string values. */
 export type StringMap = { readonly [name: string]: string };
 
-/** Headers that Rondo or the HTTP client sets. */
+/** Headers that a definition cannot set, because Rondo or its HTTP client sets them. */
 const reservedHeaders = [
   'accept-encoding',
   'connection',
@@ -23,7 +26,7 @@ const reservedHeaders = [
   'transfer-encoding',
   'upgrade',
 ];
-/** Headers that usually contain secrets, which must not be in definitions. */
+/** Headers that usually contain a secret. A definition names the environment variable of their value. */
 const secretHeaders = ['api-key', 'authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-auth-token'];
 
 const RESERVED_NOTE = `Rondo sets ${reservedHeaders.join(', ')} itself`;
@@ -48,17 +51,20 @@ export const literalHeadersRule: ConfigRule<StringMap> = {
 };
 
 /** The rule for `config.headersFromEnv`. */
-export const variableHeadersRule: ConfigRule<StringMap> = {
+export const envHeadersRule: ConfigRule<StringMap> = {
   requirement: `an object with header names as keys and environment variable names as values, such as {"Authorization": "MY_TOKEN"}; ${RESERVED_NOTE}`,
   accepts: (value): value is StringMap =>
     isObject(value) &&
     Object.entries(value).every(([name, variable]) => isSettableHeader(name) && isVariableName(variable)),
 };
 
-/** Reads the value of each header from its environment variable. Errors do not contain values. */
-export function headersFromEnvironment(source: NodeJS.ProcessEnv, variables: StringMap): StringMap {
+/**
+ * Reads the value of each header from its environment variable. Throws TOOL_FAILED if a variable is not set or is not a
+ * valid header value; the error does not contain the value.
+ */
+export function headersFromEnvironment(env: NodeJS.ProcessEnv, variables: StringMap): StringMap {
   const headers = Object.entries(variables).map(([header, variable]) => {
-    const value = (Object.hasOwn(source, variable) ? source[variable] : undefined)?.trim() ?? '';
+    const value = (Object.hasOwn(env, variable) ? env[variable] : undefined)?.trim() ?? '';
     if (value !== '' && isHeaderValue(value)) return [header, value] as const;
     const problem = value === '' ? 'is not set' : 'contains characters that are not allowed in a header';
     throw new LoopError('TOOL_FAILED', `The header ${header} comes from ${variable}, which ${problem}.`, { variable });
@@ -66,8 +72,8 @@ export function headersFromEnvironment(source: NodeJS.ProcessEnv, variables: Str
   return Object.fromEntries(headers);
 }
 
-/** Percent-encodes the characters of an idempotency key that a header value cannot contain, and `%` itself. */
-export function encodeHeaderValue(key: string): string {
+/** Percent-encodes an idempotency key: every character except printable ASCII, and also spaces and `%`. */
+export function encodeIdempotencyKey(key: string): string {
   return [...key].map((character) => (/^[!-$&-~]$/.test(character) ? character : percentEncode(character))).join('');
 }
 

@@ -12,11 +12,11 @@ import type { ToolImplementation } from '../../loops/tool-implementation.js';
 import type { Json } from '../../protocol/json.js';
 import { assertNoProblem, type ConfigRule, outputBytesSetting, type ParsedConfig, parseConfig } from './config.js';
 import {
-  encodeHeaderValue,
+  encodeIdempotencyKey,
+  envHeadersRule,
   headersFromEnvironment,
   literalHeadersRule,
   type StringMap,
-  variableHeadersRule,
 } from './headers.js';
 import { openingExcerpt, parseJsonDocument } from './json-document.js';
 import type { HttpResponse } from './post.js';
@@ -49,7 +49,7 @@ interface HttpSettings {
 
 const configRules: { readonly [K in keyof HttpSettings]: ConfigRule<HttpSettings[K]> } = {
   headers: literalHeadersRule,
-  headersFromEnv: variableHeadersRule,
+  headersFromEnv: envHeadersRule,
   maxOutputBytes: outputBytesSetting.rule,
 };
 
@@ -176,7 +176,7 @@ function toolsForScheme(scheme: string, options: HttpOptions): ToolImplementatio
         signal.throwIfAborted();
         const secretHeaders = headersFromEnvironment(environment, headersFromEnv);
         const redactor = redactorFor(Object.values(secretHeaders));
-        const idempotencyHeader = { 'idempotency-key': encodeHeaderValue(idempotencyKey) };
+        const idempotencyHeader = { 'idempotency-key': encodeIdempotencyKey(idempotencyKey) };
         const allHeaders = { ...commonHeaders, ...secretHeaders, ...idempotencyHeader };
         // guard: untrusted-tool-reaches-public-only
         const publicOnly = !trusted && !permits.canReach(url);

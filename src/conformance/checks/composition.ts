@@ -24,7 +24,7 @@ async function assertFailsWithFramesClosed(
   definition: SampleDefinition,
   input: unknown = {},
 ): Promise<void> {
-  if ((await context.registrationRefusal(definition)) !== undefined) return;
+  if ((await context.tryRegister(definition)) !== undefined) return;
   const run = await context.runExpectingFailure(definition.id, input);
   assertFramesClosed(run);
 }
@@ -175,7 +175,7 @@ export const compositionChecks: readonly ConformanceCheck[] = checksOf(5, [
       ];
       const self = [sampleStep('echo', { seen: binding('mine'), mark: input }, 'mine')];
       for (const [id, steps] of Object.entries({ early, self })) {
-        if ((await context.registrationRefusal(compositeLoop(id, steps))) !== undefined) continue;
+        if ((await context.tryRegister(compositeLoop(id, steps))) !== undefined) continue;
         for (const mark of ['mark-1', 'mark-2']) {
           const run = await context.run(id, mark);
           if (!run.hasSucceeded) assertFramesClosed(run);
@@ -292,10 +292,10 @@ export const compositionChecks: readonly ConformanceCheck[] = checksOf(5, [
     async run(context) {
       await assertFailsWithFramesClosed(context, compositeLoop('self', [sampleStep('self')]));
       await context.openFreshRuntime();
-      if ((await context.registrationRefusal(compositeLoop('ping', [sampleStep('pong')]))) !== undefined) {
+      if ((await context.tryRegister(compositeLoop('ping', [sampleStep('pong')]))) !== undefined) {
         return context.addNote('two composites cannot refer to each other: one was refused at registration');
       }
-      if ((await context.registrationRefusal(compositeLoop('pong', [sampleStep('ping')]))) !== undefined) return;
+      if ((await context.tryRegister(compositeLoop('pong', [sampleStep('ping')]))) !== undefined) return;
       assertFramesClosed(await context.runExpectingFailure('ping', {}));
     },
   },
@@ -341,7 +341,7 @@ export const compositionChecks: readonly ConformanceCheck[] = checksOf(5, [
         canRunConcurrently = scope.all !== undefined;
         return scope.all?.(ids.map((loopId, n) => ({ loopId, input: { n } }))) ?? [];
       });
-      const run = await context.runBeyondLsem('parallel', {});
+      const run = await context.runOutsideLsem('parallel', {});
       if (!canRunConcurrently) throw new NotApplicableError('bodies in code cannot call loops concurrently (all)');
       const outputs = run.result.output;
       const [first, last] = Array.isArray(outputs) ? [outputs[0], outputs.at(-1)] : [];

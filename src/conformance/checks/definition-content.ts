@@ -20,7 +20,7 @@ import {
 /** Fails if a version that is registered during a call affects the call. */
 async function assertRunningCallKeepsVersion(context: CheckContext): Promise<void> {
   const tool = context.customTool(async (input) => {
-    await context.registrationRefusal(echoLoop(context, 'moving', { version: '2.0.0', outputSchema: NEVER_SCHEMA }));
+    await context.tryRegister(echoLoop(context, 'moving', { version: '2.0.0', outputSchema: NEVER_SCHEMA }));
     return input;
   });
   if (tool === undefined)
@@ -74,7 +74,7 @@ const draft2020Cases: readonly (readonly [schema: object, valid: unknown, invali
 
 /** Fails unless an invalid schema is refused at registration, or ends the call with `call.errored`. */
 async function assertSchemaErrorReported(context: CheckContext, definition: SampleDefinition): Promise<void> {
-  if ((await context.registrationRefusal(definition)) !== undefined) return;
+  if ((await context.tryRegister(definition)) !== undefined) return;
   const run = await context.runExpectingFailure(definition.id, { name: 'n' });
   assertSameJson(run.lifecycle().at(-1), 'call.errored', 'the last event of a call with an invalid schema');
 }
@@ -94,7 +94,7 @@ export const definitionContentChecks: readonly ConformanceCheck[] = checksOf(1, 
     title: 'an id is unique: after a second definition, it refers to exactly one of the two',
     async run(context) {
       await context.register(echoLoop(context, 'same'), compositeLoop('around', [sampleStep('same')]));
-      const refusal = await context.registrationRefusal(failingLoop(context, 'same'));
+      const refusal = await context.tryRegister(failingLoop(context, 'same'));
       if (refusal === undefined) context.addNote('a second definition of an id and version is not refused');
       const successes: boolean[] = [];
       for (const id of ['same', 'around', 'same']) successes.push((await context.run(id, {})).hasSucceeded);
@@ -198,7 +198,7 @@ export const definitionContentChecks: readonly ConformanceCheck[] = checksOf(1, 
       ]) {
         await context.openFreshRuntime();
         for (const version of order)
-          refusals.push((await context.registrationRefusal(versionedEcho(context, version))) !== undefined);
+          refusals.push((await context.tryRegister(versionedEcho(context, version))) !== undefined);
         const { input } = context.profile.path;
         await context.register(compositeLoop('around', [sampleStep('twice', { v1: input })]));
         const versions = new Set<string>();

@@ -114,7 +114,7 @@ export const definitionChecks: readonly ConformanceCheck[] = checksOf(1, [
           withoutMembers(definition, kind),
           `the kind ${kind} with only bodies of other kinds`,
         );
-        if ((await context.registrationRefusal(definition)) !== undefined) continue;
+        if ((await context.tryRegister(definition)) !== undefined) continue;
         const run = await context.runExpectingSuccess(definition.id, {});
         for (const [other, pattern] of Object.entries(ACTIVITY_PATTERNS)) {
           const isActive = run.lifecycle().some((type) => pattern.test(type));
@@ -175,7 +175,7 @@ export const definitionChecks: readonly ConformanceCheck[] = checksOf(1, [
       const steps = [{ inputMapping: {} }, { loopId: 7, inputMapping: {} }, { loopId: 'inner' }, 'inner', null];
       for (const [index, invalidStep] of steps.entries()) {
         const definition = compositeLoop(`flawed-${index}`, [invalidStep]);
-        if ((await context.registrationRefusal(definition)) !== undefined) continue;
+        if ((await context.tryRegister(definition)) !== undefined) continue;
         const run = await context.runExpectingFailure(definition.id, {});
         const openedCount = run.payloads('child.started').length;
         assertThat(
@@ -201,11 +201,11 @@ export const definitionChecks: readonly ConformanceCheck[] = checksOf(1, [
         InputSchema: NEVER_SCHEMA,
         output_schema: NEVER_SCHEMA,
       });
-      if ((await context.registrationRefusal(beside)) === undefined) await context.runExpectingSuccess('beside', {});
+      if ((await context.tryRegister(beside)) === undefined) await context.runExpectingSuccess('beside', {});
       await context.register(echoLoop(context, 'inner'));
       const bound = { loopId: 'inner', inputMapping: { mark: context.profile.path.input }, outputbinding: 'first' };
       const steps = [bound, sampleStep('inner', { seen: context.profile.path.binding('first') })];
-      if ((await context.registrationRefusal(compositeLoop('bound', steps))) !== undefined) return;
+      if ((await context.tryRegister(compositeLoop('bound', steps))) !== undefined) return;
       const run = await context.run('bound', 'mark-1');
       const isBound = run.hasSucceeded && containsText(run.result.output, 'mark-1');
       assertThat(!isBound, 'outputbinding was read as outputBinding: a later step read the binding');

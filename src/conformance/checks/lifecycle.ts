@@ -30,7 +30,7 @@ const CHILD_EVENTS = ['child.started', 'child.completed'] as const;
 
 /** Fails unless a definition with an unknown reference is refused at registration, or its call errors. */
 async function assertErroredOrRefused(context: CheckContext, definition: SampleDefinition): Promise<void> {
-  const refusal = await context.registrationRefusal(definition);
+  const refusal = await context.tryRegister(definition);
   if (refusal !== undefined) return context.addNote(`${definition.id} was refused when registered`);
   const run = await context.runExpectingFailure(definition.id, {});
   assertSameJson(run.lifecycle().at(-1), 'call.errored', `the last event of ${definition.id}`);
@@ -122,7 +122,7 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
     coversAllRuns: true,
     async run(context) {
       await runSampleLoops(context);
-      for (const { loopId, events } of context.recordedRuns.filter((run) => run.hasEnded)) {
+      for (const { loopId, events } of context.suiteRuns.filter((run) => run.hasEnded)) {
         for (const [callId, call] of eventsByCall(events)) {
           const terminalCount = call.filter(isTerminal).length;
           assertThat(
@@ -233,7 +233,7 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
     coversAllRuns: true,
     async run(context) {
       await runSampleLoops(context);
-      for (const { loopId, events } of context.recordedRuns.filter((run) => run.hasEnded && !run.isBeyondLsem)) {
+      for (const { loopId, events } of context.suiteRuns.filter((run) => run.hasEnded && !run.isOutsideLsem)) {
         for (const call of eventsByCall(events).values()) {
           const types = (): string => describeValue(call.map(({ type }) => type));
           assertThat(
@@ -258,7 +258,7 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
         await scope.call('prompt', {});
         return scope.call('tool', input);
       });
-      const run = await context.runBeyondLsem('coded', { n: 1 });
+      const run = await context.runOutsideLsem('coded', { n: 1 });
       assertSameJson(run.result.output, { n: 1 }, 'the output of a composite in code');
       assertSameJson(
         run.lifecycle(),
@@ -279,7 +279,7 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
     async run(context) {
       await context.register(echoLoop(context, 'one'), echoLoop(context, 'two'));
       await context.registerAgent('agent', ['one', 'two']);
-      const run = await context.runBeyondLsem('agent', { prompt: 'Do it.' });
+      const run = await context.runOutsideLsem('agent', { prompt: 'Do it.' });
       for (const id of ['one', 'two'])
         assertSameJson(run.lifecycle(run.callIdOf(id)), TOOL_EVENTS, `the events of the tool ${id}`);
       assertFrames(run);

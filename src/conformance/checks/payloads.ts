@@ -47,7 +47,7 @@ const PROMPT_PIECES = ['Say something.'] as const;
 
 /** Returns the promptLength of a prompt with this system prompt. */
 async function promptLengthWith(context: CheckContext, id: string, system: string): Promise<number> {
-  await context.register(promptLoop(context, id, { prompt: context.requireSystemPrompt(PROMPT_PIECES, system) }));
+  await context.register(promptLoop(context, id, { prompt: context.requirePromptWithSystem(PROMPT_PIECES, system) }));
   const length = ownProperty(
     (await context.runExpectingSuccess(id, {})).payload('call.backend.requested'),
     'promptLength',
@@ -230,7 +230,7 @@ export const payloadChecks: readonly ConformanceCheck[] = checksOf(4, [
     coversAllRuns: true,
     async run(context) {
       await runSampleLoops(context);
-      for (const event of context.recordedRuns.flatMap((run) => run.events)) {
+      for (const event of context.suiteRuns.flatMap((run) => run.events)) {
         const problem = findPayloadProblem(event);
         assertThat(problem === undefined, problem ?? '');
       }

@@ -64,7 +64,7 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
     coversAllRuns: true,
     async run(context) {
       await runSampleLoops(context);
-      const events = context.recordedRuns.flatMap((run) => run.events);
+      const events = context.suiteRuns.flatMap((run) => run.events);
       assertThat(events.length > 0, 'no event was emitted');
       for (const event of events) {
         for (const member of ['callId', 'ts', 'type']) {
@@ -84,7 +84,7 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
     coversAllRuns: true,
     async run(context) {
       await runSampleLoops(context);
-      for (const { loopId, events } of context.recordedRuns) {
+      for (const { loopId, events } of context.suiteRuns) {
         for (const { ts, type } of events) {
           if (typeof ts !== 'string') continue;
           assertThat(
@@ -268,7 +268,7 @@ export const traceChecks: readonly ConformanceCheck[] = checksOf(4, [
     coversAllRuns: true,
     async run(context) {
       await runSampleLoops(context);
-      for (const { type } of context.recordedRuns.flatMap((run) => run.events)) {
+      for (const { type } of context.suiteRuns.flatMap((run) => run.events)) {
         const isValid = isCoreType(type) || (/^[^.\s]+\.\S+$/.test(type) && !/^(?:call|child|log)\./.test(type));
         assertThat(isValid, () => `${describeValue(type)} is neither a type of LSEM nor in its own namespace`);
       }

@@ -1,7 +1,7 @@
 /** Compiles filter expressions of JSONPath. A missing value is undefined; RFC 9535 calls it Nothing. */
 import type { JSONPathQuery } from 'json-p3';
 import { LoopError } from '../../base/errors.js';
-import type { Json } from '../../protocol/json.js';
+import type { Json, JsonObject } from '../../protocol/json.js';
 import { countCharacters } from '../characters.js';
 import { jsonPathPattern } from '../linear-pattern.js';
 import { jsonP3 } from './json-p3.js';
@@ -16,8 +16,6 @@ type FunctionCall = InstanceType<ExpressionTypes['FunctionExtension']>;
 type FilterTest = (current: Json, search: PathSearch) => boolean;
 type FilterValue = (current: Json, search: PathSearch) => Json | undefined;
 type CompileQuery = (query: JSONPathQuery) => CompiledQuery;
-type JsonObject = { readonly [name: string]: Json };
-
 /** How many characters of a string cost as much time as visiting one value. */
 const CHARS_PER_VISIT = 32;
 

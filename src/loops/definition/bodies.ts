@@ -9,7 +9,7 @@ import {
   type DefinitionIssues,
   integerBetween,
   listOf,
-  nonEmptyText,
+  nonBlankText,
   numberBetween,
   objectOf,
   oneOf,
@@ -19,8 +19,8 @@ import {
 
 /** Checks a reference to a backend. */
 export const checkBackendRef: DefinitionCheck = objectOf({
-  required: { id: nonEmptyText },
-  optional: { model: nonEmptyText, options: anyObject },
+  required: { id: nonBlankText },
+  optional: { model: nonBlankText, options: anyObject },
 });
 
 /** True for a name, or for names separated by dots. */
@@ -64,9 +64,9 @@ function checkVariable(
 }
 
 const checkPromptShape = objectOf({
-  required: { template: nonEmptyText },
+  required: { template: nonBlankText },
   optional: {
-    variables: listOf(nonEmptyText, 1000),
+    variables: listOf(nonBlankText, 1000),
     systemPrompt: anyText,
     maxTokens: integerBetween(1, Number.MAX_SAFE_INTEGER),
     temperature: numberBetween(0, 2),

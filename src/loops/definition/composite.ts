@@ -6,7 +6,7 @@
 
 import { nearestWord } from '../../base/nearest-word.js';
 import { isObject } from '../../base/own-property.js';
-import type { Json } from '../../protocol/json.js';
+import type { Json, JsonObject } from '../../protocol/json.js';
 import { checkAgent } from './agent.js';
 import { checkLoopId, checkVersion } from './loop-identity.js';
 import {
@@ -14,7 +14,6 @@ import {
   type DefinitionCheck,
   type DefinitionIssues,
   didYouMean,
-  type JsonObject,
   objectOf,
   quoteText,
 } from './shape.js';

@@ -267,7 +267,7 @@ verifies('definition.place', 'an error lists all mistakes of a definition, up to
     ],
   });
   expect(error.message).toBe(
-    'here is not a valid definition: at /id: must be an id of 1 to 256 visible characters (Unicode normal form C) without a space at either end, an empty part, "." or ".." between slashes, "*" or ".*" at the end, or "@" and a version at the end, not 3. (4 more in data.flaws)',
+    'here is not a valid definition: at /id: must be an id of 1 to 256 visible characters (Unicode normal form C) without a space at either end, an empty part, "." or ".." between slashes, "*" or ".*" at the end, or "@" and a version at the end, not 3. (4 more; see data.flaws)',
   );
   const mappings = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`k${n}`, '$.no']));
   const flood = refusal({ ...composite, composite: { steps: [{ ...step, inputMapping: mappings }] } });

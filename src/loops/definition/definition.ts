@@ -6,6 +6,7 @@
 
 import { nearestWord } from '../../base/nearest-word.js';
 import { isObject } from '../../base/own-property.js';
+import type { JsonObject } from '../../protocol/json.js';
 import type { LoopDef, LoopKind } from '../../protocol/loop.js';
 import { checkBackendRef, checkPrompt, checkTool } from './bodies.js';
 import { checkComposite } from './composite.js';
@@ -21,8 +22,7 @@ import {
   type DefinitionCheck,
   type DefinitionIssue,
   DefinitionIssues,
-  type JsonObject,
-  nonEmptyText,
+  nonBlankText,
   oneOf,
 } from './shape.js';
 
@@ -40,7 +40,7 @@ const checkSchema = checkThat(
 
 const requiredMembers: { readonly [name: string]: DefinitionCheck } = {
   id: checkLoopId,
-  name: nonEmptyText,
+  name: nonBlankText,
   version: checkVersion,
   inputSchema: checkSchema,
   outputSchema: checkSchema,

@@ -24,7 +24,7 @@ const names: readonly Mistake[] = [
   [onTop({ id: '__proto__' }), '/id', 'must be an id'],
   [onTop({ id: 'a'.repeat(257) }), '/id', '256'],
   [onTop({ id: 7 }), '/id', 'not 7'],
-  [onTop({ name: ' ' }), '/name', 'must be text that is not empty, not " "'],
+  [onTop({ name: ' ' }), '/name', 'must be text that is not blank, not " "'],
   [onTop({ name: null }), '/name', 'not null'],
   [onTop({ version: '1' }), '/version', 'must be a semantic version such as 1.0.0, not "1"'],
   [onTop({ version: 1.2 }), '/version', 'not 1.2'],
@@ -37,7 +37,7 @@ const names: readonly Mistake[] = [
   [onTop({ polcy: {} }), '/polcy', 'is not a known key; did you mean "policy"?'],
   [onTop({ backend: 'openai' }), '/backend', 'must be an object, not "openai"'],
   [onTop({ backend: {} }), '/backend/id', 'is required'],
-  [onTop({ backend: { id: '' } }), '/backend/id', 'must be text that is not empty'],
+  [onTop({ backend: { id: '' } }), '/backend/id', 'must be text that is not blank'],
   [
     onTop({ backend: { id: 'a', modle: 'b' } }),
     '/backend/modle',

@@ -2,9 +2,11 @@
  * Defines which policy keys apply to which form of loop. A key that would have no effect is refused when the definition
  * is registered. The guide to policies shows this table.
  */
+
 import { isObject } from '../../base/own-property.js';
+import type { JsonObject } from '../../protocol/json.js';
 import type { PolicySpec } from '../../protocol/loop.js';
-import { appendPointer, type DefinitionIssues, type JsonObject } from './shape.js';
+import { appendPointer, type DefinitionIssues } from './shape.js';
 
 /** The form of the body of a loop. */
 export type LoopForm = 'prompt' | 'tool' | 'agent' | 'steps' | 'code';

@@ -9,9 +9,6 @@ import { numbers, wholeNumbers } from '../../base/number-range.js';
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 
-/** A JSON object. */
-export type JsonObject = { readonly [name: string]: Json };
-
 /** One thing that is wrong with a definition, and where. */
 export interface DefinitionIssue {
   /** A JSON pointer; empty for the whole document. */
@@ -45,14 +42,17 @@ export class DefinitionIssues {
   toError(where: string): LoopError {
     const { path, reason } = this.list[0] ?? { path: '', reason: 'it has no issues' };
     const location = path === '' ? '' : `at ${path}: `;
-    const more = this.count === 1 ? '' : ` (${this.count - 1} more in data.flaws)`;
+    const more = this.count === 1 ? '' : ` (${this.count - 1} more; see data.flaws)`;
     const flaws = this.list.map((issue) => ({ path: issue.path, reason: issue.reason }));
     const message = `${where} is not a valid definition: ${location}${reason}.${more}`;
     return new LoopError('DEFINITION_INVALID', message, { path, reason, flaws, where });
   }
 }
 
-/** Truncates a text to `length` characters and replaces lone surrogates, also those that truncation leaves. */
+/**
+ * Truncates a text to `length` characters and an ellipsis, and replaces lone surrogates, including those that truncation
+ * creates.
+ */
 function truncateText(text: string, length: number): string {
   const short = text.length > length ? `${text.slice(0, length)}…` : text;
   return short.replace(/\p{Surrogate}/gu, '\ufffd');
@@ -75,7 +75,7 @@ function describeValue(value: Json): string {
   return typeof value === 'string' ? quoteText(value) : String(value);
 }
 
-/** Returns a check of a predicate. `expected` completes the message "must be …". */
+/** Returns a check that a predicate holds. `expected` completes the message "must be …". */
 export function checkThat(expected: string, holds: (value: Json) => boolean): DefinitionCheck {
   return (value, path, issues) => {
     if (!holds(value)) issues.add(path, `must be ${expected}, not ${describeValue(value)}`);
@@ -85,8 +85,8 @@ export function checkThat(expected: string, holds: (value: Json) => boolean): De
 /** Accepts any string. */
 export const anyText = checkThat('text', (value) => typeof value === 'string');
 /** Accepts any string that is not blank. */
-export const nonEmptyText = checkThat(
-  'text that is not empty',
+export const nonBlankText = checkThat(
+  'text that is not blank',
   (value) => typeof value === 'string' && value.trim() !== '',
 );
 /** Accepts any object. */
@@ -143,7 +143,7 @@ interface ObjectShape {
   readonly refused?: { readonly [name: string]: string };
 }
 
-/** Accepts an object with exactly these members. Every other key is an issue. */
+/** Accepts an object with all required members and any of the optional ones. Every other key is an issue. */
 export function objectOf({ required = {}, optional = {}, refused = {} }: ObjectShape): DefinitionCheck {
   const checks = new Map(Object.entries({ ...required, ...optional }));
   const knownKeys = [...checks.keys()];

@@ -5,7 +5,7 @@
 
 import { LoopError } from '../../base/errors.js';
 import { singleLine, truncate } from '../../base/hidden-characters.js';
-import { nonEmptyText, ownProperty } from '../../base/own-property.js';
+import { asNonEmptyText, ownProperty } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import type { ModelConversation, ModelRequest } from '../model.js';
 
@@ -117,7 +117,7 @@ function isNetworkError(thrown: unknown): boolean {
 function thrownMessageOf(thrown: unknown): string {
   if (typeof thrown === 'string') return thrown;
   const message: unknown = thrown instanceof Error ? thrown.message : ownProperty(thrown, 'message');
-  return nonEmptyText(message) ?? NO_REASON;
+  return asNonEmptyText(message) ?? NO_REASON;
 }
 
 function toShortLine(message: string): string {

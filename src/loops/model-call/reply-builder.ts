@@ -1,7 +1,7 @@
 /**
  * Builds a bounded model reply from the parts that a provider returns. The parts are untrusted and read field by field.
  */
-import { nonEmptyText, nonNegativeInteger, ownProperty } from '../../base/own-property.js';
+import { asNonEmptyText, asNonNegativeInteger, ownProperty } from '../../base/own-property.js';
 import type { Clock } from '../../journal/clock.js';
 import type { ModelReply } from '../model.js';
 import { backendError, MAX_MESSAGE_CHARS, type SentRequest, toBackendError } from './backend-error.js';
@@ -82,7 +82,7 @@ export class ModelReplyBuilder {
       case 'error':
         throw toBackendError(this.sent, ownProperty(part, 'error'), true);
       default:
-        return this.countSkipped(nonEmptyText(ownProperty(part, 'delta')) ?? '');
+        return this.countSkipped(asNonEmptyText(ownProperty(part, 'delta')) ?? '');
     }
   }
 
@@ -102,7 +102,7 @@ export class ModelReplyBuilder {
 
   /** Takes the model name from the metadata of the response. */
   addResponseMetadata(response: unknown): false {
-    this.model = nonEmptyText(ownProperty(response, 'modelId'))?.slice(0, 200) ?? this.model;
+    this.model = asNonEmptyText(ownProperty(response, 'modelId'))?.slice(0, 200) ?? this.model;
     return this.countSkipped('');
   }
 
@@ -117,8 +117,8 @@ export class ModelReplyBuilder {
       throw backendError(this.sent, `returned an empty reply (finish reason: ${finish})`, { retryable });
     }
     const usage = ownProperty(this.finishPart, 'usage');
-    const inputTokens = nonNegativeInteger(ownProperty(ownProperty(usage, 'inputTokens'), 'total'));
-    const outputTokens = nonNegativeInteger(ownProperty(ownProperty(usage, 'outputTokens'), 'total'));
+    const inputTokens = asNonNegativeInteger(ownProperty(ownProperty(usage, 'inputTokens'), 'total'));
+    const outputTokens = asNonNegativeInteger(ownProperty(ownProperty(usage, 'outputTokens'), 'total'));
     const reply: { -readonly [K in keyof ModelReply]: ModelReply[K] } = {
       text: this.text,
       model: this.model,
@@ -148,8 +148,8 @@ export class ModelReplyBuilder {
   }
 
   private addToolCall(part: unknown): false {
-    const id = nonEmptyText(ownProperty(part, 'toolCallId'));
-    const name = nonEmptyText(ownProperty(part, 'toolName'));
+    const id = asNonEmptyText(ownProperty(part, 'toolCallId'));
+    const name = asNonEmptyText(ownProperty(part, 'toolName'));
     const input = ownProperty(part, 'input');
     const isExecuted = ownProperty(part, 'providerExecuted') === true;
     if (id === undefined || name === undefined || typeof input !== 'string' || isExecuted) return this.countSkipped('');
@@ -182,8 +182,8 @@ export class ModelReplyBuilder {
   }
 
   private startToolInput(part: unknown): void {
-    const id = nonEmptyText(ownProperty(part, 'id'));
-    const name = nonEmptyText(ownProperty(part, 'toolName'));
+    const id = asNonEmptyText(ownProperty(part, 'id'));
+    const name = asNonEmptyText(ownProperty(part, 'toolName'));
     if (id === undefined || name === undefined || this.onDelta === undefined) return;
     this.streamingToolNames ??= new Map();
     if (this.streamingToolNames.size < MAX_TOOL_CALLS)
@@ -191,11 +191,11 @@ export class ModelReplyBuilder {
   }
 
   private addToolInput(part: unknown, delta: unknown): false {
-    const id = nonEmptyText(ownProperty(part, 'id'));
+    const id = asNonEmptyText(ownProperty(part, 'id'));
     const toolName = id === undefined ? undefined : this.streamingToolNames?.get(id);
     if (id !== undefined && toolName !== undefined && typeof delta === 'string')
       this.onDelta?.({ kind: 'tool-input', text: delta, toolCallId: id, toolName });
-    return this.countSkipped(nonEmptyText(delta) ?? '');
+    return this.countSkipped(asNonEmptyText(delta) ?? '');
   }
 
   /** Counts text that becomes part of the reply. Returns false for an empty text and for any other value. */

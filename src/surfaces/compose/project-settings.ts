@@ -1,15 +1,16 @@
-/** Loads the settings of a project from flags, environment variables, the operator's file and `rondo.toml`. */
+/** Loads the settings of a project from flags, environment variables, trust.toml and `rondo.toml`. */
+
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ProjectConfig } from '../../adapters/files/index.js';
+import type { TrustSettings } from '../../base/permits.js';
 import {
   assertOutsideProject,
   authorityOf,
   isInside,
-  type OperatorFileContent,
-  operatorFilePath,
   realPathOf,
   type TrustPredicate,
+  trustFilePath,
   trustPredicateOf,
 } from '../authority.js';
 import {
@@ -26,7 +27,7 @@ export type ProjectSettings = Settings<ProjectConfig>;
 
 /** Loads the settings of an invocation. Throws CONFIG_INVALID or a UsageError. */
 export async function loadSettings(input: SettingsInput): Promise<ProjectSettings> {
-  const authority = authorityOf(input, await readOperatorFile(input));
+  const authority = authorityOf(input, await readTrustFile(input));
   const trusts = trustPredicateOf(authority);
   const configFile = explicitConfigFile(input);
   let config = EMPTY_CONFIG;
@@ -44,17 +45,17 @@ export async function loadSettings(input: SettingsInput): Promise<ProjectSetting
 
 const EMPTY_CONFIG: ProjectConfig = { file: undefined, prices: new Map(), backends: new Map() };
 
-/** Reads the operator's file. Throws CONFIG_INVALID if it is invalid or lies inside the project. */
-export async function readOperatorFile(input: SettingsInput): Promise<OperatorFileContent> {
-  const file = operatorFilePath(input.env);
+/** Reads trust.toml. Throws CONFIG_INVALID if it is invalid or lies inside the project. */
+export async function readTrustFile(input: SettingsInput): Promise<TrustSettings> {
+  const file = trustFilePath(input.env);
   if (file === undefined || !existsSync(file)) return { directories: [], send: new Map(), destinations: [] };
   assertOutsideProject(file, input);
-  return (await import('../../adapters/files/operator-file.js')).loadOperatorFile(file);
+  return (await import('../../adapters/files/trust-file.js')).loadTrustFile(file);
 }
 
-/** Writes the operator's file. */
-export async function writeOperatorFile(file: string, content: OperatorFileContent): Promise<void> {
-  await (await import('../../adapters/files/operator-file.js')).saveOperatorFile(file, content);
+/** Writes trust.toml. */
+export async function writeTrustFile(file: string, content: TrustSettings): Promise<void> {
+  await (await import('../../adapters/files/trust-file.js')).saveTrustFile(file, content);
 }
 
 /** The default directory of definitions may be a symbolic link. In an untrusted project, it must not lead out of the project. */

@@ -1,4 +1,4 @@
-/** Renders tool calls in a chat: a line when a call starts, and its result or error. Diffs are coloured. */
+/** Renders tool calls in a chat: the lines for a call, its approval, its result or error, and for agents that it runs. */
 import type { ApprovalStatus, ToolCallContent, ToolErrorContent, ToolResultContent } from '../../../protocol/events.js';
 import type { Json } from '../../../protocol/json.js';
 import {
@@ -40,7 +40,7 @@ export function toolCallLine({ toolName, args }: ToolCallContent, colors: Colors
   );
 }
 
-/** Returns the line for the state of an approval. */
+/** Returns the line for the state of an approval. A rejected call has the lines of a tool error instead. */
 export function approvalStatusLine(
   { toolName }: ToolCallContent,
   status: Exclude<ApprovalStatus, 'rejected'>,
@@ -61,7 +61,7 @@ export function approvalStatusLine(
 }
 
 /** Returns the heading of an agent's output. */
-export function agentNameLine(name: string, colors: Colors, width: number): string {
+export function agentHeading(name: string, colors: Colors, width: number): string {
   return renderFitted(
     [
       ['▸ ', 'dim'],
@@ -72,7 +72,7 @@ export function agentNameLine(name: string, colors: Colors, width: number): stri
   );
 }
 
-/** Returns the line for a sub-agent that has ended. */
+/** Returns the line for a sub-agent that has succeeded. */
 export function agentDoneLine(name: string, durationMs: number, colors: Colors, width: number): string {
   return renderFitted(
     [['✓ ', 'green'], [escapeLine(name, MAX_NAME_CHARS)], [` ${formatDuration(durationMs)}`, 'dim']],
@@ -81,12 +81,15 @@ export function agentDoneLine(name: string, durationMs: number, colors: Colors, 
   );
 }
 
-/** Returns the lines of a tool result: one line, and blocks for multi-line texts. Texts in `shown` are not repeated. */
+/**
+ * Returns the lines of a tool result: one line, and blocks for multi-line strings. `shownOutput` is the streamed output of
+ * the call that is already on the screen; a string that it contains is not repeated.
+ */
 export function toolResultLines(
   { toolName, result }: ToolResultContent,
   colors: Colors,
   width: number,
-  shown: string,
+  shownOutput: string,
 ): string[] {
   const { line, texts } = splitValue(result);
   const head: TextSpan[] = [
@@ -95,7 +98,7 @@ export function toolResultLines(
     [line === '' ? '' : ` ${line}`, 'dim'],
   ];
   const blocks = texts.flatMap((text) => {
-    if (shown.includes(text.trimEnd())) return [];
+    if (shownOutput.includes(text.trimEnd())) return [];
     const maxRows = isUnifiedDiff(text) ? MAX_DIFF_ROWS : MAX_BLOCK_ROWS;
     return renderBlock(escapeMultiline(text, MAX_BLOCK_CHARS).trimEnd(), {
       colors,

@@ -11,7 +11,7 @@ import { type Speaker, Speakers } from './speakers.js';
 import { TextWrapper } from './text-wrapper.js';
 import {
   agentDoneLine,
-  agentNameLine,
+  agentHeading,
   approvalStatusLine,
   toolCallLine,
   toolErrorLines,
@@ -163,7 +163,7 @@ export class Transcript {
     // The same agent, or an ancestor of the previous one.
     if (`${previousId}/`.startsWith(`${generationId}/`)) return '';
     if (depth === 0 || (toolCallId !== undefined && toolCallId === this.lastToolCallId)) return '';
-    return `${indentOf({ depth })}${agentNameLine(name, this.colors, this.columnsFor({ depth }))}\n`;
+    return `${indentOf({ depth })}${agentHeading(name, this.colors, this.columnsFor({ depth }))}\n`;
   }
 
   private renderToolCall(id: string, generationId: string, content: ToolCallContent, speaker: Speaker): string {

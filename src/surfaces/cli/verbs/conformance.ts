@@ -59,9 +59,9 @@ async function judgeExternalDriver(
   terminal: Terminal,
 ): Promise<ConformanceReport> {
   if (!existsSync(file)) throw new UsageError(`There is no driver ${file}; --driver must be the path of an ES module.`);
-  const { judgeDriver } = await import('../driver/judge-driver.js');
+  const { checkDriver } = await import('../driver/check-driver.js');
   try {
-    return await judgeDriver({
+    return await checkDriver({
       file,
       options,
       onStart: (stop) => {

@@ -1,4 +1,4 @@
-/** `rondo resolve`: resolves an effect in doubt, then resumes its turn. */
+/** `rondo resolve`: resolves an effect of which it is unknown whether it was performed, then resumes its turn. */
 import type { Resolution } from '../../../host/host.js';
 import type { Json } from '../../../protocol/json.js';
 import type { TurnStatus } from '../../../protocol/trace.js';
@@ -15,7 +15,7 @@ import type { VerbHandler, VerbOptions } from '../verb.js';
 
 /** Handles `rondo resolve`. */
 export const resolve: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
-  const { decision, value } = await resolutionOf(options, terminal);
+  const { resolution, value } = await resolutionOf(options, terminal);
   const userName = userNameOf(options);
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForRunning(settings, terminal);
@@ -23,7 +23,7 @@ export const resolve: VerbHandler = async ({ args, options, settingsInput, termi
     const reference = String(args[0]);
     const turn = await findTurn(host, reference.split('/', 1)[0] ?? '');
     const key = effectKeyOf(reference, turn);
-    await host.resolveEffect(key, decision, userName, value);
+    await host.resolveEffect(key, resolution, userName, value);
     const live = { terminal, price: pricingOf(settings.config), watch: false };
     const result = await runWithLiveOutput(live, (turnOptions) => host.resume(turn.turnId, turnOptions));
     return await printResult(result, terminal, json);
@@ -32,16 +32,19 @@ export const resolve: VerbHandler = async ({ args, options, settingsInput, termi
   }
 };
 
-async function resolutionOf(options: VerbOptions, terminal: Terminal): Promise<{ decision: Resolution; value?: Json }> {
+async function resolutionOf(
+  options: VerbOptions,
+  terminal: Terminal,
+): Promise<{ resolution: Resolution; value?: Json }> {
   const { retry, result, fail } = options;
   if ([retry, result, fail].filter((option) => option !== undefined).length !== 1) {
     throw new UsageError('Give exactly one of --retry, --result JSON and --fail.');
   }
-  if (result === undefined) return { decision: retry === true ? 'retry' : 'fail' };
-  return { decision: 'supply', value: (await readJsonInput('--result', String(result), terminal)) as Json };
+  if (result === undefined) return { resolution: retry === true ? 'retry' : 'fail' };
+  return { resolution: 'supply', value: (await readJsonInput('--result', String(result), terminal)) as Json };
 }
 
-/** Returns the key of the effect. The turn alone identifies it if only one effect is in doubt. */
+/** Returns the key of an effect. A reference is `<turn>/<path>`, or the turn alone if only one effect is in doubt. */
 function effectKeyOf(reference: string, { turnId, pending = [] }: TurnStatus): string {
   const slash = reference.indexOf('/');
   if (slash !== -1) return turnId + reference.slice(slash);

@@ -1,4 +1,4 @@
-/** `rondo trace`: shows the trace of a turn as a tree, or as one event per line. */
+/** `rondo trace`: shows the trace of a turn as a tree, or with `--json` as one JSON event per line. */
 import { loadSettings } from '../../compose.js';
 import { findTurn } from '../find-turn.js';
 import { openHostForReading } from '../open-host.js';

@@ -1,40 +1,41 @@
-/** `rondo trust`: shows and changes the permissions in the operator's file. It reads nothing of the project. */
+/** `rondo trust`: shows and changes the permissions in trust.toml. It reads nothing of the project. */
+
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { TrustSettings } from '../../../base/permits.js';
 import {
   assertOutsideProject,
   authorityOf,
   isInside,
-  type OperatorFileContent,
-  operatorFilePath,
   parsePermits,
   realPathOf,
   systemHomeDirectory,
+  trustFilePath,
 } from '../../authority.js';
-import { readOperatorFile, writeOperatorFile } from '../../compose.js';
+import { readTrustFile, writeTrustFile } from '../../compose.js';
 import { type Authority, type SettingsInput, UsageError } from '../../settings.js';
 import { sanitizeText } from '../terminal-text.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
 /** Permissions to add or to remove. */
-interface TrustChange extends OperatorFileContent {
+interface TrustChange extends TrustSettings {
   readonly isRemoval: boolean;
 }
 
 /** Handles `rondo trust`. */
 export const trust: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
-  const file = operatorFilePath(settingsInput.env);
+  const file = trustFilePath(settingsInput.env);
   const change = parseChange(textOption(args[0] as string | undefined), options.remove === true, settingsInput);
-  let remembered = await readOperatorFile(settingsInput);
+  let remembered = await readTrustFile(settingsInput);
   let changed = false;
   if (change !== undefined) {
     if (file === undefined)
       throw new UsageError('Permissions cannot be saved without a home directory; set HOME or XDG_CONFIG_HOME.');
-    // guard: operator-file-not-written-into-project
+    // guard: trust-file-not-written-into-project
     assertOutsideProject(file, settingsInput);
     const next = change.isRemoval ? removePermissions(remembered, change) : mergePermissions(remembered, change);
     changed = permissionCount(next) !== permissionCount(remembered);
-    if (changed) await writeOperatorFile(file, next);
+    if (changed) await writeTrustFile(file, next);
     remembered = next;
   }
   const { send, reach, ...rest } = settingsInput.flags;
@@ -79,7 +80,7 @@ const union = (a: readonly string[], b: readonly string[]): readonly string[] =>
 const difference = (a: readonly string[], b: readonly string[]): readonly string[] =>
   a.filter((item) => !b.includes(item));
 
-function mergePermissions(current: OperatorFileContent, change: OperatorFileContent): OperatorFileContent {
+function mergePermissions(current: TrustSettings, change: TrustSettings): TrustSettings {
   const variables = union([...current.send.keys()], [...change.send.keys()]);
   const hosts = (name: string): readonly string[] => union(current.send.get(name) ?? [], change.send.get(name) ?? []);
   return {
@@ -89,7 +90,7 @@ function mergePermissions(current: OperatorFileContent, change: OperatorFileCont
   };
 }
 
-function removePermissions(current: OperatorFileContent, change: OperatorFileContent): OperatorFileContent {
+function removePermissions(current: TrustSettings, change: TrustSettings): TrustSettings {
   const remaining = [...current.send].map(
     ([name, hosts]) => [name, difference(hosts, change.send.get(name) ?? [])] as const,
   );
@@ -100,7 +101,7 @@ function removePermissions(current: OperatorFileContent, change: OperatorFileCon
   };
 }
 
-function permissionCount({ directories, destinations, send }: OperatorFileContent): number {
+function permissionCount({ directories, destinations, send }: TrustSettings): number {
   return directories.length + destinations.length + [...send.values()].flat().length;
 }
 
@@ -129,7 +130,7 @@ function renderAuthority({ directories, send, destinations }: Authority, file: s
     ...[...send].flatMap(([name, hosts]) => hosts.map((host) => `send  ${name} to ${host}`)),
     ...destinations.map((host) => `reach ${host}`),
   ];
-  const none = 'There are no permissions beyond the defaults: no directory may run code. See: rondo help trust';
+  const none = 'There are no permissions beyond the defaults: no code of a project may run. See: rondo help trust';
   return sanitizeText([...(lines.length > 0 ? lines : [none]), `saved in ${file ?? 'no file'}`].join('\n'), {
     lines: true,
   });

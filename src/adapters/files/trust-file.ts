@@ -1,36 +1,30 @@
 /**
- * Reads and writes the operator file, trust.toml: the directories that may run code, the environment variables that may
- * be sent and to which hosts, and the private hosts that may be reached. The file is accepted only if no user other
- * than its owner and root has write access to it.
+ * Reads and writes trust.toml, the file in which the operator lists the directories whose code may run, the environment
+ * variables that may be sent and to which hosts, and the private hosts that may be reached. The file is accepted only if
+ * it belongs to this user or root and no other user can write it or its directory.
  */
 import { constants, lstatSync, mkdirSync, realpathSync, renameSync, rmSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import { LoopError } from '../../base/errors.js';
-import { findHostProblem, findVariableProblem, type PermitLists } from '../../base/permits.js';
+import { findHostProblem, findVariableProblem, type TrustSettings } from '../../base/permits.js';
 import { ConfigKeyError, readTomlFile, type TomlTable, toTable } from './toml-table.js';
 
-/** The content of the operator file. */
-export interface OperatorFile extends PermitLists {
-  /** Absolute paths of the directories that may run code. */
-  readonly directories: readonly string[];
-}
-
-const MAX_OPERATOR_FILE_BYTES = 1024 * 1024;
-const EMPTY_OPERATOR_FILE: OperatorFile = { directories: [], send: new Map(), destinations: [] };
+const MAX_TRUST_FILE_BYTES = 1024 * 1024;
+const EMPTY_SETTINGS: TrustSettings = { directories: [], send: new Map(), destinations: [] };
 
 /**
- * Reads the operator file. Returns empty lists if it does not exist.
+ * Reads the trust file. Returns empty lists if it does not exist.
  * Throws CONFIG_INVALID if the file is invalid or other users have write access to it.
  */
-export async function loadOperatorFile(file: string): Promise<OperatorFile> {
-  if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return EMPTY_OPERATOR_FILE;
-  // guard: operator-file-owned-by-user
+export async function loadTrustFile(file: string): Promise<TrustSettings> {
+  if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return EMPTY_SETTINGS;
+  // guard: trust-file-owned-by-user
   assertOnlyOwnerCanWrite(file);
-  return (await readTomlFile(file, MAX_OPERATOR_FILE_BYTES, true, parseOperatorFile)) ?? EMPTY_OPERATOR_FILE;
+  return (await readTomlFile(file, MAX_TRUST_FILE_BYTES, true, parseTrustFile)) ?? EMPTY_SETTINGS;
 }
 
-/** Throws if other users can write the file, or can replace it because they can write its directory. */
+/** Throws if the path is not a regular file, or if another user can write or replace it. */
 function assertOnlyOwnerCanWrite(file: string): void {
   if (process.getuid === undefined) return;
   let real: string;
@@ -58,7 +52,7 @@ function untrustedFileError(file: string, reason: string, advice: string): LoopE
   return new LoopError('CONFIG_INVALID', message, { file, reason });
 }
 
-function parseOperatorFile(value: unknown): OperatorFile {
+function parseTrustFile(value: unknown): TrustSettings {
   const root = toTable(value, [], ['directories', 'destinations', 'send']);
   const send = root.members.has('send')
     ? toTable(root.members.get('send'), ['send'])
@@ -93,7 +87,7 @@ function parseStringList(
 }
 
 const HEADER_COMMENT = `# What Rondo may run and send for you. \`rondo trust\` writes this file; comments are not kept.
-# directories: may run code. destinations: private hosts that may be reached.
+# directories: their code may run. destinations: private hosts that may be reached.
 # [send]: the hosts that each environment variable may be sent to.
 `;
 
@@ -103,27 +97,30 @@ function tomlString(text: string): string {
   return JSON.stringify(text).replaceAll('\u007f', '\\u007f');
 }
 
-function formatOperatorFile({ directories, destinations, send }: OperatorFile): string {
+function formatTrustFile({ directories, destinations, send }: TrustSettings): string {
   const list = (items: readonly string[]): string => `[${items.map((item) => `\n  ${tomlString(item)},`).join('')}\n]`;
   const lines = [`directories = ${list(directories)}`, `destinations = ${list(destinations)}`, '', '[send]'];
   for (const [variable, hosts] of send) lines.push(`${variable} = ${JSON.stringify(hosts)}`);
   return `${HEADER_COMMENT}\n${lines.join('\n')}\n`;
 }
 
-/** Replaces the file atomically: readers see either the old content or the new. Only its owner can read it. */
-export async function saveOperatorFile(file: string, content: OperatorFile): Promise<void> {
-  // guard: operator-directory-private
+/**
+ * Replaces the file atomically, so that readers see either the old content or the new. Only its owner can read it.
+ * Throws CONFIG_INVALID if it cannot be written.
+ */
+export async function saveTrustFile(file: string, content: TrustSettings): Promise<void> {
+  // guard: trust-directory-private
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  // guard: linked-operator-file-kept
+  // guard: linked-trust-file-kept
   const target = lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() ? realpathSync(file) : file;
   const draft = join(dirname(target), `.trust.toml.${process.pid}`);
   let handle: FileHandle | undefined;
   // guard: draft-created-exclusively
   try {
     rmSync(draft, { force: true });
-    // guard: operator-file-private
+    // guard: trust-file-private
     handle = await open(draft, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
-    await handle.writeFile(formatOperatorFile(content));
+    await handle.writeFile(formatTrustFile(content));
     await handle.sync();
     renameSync(draft, target);
   } catch (thrown) {

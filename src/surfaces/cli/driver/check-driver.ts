@@ -1,8 +1,10 @@
 /**
- * Runs the conformance suite on a driver in a child process. A driver that writes to stdout, blocks, throws in a timer or
- * exits fails at most the check that is running; another process runs the remaining checks.
+ * Runs the conformance suite on a driver in a child process. If the driver blocks, throws in a timer or exits, the running
+ * check fails, and another process runs the remaining checks; after five lost processes the remaining checks fail too.
+ * The driver's stdout is redirected to stderr.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { ProcessGroup } from '../../../base/process-group.js';
 import { catalogue } from '../../../conformance/catalogue.js';
 import { suiteChecks } from '../../../conformance/checks/suite.js';
 import { type CheckResult, type ConformanceReport, checkResultOf, reportOf } from '../../../conformance/report.js';
@@ -10,11 +12,11 @@ import type { ConformanceOptions } from '../../../conformance/run-suite.js';
 import { UsageError } from '../../settings.js';
 import { DRIVER_PROCESS_ENV, type DriverAssignment, type DriverProgress } from './messages.js';
 
-/** The number of processes that a driver may terminate before the suite gives up. */
+/** The suite gives up after this many lost processes: processes that ended, or were killed because they blocked. */
 // guard: lost-processes-bounded
 const MAX_LOST_PROCESSES = 5;
-/** Extra time for closing the runtimes of a check and for starting a process. */
-const OVERHEAD_MS = 5_000;
+/** Extra time for starting a process and loading the driver. */
+const STARTUP_MS = 5_000;
 const DEFAULT_TIMEOUT_MS = 10_000;
 
 /** The outcome of one child process. */
@@ -23,8 +25,8 @@ type ProcessOutcome =
   | { readonly refused: string }
   | { readonly lost: string; readonly check: string | undefined; readonly name: string | undefined };
 
-/** Options of `judgeDriver`. */
-export interface JudgeDriverOptions {
+/** Options of `checkDriver`. */
+export interface CheckDriverOptions {
   readonly file: string;
   readonly options: ConformanceOptions;
   /** Called for each child process with the function that kills it. */
@@ -32,10 +34,10 @@ export interface JudgeDriverOptions {
 }
 
 /** Returns the report on the runtime of a driver. Throws a UsageError if the file exports no usable driver. */
-export async function judgeDriver({ file, options, onStart }: JudgeDriverOptions): Promise<ConformanceReport> {
+export async function checkDriver({ file, options, onStart }: CheckDriverOptions): Promise<ConformanceReport> {
   const decided = new Map<string, CheckResult>();
-  for (let lostCount = 1; ; lostCount++) {
-    const outcome = await judgeInProcess({ file, options, decided: [...decided.values()] }, decided, onStart);
+  for (let processCount = 1; ; processCount++) {
+    const outcome = await checkInProcess({ file, options, decided: [...decided.values()] }, decided, onStart);
     if ('report' in outcome) return outcome.report;
     if ('refused' in outcome)
       throw new UsageError(`The driver ${file} cannot be used: ${outcome.refused.replace(/\.$/, '')}.`);
@@ -45,7 +47,7 @@ export async function judgeDriver({ file, options, onStart }: JudgeDriverOptions
     }
     // guard: lost-check-fails
     decided.set(check, failedResult(check, outcome.lost));
-    if (lostCount === MAX_LOST_PROCESSES) return reportAfterGivingUp(name, options, decided);
+    if (processCount === MAX_LOST_PROCESSES) return reportAfterGivingUp(name, options, decided);
   }
 }
 
@@ -54,7 +56,7 @@ function failedResult(id: string, note: string): CheckResult {
   return checkResultOf(check ?? { id, section: '', level: 'MUST', title: id }, 'fail', note);
 }
 
-/** Returns the report for a driver that terminated too many processes. Checks without a result fail. */
+/** Returns the report for a driver that lost too many processes. Selected checks without a result fail. */
 function reportAfterGivingUp(
   name: string,
   { only }: ConformanceOptions,
@@ -62,24 +64,23 @@ function reportAfterGivingUp(
 ): ConformanceReport {
   const rows = [...catalogue, ...suiteChecks].map((check) => {
     if (only?.includes(check.id) === false) return checkResultOf(check, 'not-applicable', 'not selected');
-    return (
-      decided.get(check.id) ??
-      failedResult(check.id, `not judged: the driver took down ${MAX_LOST_PROCESSES} processes`)
-    );
+    return decided.get(check.id) ?? failedResult(check.id, `not run: the driver lost ${MAX_LOST_PROCESSES} processes`);
   });
   return reportOf(name, catalogue, rows);
 }
 
-/** Runs checks in one child process until it reports or is lost. Adds every result on the way to `decided`. */
-function judgeInProcess(
+/** Runs checks in one child process until it reports, refuses the driver or is lost. Adds each result to `decided`. */
+function checkInProcess(
   assignment: DriverAssignment,
   decided: Map<string, CheckResult>,
-  onStart: JudgeDriverOptions['onStart'],
+  onStart: CheckDriverOptions['onStart'],
 ): Promise<ProcessOutcome> {
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = assignment.options;
-  const limitMs = 2 * timeoutMs + OVERHEAD_MS;
+  // A check and the closing of its runtimes each take up to `timeoutMs` without a message.
+  const limitMs = 2 * timeoutMs + STARTUP_MS;
   const child = spawnDriverProcess();
-  onStart(() => killProcessGroup(child));
+  const group = child.pid === undefined ? undefined : new ProcessGroup(child.pid);
+  onStart(() => group?.end());
   let check: string | undefined;
   let name: string | undefined;
   return new Promise<ProcessOutcome>((resolve) => {
@@ -88,7 +89,7 @@ function judgeInProcess(
       // guard: messages-after-report-ignored
       child.off('message', onMessage);
       // guard: settled-process-ended
-      killProcessGroup(child);
+      group?.end();
       resolve(outcome);
     };
     const lose = (reason: string): void =>
@@ -114,21 +115,11 @@ function judgeInProcess(
   });
 }
 
-/** Starts this command line again. The child's stdout is redirected to stderr, because stdout is for the report. */
+/** Starts this program again as a driver process. Its stdout is redirected to stderr, because stdout is for the report. */
 function spawnDriverProcess(): ChildProcess {
   return spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', 'conformance'], {
     stdio: ['ignore', /* guard: driver-stdout-redirected */ 2, 2, 'ipc'],
     env: { ...process.env, [DRIVER_PROCESS_ENV]: '1' },
     detached: true,
   });
-}
-
-/** Kills the process group: the child process and all processes that the driver started. */
-function killProcessGroup({ pid }: ChildProcess): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(/* guard: process-group-killed */ -pid, 'SIGKILL');
-  } catch {
-    // The process group has already ended.
-  }
 }

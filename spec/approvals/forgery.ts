@@ -101,7 +101,7 @@ export async function approvalStates(seed: number): Promise<ApprovalStates> {
 }
 
 /** A forged answer and the expected reason of its refusal. */
-export interface ForgedAnswer {
+interface ForgedAnswer {
   readonly answer: unknown;
   readonly reason: RegExp;
 }

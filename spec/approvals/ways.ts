@@ -17,7 +17,7 @@ import { composite, hostOf, prompt, tool } from '../support/host-fixture.js';
 import { agentDef, replyProvider, type Scripted } from '../support/scripted-agents.js';
 
 /** The source of the guard: the tool's own policy, or a rule of the agent above it, for its name or for all tools. */
-export type Gating = 'own' | 'named' | 'all';
+type Gating = 'own' | 'named' | 'all';
 
 /** One way to start a tool. */
 export interface Way {

@@ -4,7 +4,7 @@ import { stringify } from 'smol-toml';
 import { seededRandom } from '../../src/adapters/system/seeded-ids.js';
 
 /** An object of a definition. */
-export type Fields = { [name: string]: unknown };
+type Fields = { [name: string]: unknown };
 type Pick = <T>(list: readonly T[]) => T;
 /** Seeded randomness. */
 export interface RandomSource {

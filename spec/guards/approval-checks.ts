@@ -10,7 +10,7 @@ import { agentDef, replyProvider, type Scripted } from '../support/scripted-agen
 import { run } from '../support/session-fixture.js';
 import type { HostLibrary } from './library.js';
 
-export type GateCheck = (library: HostLibrary) => Promise<void>;
+type GateCheck = (library: HostLibrary) => Promise<void>;
 
 interface HostFixture {
   readonly clock: InstanceType<HostLibrary['ManualClock']>;

@@ -17,7 +17,7 @@ export const compositionParts: LibraryParts = [
   'base/permits.js',
 ];
 
-export type CompositionLibrary = typeof import('../../src/surfaces/compose.js') &
+type CompositionLibrary = typeof import('../../src/surfaces/compose.js') &
   typeof import('../../src/adapters/tools/http.js') &
   typeof import('../../src/adapters/models/providers.js') &
   typeof import('../../src/adapters/models/fetch.js') &

@@ -16,7 +16,7 @@ export const clockParts: LibraryParts = [
   'loops/registry.js',
 ];
 
-export type ClockLibrary = typeof import('../../src/kernel/session.js') &
+type ClockLibrary = typeof import('../../src/kernel/session.js') &
   typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/adapters/system/index.js') &
   typeof import('../../src/testing/manual-clock.js') &

@@ -14,7 +14,7 @@ export const conformanceParts: LibraryParts = [
   'conformance/recorded-run.js',
 ];
 
-export type ConformanceLibrary = typeof import('../../src/views/trace.js') &
+type ConformanceLibrary = typeof import('../../src/views/trace.js') &
   typeof import('../../src/conformance/run-suite.js') &
   typeof import('../../src/conformance/report.js') &
   typeof import('../../src/conformance/events.js') &

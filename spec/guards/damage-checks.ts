@@ -14,7 +14,7 @@ export const displayParts: LibraryParts = [
   'base/escape-text.js',
 ];
 
-export type DisplayLibrary = typeof import('../../src/surfaces/cli/terminal.js') &
+type DisplayLibrary = typeof import('../../src/surfaces/cli/terminal.js') &
   typeof import('../../src/surfaces/cli/render-approval.js') &
   typeof import('../../src/surfaces/cli/terminal-text.js') &
   typeof import('../../src/base/escape-text.js');

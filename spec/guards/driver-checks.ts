@@ -11,7 +11,7 @@ import type { LibraryParts } from './library.js';
 
 export const driverParts: LibraryParts = ['surfaces/cli/driver/check-driver.js'];
 
-export type DriverLibrary = typeof import('../../src/surfaces/cli/driver/check-driver.js') & {
+type DriverLibrary = typeof import('../../src/surfaces/cli/driver/check-driver.js') & {
   readonly folder: string;
 };
 

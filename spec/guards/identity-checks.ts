@@ -20,7 +20,7 @@ export const chatParts: LibraryParts = [
   'surfaces/ai-sdk/index.js',
 ];
 
-export type ChatLibrary = typeof import('../../src/kernel/session.js') &
+type ChatLibrary = typeof import('../../src/kernel/session.js') &
   typeof import('../../src/journal/record.js') &
   typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/testing/manual-clock.js') &

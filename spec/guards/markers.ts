@@ -13,7 +13,7 @@ const MENTION = /\bguard:/;
 const MARKER = /^(?:\/\/ guard: ([a-z0-9]+(?:-[a-z0-9]+)*)|\/\* guard: ([a-z0-9]+(?:-[a-z0-9]+)*) \*\/)$/;
 const MARKERS = /\/\/ guard: .*|\/\* guard: .* \*\//g;
 
-export interface Marker {
+interface Marker {
   readonly slug: string;
   /** The first token after the marker. */
   readonly token: ts.Node;
@@ -67,7 +67,7 @@ export function markedNode(source: ts.SourceFile, slug: string): ts.Node {
   throw new Error(`${source.fileName}: nothing follows the marker of "${slug}".`);
 }
 
-export interface GuardedFile {
+interface GuardedFile {
   /** Relative to `src`. */
   readonly file: string;
   readonly text: string;

@@ -29,7 +29,7 @@ export const sandboxParts: LibraryParts = [
   'base/redact.js',
 ];
 
-export type SandboxLibrary = typeof import('../../src/adapters/toolbox/index.js') &
+type SandboxLibrary = typeof import('../../src/adapters/toolbox/index.js') &
   typeof import('../../src/adapters/toolbox/mount-sources.js') &
   typeof import('../../src/adapters/toolbox/find-stores.js') &
   typeof import('../../src/journal/store-files.js') &

@@ -23,7 +23,7 @@ export const storeCreationParts: LibraryParts = [
   'base/announcement.js',
 ];
 
-export type StoreCreationLibrary = typeof import('../../src/adapters/toolbox/index.js') &
+type StoreCreationLibrary = typeof import('../../src/adapters/toolbox/index.js') &
   typeof import('../../src/adapters/toolbox/command-markers.js') &
   typeof import('../../src/adapters/toolbox/store-protection.js') &
   typeof import('../../src/adapters/toolbox/mounts.js') &

@@ -41,7 +41,7 @@ export const targetParts: LibraryParts = [
   'protocol/tool.js',
 ];
 
-export type TargetLibrary = typeof import('../../src/adapters/memory/index.js') &
+type TargetLibrary = typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/adapters/tools/index.js') &
   typeof import('../../src/adapters/tools/approved-program.js') &
   typeof import('../../src/adapters/tools/approved-source.js') &
@@ -54,7 +54,7 @@ export type TargetLibrary = typeof import('../../src/adapters/memory/index.js') 
   typeof import('../../src/loops/tool-loop.js') &
   typeof import('../../src/protocol/tool.js');
 
-export type TargetCheck = (library: TargetLibrary) => Promise<void>;
+type TargetCheck = (library: TargetLibrary) => Promise<void>;
 
 const ANY = { name: 'Act', version: '1.0.0', inputSchema: true, outputSchema: true } as const;
 const GO = { prompt: 'go' };

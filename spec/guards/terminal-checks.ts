@@ -16,7 +16,7 @@ export const terminalParts: LibraryParts = [
   'base/escape-text.js',
 ];
 
-export type TerminalLibrary = typeof import('../../src/surfaces/cli/terminal.js') &
+type TerminalLibrary = typeof import('../../src/surfaces/cli/terminal.js') &
   typeof import('../../src/surfaces/cli/output.js') &
   typeof import('../../src/base/escape-text.js') & { readonly folder: string };
 

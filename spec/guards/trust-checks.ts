@@ -26,7 +26,7 @@ export const trustParts: LibraryParts = [
   'adapters/files/trust-file.js',
 ];
 
-export type TrustLibrary = typeof import('../../src/surfaces/cli/verbs/trust.js') &
+type TrustLibrary = typeof import('../../src/surfaces/cli/verbs/trust.js') &
   typeof import('../../src/surfaces/authority.js') &
   typeof import('../../src/adapters/files/trust-file.js');
 

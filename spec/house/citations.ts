@@ -8,7 +8,7 @@ import type { SourceText } from './tree.js';
 const CITING: ReadonlySet<string> = new Set(['verifies', 'guard']);
 
 /** A requirement id and the test file that cites it. */
-export interface Citation {
+interface Citation {
   readonly file: string;
   readonly id: string;
 }

@@ -5,7 +5,7 @@ import ts from 'typescript';
 import { lineOf, nodes, tokens } from './syntax.js';
 
 /** The output that the console.log on a line promises. */
-export interface Promised {
+interface Promised {
   readonly line: number;
   readonly text: string;
 }
@@ -63,7 +63,7 @@ export function promisesIn(code: string): Promised[] {
 }
 
 /** True if an output equals the promised one. */
-export function isAsPromised(promised: string, printed: string): boolean {
+function isAsPromised(promised: string, printed: string): boolean {
   return patternOf(promised, '^', '$').test(normalise(printed));
 }
 

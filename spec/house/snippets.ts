@@ -1,7 +1,7 @@
 // Extracts the JavaScript code of a document.
 
 /** A fenced `js` block of a document and the line of its first statement. */
-export interface Snippet {
+interface Snippet {
   readonly file: string;
   readonly line: number;
   readonly code: string;

@@ -5,17 +5,17 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
 /** A recorded request. */
-export interface ModelServerRequest {
+interface ModelServerRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: { readonly [key: string]: unknown };
 }
 
 /** Answers a request. */
-export type Behaviour = (response: ServerResponse, request: ModelServerRequest) => void | Promise<void>;
+type Behaviour = (response: ServerResponse, request: ModelServerRequest) => void | Promise<void>;
 
 /** A running test server. */
-export interface ModelServer {
+interface ModelServer {
   readonly url: string;
   readonly requests: ModelServerRequest[];
   /** Sets how the next requests are answered, and clears the recorded requests. */

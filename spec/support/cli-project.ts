@@ -20,7 +20,7 @@ export interface ProcessResult {
 }
 
 /** A running process. */
-export interface RunningProcess {
+interface RunningProcess {
   readonly child: ChildProcessWithoutNullStreams;
   readonly ended: Promise<ProcessResult>;
   /** Returns its output so far. */

@@ -7,7 +7,7 @@ import type { toolbox } from '../../src/adapters/toolbox/index.js';
 import { use } from './toolbox-fixture.mjs';
 
 /** A running command. */
-export interface ExposedCommand {
+interface ExposedCommand {
   /** Ends the command and returns its output. */
   finish(): Promise<{ readonly [name: string]: unknown }>;
 }

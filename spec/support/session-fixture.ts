@@ -8,7 +8,7 @@ import type { Library } from '../guards/library.js';
 export { codeOf } from './code-of.js';
 
 /** A session and its effects. */
-export interface SessionFixture {
+interface SessionFixture {
   readonly library: Library;
   readonly store: Store;
   readonly clock: ManualClock;

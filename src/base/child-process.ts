@@ -5,7 +5,7 @@ const DRAIN_PAUSE_MS = 50;
 const DRAIN_ROUNDS = 4;
 
 /** Periods of {@link stopProcessGroup}. */
-export interface StopPeriods {
+interface StopPeriods {
   /** How long the processes may take to exit after SIGTERM. */
   readonly graceMs: number;
   /** How long to wait after SIGKILL: a process in an uninterruptible system call does not exit. */
@@ -30,7 +30,7 @@ function delay(ms: number): Promise<void> {
 }
 
 /** The output pipes of a child process. */
-export interface OutputPipes {
+interface OutputPipes {
   /** Resolves when all pipes are closed. */
   readonly closed: Promise<unknown>;
   isClosed(): boolean;

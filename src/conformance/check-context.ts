@@ -15,7 +15,7 @@ import type { CodeBody, LsemDriver, LsemProfile, LsemResult, LsemRuntime, Prompt
 import { RecordedRun } from './recorded-run.js';
 
 /** An optional member of the driver interface. */
-export type OptionalDriverMember = 'definition' | 'tool.custom' | 'systemPrompt' | 'code' | 'agent';
+type OptionalDriverMember = 'definition' | 'tool.custom' | 'systemPrompt' | 'code' | 'agent';
 
 let customToolCount = 0;
 

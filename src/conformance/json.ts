@@ -62,7 +62,7 @@ function jsonValueOf(value: unknown, name: string): unknown {
 }
 
 /** A difference of two values. */
-export interface JsonDifference {
+interface JsonDifference {
   /** The JSON Pointer of the differing parts. */
   readonly pointer: string;
   readonly actual: unknown;

@@ -33,7 +33,7 @@ export interface ConformanceOptions {
 }
 
 /** Observes a suite that another process may continue if this one is lost. */
-export interface CheckObserver {
+interface CheckObserver {
   /** Called before each check, and repeatedly during the checks of the suite itself. */
   readonly onCheck?: (id: string) => void;
   /** Called with the result of each check of the runtime. */

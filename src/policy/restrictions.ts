@@ -6,7 +6,7 @@
 import type { ApprovalPolicy } from '../protocol/loop.js';
 
 /** What one agent demands of everything that runs below it. */
-export interface AgentRestrictions {
+interface AgentRestrictions {
   readonly agentId: string;
   readonly approvals: { readonly [tool: string]: ApprovalPolicy } | undefined;
   readonly mode: string | undefined;

@@ -39,7 +39,7 @@ export interface ComposedHost extends OpenedStore {
 }
 
 /** Options of `composeHost`. */
-export interface ComposeOptions extends StoreOptions {
+interface ComposeOptions extends StoreOptions {
   /**
    * The definitions of the host.
    * @default the definitions of the project, loaded from its files

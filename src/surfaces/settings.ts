@@ -60,7 +60,7 @@ export interface SettingsConfig {
 }
 
 /** The store that the settings select. */
-export type StoreChoice = { readonly kind: 'memory' } | { readonly kind: 'sqlite'; readonly path: string };
+type StoreChoice = { readonly kind: 'memory' } | { readonly kind: 'sqlite'; readonly path: string };
 
 /** The resolved settings of an invocation. */
 export interface Settings<C extends SettingsConfig = SettingsConfig> {

@@ -102,7 +102,7 @@ function omitUndefined<K extends string>(
 export type ConfigPathKey = 'data' | 'loops' | 'store';
 
 /** Options of {@link loadConfig}. */
-export interface ConfigOptions {
+interface ConfigOptions {
   /**
    * Returns the settings whose paths must stay inside the directory of the configuration file.
    * @default no setting

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { DocumentReadError, describeError } from './document-read-error.js';
 
 /** An export that has the shape of a loop. The registry validates it. */
-export interface CodeExport {
+interface CodeExport {
   readonly name: string;
   readonly code: unknown;
 }

@@ -21,7 +21,7 @@ import type { VerifyStep } from './store-verifier.js';
 import { ConnectionLost } from './wire/wire-errors.js';
 
 /** The process that owns a store, that is, has its database open. */
-export interface StoreOwner {
+interface StoreOwner {
   readonly pid: number;
   /** True if the owner is this process. */
   readonly here: boolean;

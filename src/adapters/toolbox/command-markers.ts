@@ -13,7 +13,7 @@ import { inodeAt, inodeOf, lstatOrUndefined, markerIn } from './store-protection
 import { toolError } from './tool-error.js';
 
 /** The state of the roots before a command. */
-export interface StateBeforeCommand {
+interface StateBeforeCommand {
   /** The inodes of directories in which the command can create nothing, including data directories. */
   readonly unwritableInodes: ReadonlySet<string>;
   /**

@@ -21,7 +21,7 @@ export const MAX_WRITE_BYTES = 4 * 1024 * 1024;
 export type ContentTransform = (current: Buffer | undefined) => string;
 
 /** The path of a changed file for display, and the diff. */
-export type FileChange = { readonly path: string; readonly diff: string };
+type FileChange = { readonly path: string; readonly diff: string };
 
 interface ExistingFile {
   readonly bytes: Buffer;

@@ -28,7 +28,7 @@ export function limitsOf({ maxProcesses, maxMemoryBytes, maxFileBytes }: Command
 }
 
 /** Returns the number of tasks that the kernel allows. */
-export function maxTasksOf({ maxProcesses }: SandboxLimits): number {
+function maxTasksOf({ maxProcesses }: SandboxLimits): number {
   return maxProcesses * TASKS_PER_PROCESS;
 }
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { OpenPath } from './roots.js';
 
 /** The first bytes of a file. */
-export interface FileContents {
+interface FileContents {
   readonly bytes: Buffer;
   /** True if the file is longer than the limit. */
   readonly isTruncated: boolean;

@@ -48,7 +48,7 @@ type PathKind = 'file' | 'directory' | 'either';
 const retainedHandles: FileHandle[] = [];
 
 /** Returns the real path of an open file. `path` is the path it was opened with. */
-export type LocateHandle = (handle: FileHandle, path: string) => Promise<string>;
+type LocateHandle = (handle: FileHandle, path: string) => Promise<string>;
 
 /** On Linux, the kernel provides the path of a descriptor. */
 const locateByDescriptor: LocateHandle = (handle) => readlink(`/proc/self/fd/${handle.fd}`);

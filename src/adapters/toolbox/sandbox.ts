@@ -118,7 +118,7 @@ export function nodeBindArgs(execPath: string): readonly string[] {
 }
 
 /** The path of a working bubblewrap, or the reason why there is none. */
-export type SandboxAvailability = { readonly bubblewrap: string } | { readonly problem: string };
+type SandboxAvailability = { readonly bubblewrap: string } | { readonly problem: string };
 
 const probeResults = new Map<string, Promise<SandboxAvailability>>();
 

@@ -21,7 +21,7 @@ export interface WalkEntry {
 }
 
 /** Options of {@link walkDirectory}. */
-export interface WalkOptions {
+interface WalkOptions {
   /** The number of levels to visit. With 1, only the entries of the directory itself. */
   readonly depth: number;
   /** True to include names that begin with a dot. */

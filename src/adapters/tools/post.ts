@@ -10,7 +10,7 @@ import { publicLookup, type ResolveHost } from '../../base/public-lookup.js';
 import { ByteBuffer } from './byte-buffer.js';
 
 /** A request to send. */
-export interface PostRequest {
+interface PostRequest {
   readonly url: URL;
   readonly headers: { readonly [name: string]: string };
   readonly body: string;

@@ -17,7 +17,7 @@ const MIN_UNCHANGED_MS = 50;
 const MAX_READ_ATTEMPTS = 40;
 
 /** An entry file at the time it was read. */
-export interface ProgramFingerprint {
+interface ProgramFingerprint {
   readonly target: ApprovalTarget & { readonly sha256: string };
   /** Differs if the file was changed or replaced since, even if its bytes are the same again. */
   readonly changeStamp: string;

@@ -15,7 +15,7 @@ export interface SuiteRun {
 }
 
 /** A check of the suite itself, which runs after all others. */
-export interface SuiteCheck extends Omit<ConformanceCheck, 'run'> {
+interface SuiteCheck extends Omit<ConformanceCheck, 'run'> {
   run(suiteRun: SuiteRun): Promise<void>;
 }
 

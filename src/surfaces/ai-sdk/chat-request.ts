@@ -17,7 +17,7 @@ export interface PromptRequest {
 }
 
 /** One answer to an approval, with the tool part that contains it. */
-export interface SubmittedAnswer {
+interface SubmittedAnswer {
   readonly approvalId: string;
   readonly approved: boolean;
   readonly reason?: string;
@@ -37,13 +37,13 @@ export interface AnswersRequest {
 }
 
 /** A request to cancel the running turns of a chat. */
-export interface StopRequest {
+interface StopRequest {
   readonly kind: 'stop';
   readonly chatId: string;
 }
 
 /** A parsed `POST` request. */
-export type ChatRequest = PromptRequest | AnswersRequest | StopRequest;
+type ChatRequest = PromptRequest | AnswersRequest | StopRequest;
 
 const CHAT_ID_PATTERN = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
 const MAX_ID_CHARS = 400;

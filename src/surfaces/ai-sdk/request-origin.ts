@@ -7,7 +7,7 @@
 import { HttpProblem } from './problem.js';
 
 /** Which hosts and origins are served. */
-export interface RequestOriginOptions {
+interface RequestOriginOptions {
   /** Other origins whose pages may send requests, such as `https://app.example`. */
   readonly origins?: readonly string[] | undefined;
   /** The hosts that are served, such as `app.example` (any port) or `localhost:3000`. */

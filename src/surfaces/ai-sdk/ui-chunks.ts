@@ -34,7 +34,7 @@ export function turnIdOf(generationId: string): string {
 }
 
 /** Returns the general meaning of an error code, which discloses no details. */
-export const genericErrorText: ErrorFormatter = ({ code }) =>
+const genericErrorText: ErrorFormatter = ({ code }) =>
   Object.hasOwn(errorCodes, code) ? errorCodes[code as keyof typeof errorCodes].meaning : 'An error occurred.';
 
 /**

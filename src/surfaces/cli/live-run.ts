@@ -6,7 +6,7 @@ import { exitCodeOf, outcomeLines, summaryLineOf } from './outcome.js';
 import type { Terminal } from './terminal.js';
 
 /** Options of `runWithLiveOutput`. */
-export interface LiveRunOptions {
+interface LiveRunOptions {
   readonly terminal: Terminal;
   readonly price: Pricing;
   /** True if the call tree is shown while the turn runs. */

@@ -29,7 +29,7 @@ export interface LiveOutput {
 }
 
 /** Options of `LiveTree`. */
-export interface LiveTreeOptions {
+interface LiveTreeOptions {
   readonly color: boolean;
   readonly price?: Pricing;
   /** Returns the time in milliseconds since the epoch. */

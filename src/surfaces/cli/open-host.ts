@@ -17,7 +17,7 @@ interface OpenHostOptions {
 }
 
 /** A host, and the function that closes its store. If this process owned the store, another one takes over. */
-export type OpenHost = Pick<ComposedHost, 'host' | 'close'>;
+type OpenHost = Pick<ComposedHost, 'host' | 'close'>;
 
 /** Opens a host whose notices are printed to stderr. */
 export function openHost(settings: ProjectSettings, options: OpenHostOptions, terminal: Terminal): Promise<OpenHost> {

@@ -9,7 +9,7 @@ import { breakIntoRows, type Colors, formatInteger, type TextStyle } from './ter
 import { escapeLine, escapeMultiline, isUnifiedDiff, renderBlock } from './untrusted-text.js';
 
 /** Options of `renderApproval`. */
-export interface RenderApprovalOptions {
+interface RenderApprovalOptions {
   readonly colors: Colors;
   readonly width: number;
   /** The current time in milliseconds since the epoch. */

@@ -12,7 +12,7 @@ import {
 } from './terminal-text.js';
 
 /** Options of `renderDiff`. */
-export interface RenderDiffOptions {
+interface RenderDiffOptions {
   readonly color: boolean;
   readonly width: number;
 }

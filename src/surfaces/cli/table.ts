@@ -11,10 +11,10 @@ import {
 } from './terminal-text.js';
 
 /** The text of a cell, with an optional style. It is sanitised before it is printed. */
-export type TableCell = string | TextSpan;
+type TableCell = string | TextSpan;
 
 /** Options of `renderTable`. */
-export interface TableOptions {
+interface TableOptions {
   readonly width: number;
   readonly color?: boolean;
   readonly head?: readonly string[];

@@ -77,7 +77,7 @@ export function sanitizeOutput(text: string, color: boolean): string {
 }
 
 /** Options of `sanitizeText`. */
-export interface SanitizeOptions {
+interface SanitizeOptions {
   /**
    * The maximum number of characters.
    * @default 1000

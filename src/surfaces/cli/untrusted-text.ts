@@ -43,7 +43,7 @@ export function escapeJsonLine(value: unknown, maxChars: number): string {
 }
 
 /** Options of `renderBlock`. */
-export interface BlockOptions {
+interface BlockOptions {
   readonly colors: Colors;
   readonly width: number;
   /**

@@ -5,7 +5,7 @@ import { execFile, spawn } from 'node:child_process';
 const CLI_PATH = process.argv[1] ?? '';
 
 /** A verb that runs in a child process. */
-export interface StartedVerb {
+interface StartedVerb {
   readonly pid: number;
   /** Resolves to the exit code; 1 if the process was killed. */
   readonly exitCode: Promise<number>;

@@ -26,7 +26,7 @@ export interface ApprovalPrompterDeps {
 }
 
 /** Callbacks to the chat. */
-export interface ApprovalPrompterHooks {
+interface ApprovalPrompterHooks {
   /** Returns true while the turn runs. An approval may not be in the store yet then. */
   isRunning(): boolean;
   /** Returns true if the turn is being stopped or the user is leaving. No further prompts are shown then. */

@@ -7,10 +7,10 @@ import type { Output } from '../output.js';
 import { sanitizeOutput } from '../terminal-text.js';
 
 /** The result of reading a line: the line, Ctrl-C or Ctrl-D. */
-export type LineResult = { readonly line: string } | 'interrupted' | 'ended';
+type LineResult = { readonly line: string } | 'interrupted' | 'ended';
 
 /** Receives the input that is typed while the agent works. */
-export interface InputListener {
+interface InputListener {
   onLine(text: string): void;
   /** Called on Ctrl-C. */
   onInterrupt(): void;
@@ -19,7 +19,7 @@ export interface InputListener {
 }
 
 /** Dependencies of `Screen`. */
-export interface ScreenDeps {
+interface ScreenDeps {
   readonly input: NodeJS.ReadStream;
   readonly output: Output;
   /** Returns the output that ends the open row. */

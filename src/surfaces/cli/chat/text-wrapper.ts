@@ -5,7 +5,7 @@
 import { takeColumns, widthOf } from '../terminal-text.js';
 
 /** Options of `TextWrapper`. */
-export interface TextWrapperOptions {
+interface TextWrapperOptions {
   /** The beginning of every row, with colour codes. */
   readonly bar: string;
   /** Returns the number of columns after the bar. */

@@ -26,7 +26,7 @@ type ProcessOutcome =
   | { readonly lost: string; readonly check: string | undefined; readonly name: string | undefined };
 
 /** Options of `checkDriver`. */
-export interface CheckDriverOptions {
+interface CheckDriverOptions {
   readonly file: string;
   readonly options: ConformanceOptions;
   /** Called for each child process with the function that kills it. */

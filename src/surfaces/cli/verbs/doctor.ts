@@ -100,7 +100,7 @@ function createFinding(name: string, status: FindingStatus, message: string, adv
 const thrownMessage = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
 
 /** Checks that this Node version is supported. */
-export function nodeFinding(version: string): Finding {
+function nodeFinding(version: string): Finding {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   const isSupported =
     major > MIN_NODE_VERSION.major || (major === MIN_NODE_VERSION.major && minor >= MIN_NODE_VERSION.minor);

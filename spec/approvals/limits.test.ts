@@ -122,7 +122,7 @@ verifies('approval.limits', 'a predicate that limits no argument is refused, wit
     if (outcome === 'accepted') accepted.push(JSON.stringify(standing));
     else
       expect(outcome, JSON.stringify(standing)).toContain(
-        'like {"properties":{"amount":{"maximum":5}},"required":["amount"]}',
+        'for example {"properties":{"amount":{"maximum":5}},"required":["amount"]}',
       );
   }
   expect(accepted).toEqual([]);

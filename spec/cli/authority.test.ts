@@ -180,7 +180,7 @@ verifies('authority.trust', 'trust is stored once, by real path, and can be revo
     destinations: ['127.0.0.1:8080'],
   });
   const again = await clone.run(['trust', '.', '--send', 'A_KEY=api.example.com']);
-  expect(again.stderr).toContain('nothing changed');
+  expect(again.stderr).toContain('Nothing changed');
   expect(await clone.json<TrustReport>(['trust'])).toEqual({ ...first, changed: false });
   expect(await clone.json(['run', 'exec'])).toMatchObject({ status: 'ok' });
   const listed = await clone.run(['trust', '--trust', 'loops'], { env: { RONDO_TRUST: `${clone.home}:` } });

@@ -75,7 +75,7 @@ verifies('cli.contract', 'a chat with a loop that is not an agent is refused', a
   await refused(['pay'], 64, '"pay" is not an agent. Run it with: rondo run pay');
   await refused(['helpr'], 1, 'Did you mean "helper"?');
   await refused(['helper', '--session', 'a/b'], 64, '--session must be');
-  await refused(['helper', '--as', ''], 64, '--as must name');
+  await refused(['helper', '--as', ''], 64, '--as must not be empty');
   await refused(['helper', '--stream'], 64, "Unknown option '--stream'");
   expect(project.has('.rondo')).toBe(false);
   const file = await project.run(['chat', 'loops/helper.json'], { input: 'hi\n' });

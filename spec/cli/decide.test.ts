@@ -112,7 +112,7 @@ verifies('cli.decide', 'only an approver can answer, and only a valid answer is 
   await refused(['approve', id, '--as', 'eve'], 1, 'eve may not answer it');
   await refused(['approve', id, '--as', 'payer'], 1, 'an agent may not answer for itself');
   await refused(['approve', 's.1:nonsense', '--as', 'bob'], 1, 'there is no such approval');
-  await refused(['approve', id, '--as', ' '], 64, '--as must name');
+  await refused(['approve', id, '--as', ' '], 64, '--as must not be empty');
   await refused(['approve', id, '--as', 'bob', '--when', '{'], 64, '--when cannot be read as JSON');
   await refused(['approve', id, '--as', 'bob', '--when', '{}'], 1, 'needs a written predicate');
   await refused(['deny', id, '--when', '{}'], 64, "Unknown option '--when'");

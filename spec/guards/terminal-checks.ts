@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
-import { attacks, withoutStyles as bare, HARMFUL } from '../cli/attacks.js';
+import { attacks, HARMFUL, withoutStyles } from '../cli/attacks.js';
 import type { LibraryParts } from './library.js';
 
 export const terminalParts: LibraryParts = [
@@ -44,7 +44,7 @@ async function written(
   const terminal = new Terminal({ stdin: process.stdin, stdout: stream(), stderr: stream(), env: {}, cwd: '/' });
   await write(terminal);
   await terminal.flush();
-  return bare(pieces.join(''));
+  return withoutStyles(pieces.join(''));
 }
 
 /** Writes each hostile text, on a terminal and elsewhere; `own` is what the command line itself writes around it. */
@@ -63,8 +63,8 @@ async function harmless(
 
 /** A program that writes a document to its stdout, as the command line does; it ends with 70 if that fails. */
 const program = (folder: string): string => `
-import { outputOf } from ${JSON.stringify(pathToFileURL(join(folder, 'surfaces/cli/output.js')).href)};
-const output = outputOf(process.stdout);
+import { createOutput } from ${JSON.stringify(pathToFileURL(join(folder, 'surfaces/cli/output.js')).href)};
+const output = createOutput(process.stdout);
 output.on('error', () => undefined);
 output.write('x'.repeat(500_000), (error) => process.exit(error ? 70 : 0));
 `;

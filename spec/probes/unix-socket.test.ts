@@ -64,7 +64,7 @@ verifies('toolbox.store', 'an http: or https: tool accepts no setting that names
     for (const tools of [httpTools(), httpsTools()]) {
       const { scheme } = tools;
       expect(tools.unavailableReason(`${scheme}://localhost/tool`, trusted, config)).toMatch(
-        /is not known to https?: tools/,
+        /is not a setting of https?: tools/,
       );
       const opened = tools.open(`${scheme}://localhost/tool`, trusted, config).then((tool) => tool(null, call()));
       expect((await failure(opened)).code).toBe('DEFINITION_INVALID');
@@ -94,7 +94,7 @@ verifies(
       const resolving = toolbox({ roots: [directory], fetch: { ...fetch, resolve: async () => addresses } }).fetch_url;
       expect((await failure(use(resolving, { url: 'http://public.example/' }))).message).toMatch(/is refused/);
     }
-    expect(() => toolbox({ roots: [directory], fetch: { socketPath: path } as object })).toThrow(/is not known/);
+    expect(() => toolbox({ roots: [directory], fetch: { socketPath: path } as object })).toThrow(/is not an option/);
     expect(connections).toBe(0);
   },
 );

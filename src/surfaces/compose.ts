@@ -18,6 +18,7 @@ import type { ProjectSettings } from './compose/project-settings.js';
 import { markDataDirectory, protectDataDirectory } from './data-directory.js';
 import type { Settings } from './settings.js';
 
+export type { DocumentReadError } from '../adapters/files/document-read-error.js';
 export type { BadFile, ProjectConfig } from '../adapters/files/index.js';
 export type { Damage, Incident, Maintenance, MaintenanceLog, VerifyCursor } from '../adapters/sqlite/index.js';
 export {
@@ -107,7 +108,7 @@ export async function conformanceDeps() {
   return { clock, ids, providers: [mockProvider()], implementations: [builtinTools()] };
 }
 
-/** Parses a JSON text. A thrown error has a message and, if known, a `place`. */
+/** Parses a JSON text. Throws a DocumentReadError, which has the position of the error if it is known. */
 export async function parseJson(text: string): Promise<unknown> {
   return (await import('../adapters/files/parse-json.js')).parseJson(text);
 }

@@ -1,7 +1,7 @@
 /** Reads JSON from an argument, a file or stdin. The size is limited; errors name the line and column. */
 import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
-import { parseJson } from '../compose.js';
+import { type DocumentReadError, parseJson } from '../compose.js';
 import { UsageError } from '../settings.js';
 import type { Terminal } from './terminal.js';
 
@@ -44,8 +44,8 @@ async function parseInput(source: string, text: string): Promise<unknown> {
   try {
     return await parseJson(text);
   } catch (thrown) {
-    const { message, place } = thrown as { message: string; place?: { line: number; column: number } };
-    const location = place === undefined ? '' : ` (line ${place.line}, column ${place.column})`;
+    const { message, position } = thrown as DocumentReadError;
+    const location = position === undefined ? '' : ` (line ${position.line}, column ${position.column})`;
     throw new UsageError(`${source} cannot be read as JSON: ${message}${location}.`);
   }
 }

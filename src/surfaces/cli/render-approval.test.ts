@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { attacks, withoutStyles as bare, HARMFUL } from '../../../spec/cli/attacks.js';
+import { attacks, HARMFUL, withoutStyles } from '../../../spec/cli/attacks.js';
 import { verifies } from '../../../spec/verifies.js';
 import { escapeForDisplay, excerptOf } from '../../base/escape-text.js';
 import type { Approval } from '../../protocol/approval.js';
@@ -70,7 +70,7 @@ verifies('approval.display', 'hostile text cannot control the terminal or imitat
     ];
     for (const color of attack.length > 100_000 ? [false] : [false, true]) {
       for (const changes of hostile) {
-        const text = bare(cardLines(changes, color).join('\n'));
+        const text = withoutStyles(cardLines(changes, color).join('\n'));
         const lines = text.split('\n');
         expect(text).not.toMatch(HARMFUL);
         expect(text.length).toBeLessThan(30_000);

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { attacks, withoutStyles as bare, HARMFUL } from '../../../../spec/cli/attacks.js';
+import { attacks, HARMFUL, withoutStyles } from '../../../../spec/cli/attacks.js';
 import { verifies } from '../../../../spec/verifies.js';
 import type { EventContents, EventEnvelope, EventType } from '../../../protocol/events.js';
 import type { LiveDelta } from '../../../protocol/live.js';
@@ -204,7 +204,7 @@ function renderHostileSession(text: string, color: boolean): string {
 verifies('approval.display', 'hostile text in a chat cannot control the terminal or imitate a prompt', () => {
   for (const attack of attacks) {
     for (const color of attack.length > 100_000 ? [false] : [false, true]) {
-      const lines = bare(renderHostileSession(attack, color)).split('\n');
+      const lines = withoutStyles(renderHostileSession(attack, color)).split('\n');
       expect(lines.join('\n')).not.toMatch(HARMFUL);
       expect(lines.filter((line) => widthOf(line) >= 80)).toEqual([]);
       // Lines of Rondo begin with a symbol; all other lines have a bar.

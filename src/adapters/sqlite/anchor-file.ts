@@ -1,5 +1,5 @@
 /**
- * The anchor: an append-only file beside the database that records where the hash chain of each session ends. SQLite
+ * The anchor: an append-only file next to the database that records where the hash chain of each session ends. SQLite
  * silently drops the end of a damaged WAL; the anchor makes that loss detectable. Invariants: a line is written after
  * its COMMIT and before any operation of the commit is acknowledged, so the anchor never names an uncommitted entry.
  * Every line has a checksum, and commit numbers have no gaps. The file is only ever replaced as a whole (temporary

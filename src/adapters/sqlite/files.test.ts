@@ -254,7 +254,7 @@ function superJournal(name: string): Buffer {
   return Buffer.concat([magic, Buffer.alloc(504), Buffer.alloc(4), text, numbers, magic]);
 }
 
-verifies('sqlite.files', 'a file beside a database cannot be opened as a database', async () => {
+verifies('sqlite.files', 'a file next to a database cannot be opened as a database', async () => {
   const file = freshFile();
   await (await openSqlite(file)).close();
   expect((await expectFault(openSqlite(`${file}.lock`))).message).toContain(`it belongs to ${file}`);

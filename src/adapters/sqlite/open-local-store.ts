@@ -76,7 +76,7 @@ export function assertOptions(options: SqliteOptions): void {
   }
 }
 
-/** SQLite's limit is 512 bytes, and the longest suffix of a file beside the database has 13. */
+/** SQLite's limit is 512 bytes, and the longest suffix of a file next to the database has 13. */
 const MAX_PATH_BYTES = 498;
 
 /** Returns the size of a file without opening it; 0 if it is absent. */

@@ -1,5 +1,5 @@
 /**
- * Maps failures of SQLite and of the files beside the database to Faults: the only place that interprets result codes
+ * Maps failures of SQLite and of the files next to the database to Faults: the only place that interprets result codes
  * and errnos. A full disk is recoverable. An I/O error is not, because after a failed sync the content of the disk is
  * unknown.
  */

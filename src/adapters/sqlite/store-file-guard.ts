@@ -1,6 +1,6 @@
 /**
  * Detects before each commit that a file of the store was removed or replaced. A commit to such a file would be
- * unreadable, or would write beside a new owner. If the directory has not changed since the last check, a check costs
+ * unreadable, or would write at the same time as a new owner. If the directory has not changed since the last check, a check costs
  * one system call.
  */
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';

@@ -55,7 +55,7 @@ export function lockHolderOf(database: string): ProcessId | undefined {
 
 function tryToLockFile(path: string): OwnerLock | undefined {
   ensureFile(path);
-  // The lock file always stays empty, and SQLite ignores a journal beside an empty database.
+  // The lock file always stays empty, and SQLite ignores a journal next to an empty database.
   if (statSync(path).size > 0) throw foreignLockFileFault(path);
   const driver = openDriver(path);
   try {

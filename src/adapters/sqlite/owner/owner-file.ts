@@ -1,5 +1,5 @@
 /**
- * The owner file beside the database: which process is the owner, where it listens, and the secret with which owner and
+ * The owner file next to the database: which process is the owner, where it listens, and the secret with which owner and
  * clients authenticate each other. The file is trusted only if it is a regular file of this user with mode 0600 that
  * was written for this very directory. A file from a clone, a copy or another user is ignored.
  */
@@ -17,7 +17,7 @@ export interface OwnerInfo extends ProcessId {
 }
 
 /**
- * The content of the file. A socket beside the database is stored without its path, because the directory may be
+ * The content of the file. A socket next to the database is stored without its path, because the directory may be
  * mounted elsewhere.
  */
 interface OwnerFileContent extends OwnerInfo {

@@ -1,5 +1,5 @@
 /**
- * The address at which the owner listens: a Unix socket beside the database or, if that path is too long for a socket,
+ * The address at which the owner listens: a Unix socket next to the database or, if that path is too long for a socket,
  * in a runtime directory that only this user can enter; on Windows, a named pipe.
  */
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs';
@@ -20,7 +20,7 @@ function databaseHashOf(database: string): string {
   return Buffer.from(digestOfText(key), 'base64url').toString('hex').slice(0, 32);
 }
 
-/** Returns the address beside a database, which may be too long for a socket. */
+/** Returns the address next to a database, which may be too long for a socket. */
 export function adjacentSocketAddress(database: string): string {
   return process.platform === 'win32' ? `\\\\.\\pipe\\rondo-${databaseHashOf(database)}` : `${database}.sock`;
 }

@@ -6,7 +6,14 @@
 /** @import { ReportedEffect } from 'rondo/testing' */
 /** @import { ReportData } from './services.mjs' */
 
-/** @typedef {{ name: string, received: number, performed: number, keys: Set<string>, pids: Set<number> }} EffectCounts */
+/**
+ * @typedef {object} EffectCounts
+ * @property {string} name
+ * @property {number} received
+ * @property {number} performed
+ * @property {Set<string>} keys
+ * @property {Set<number>} pids
+ */
 
 /**
  * @typedef {object} Evidence
@@ -24,7 +31,10 @@ export function reportData({ data }) {
   return /** @type {ReportData} */ (/** @type {unknown} */ (data));
 }
 
-/** Counts for each effect how often it was requested and performed, by name. @param {readonly ReportedEffect[]} reports */
+/**
+ * Counts how often each effect was requested and performed, by name.
+ * @param {readonly ReportedEffect[]} reports
+ */
 export function countEffects(reports) {
   /** @type {Map<string, EffectCounts>} */
   const countsByName = new Map();

@@ -1,6 +1,6 @@
 /**
- * Runs the demo in a temporary directory. Exits with code 1 and the reasons if a check fails. The option --keep keeps the
- * directory.
+ * Runs the demo in a temporary directory. Exits with code 1 and the reasons if a check fails. The option --keep keeps
+ * the directory.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
 /**
- * Runs the scenario from the parent: kills process 1, reads its journal, waits until process 2 ends and runs the checks.
+ * Runs the scenario from the parent: kills process 1, reads its journal, waits for process 2 and runs the checks.
  * Nothing depends on timing: the kill happens when bank and printer have acted and neither has answered.
  */
 /** @import { RunOutcome } from 'rondo' */
@@ -43,7 +43,10 @@ const continuations = {
   once: 'in doubt: wait until it is resolved',
 };
 
-/** Starts a worker. `ended` resolves with its exit code or signal, after its last message. @param {Scenario} scenario */
+/**
+ * Starts a worker. `ended` resolves with its exit code or signal, after its last message.
+ * @param {Scenario} scenario
+ */
 function startWorker({ file, url }) {
   const worker = fileURLToPath(new URL('worker.mjs', import.meta.url));
   const child = fork(worker, [file], { silent: true, execArgv: [], env: { ...process.env, DEMO_SERVICES: url } });

@@ -1,7 +1,7 @@
 /**
- * The simulated services: stock, bank, printer and post. They run in the parent, so they survive the worker. Each request,
- * and each effect that it has, is reported to the sink before the service answers. Services differ in how they recognize a
- * repeated request: the stock by its input, bank and post by the idempotency key, the printer not at all.
+ * The simulated services: stock, bank, printer and post. They run in the parent, so they survive the worker. Each
+ * request, and its effect if it has one, is reported to the sink before the service answers. Services differ in how they
+ * recognize a repeated request: the stock by its input, bank and post by the idempotency key, the printer not at all.
  */
 /** @import { ServiceCall } from './call-service.mjs' */
 import { createServer } from 'node:http';
@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 import { reportEffect } from 'rondo/testing';
 
 /** @typedef {ServiceCall & { pid: number }} ServiceRequest */
-/** @typedef {{ name: string, key: string, pid: number, answer: string }} ReportData The data of a report to the sink. */
+/** @typedef {{ name: string, key: string, pid: number, answer: string }} ReportData Sent to the sink. */
 /** @typedef {{ product: string, requestIdentity(request: ServiceRequest): string | undefined }} Service */
 
 /** @type {Record<string, Service>} */
@@ -42,8 +42,8 @@ function createRequestHandler() {
 }
 
 /**
- * Starts the services. `onRequest` is called once the sink has the reports of a request on disk; the answer is sent when
- * the promise that it returns resolves.
+ * Starts the services. `onRequest` is called once the sink has the reports of a request on disk; the answer is sent
+ * when the promise that it returns resolves.
  * @param {string} sinkUrl
  * @param {(request: ServiceRequest, performed: boolean) => void | Promise<void>} onRequest
  */

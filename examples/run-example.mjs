@@ -1,6 +1,6 @@
 /**
- * Runs the verifier of an example (02 and up) in a temporary directory. A verifier runs Rondo's command line from the root
- * of the repository and checks the results. The process exits with code 1 if a check fails.
+ * Runs the verifier of an example (02 and up) in a temporary directory. A verifier runs Rondo's command line from the
+ * root of the repository and checks the results. The process exits with code 1 if a check fails.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** Runs the verifiers of the examples for tests: with the definitions as they are, and with one text of them changed. */
+/** Runs the verifiers of the examples for tests, with their own definitions or with one text of them replaced. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

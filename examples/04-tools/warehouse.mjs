@@ -1,7 +1,7 @@
 /**
  * The warehouse: the server behind the http tool. It makes one reservation for each idempotency key. The first request
- * makes a reservation too, but is answered with status 503. `node warehouse.mjs` listens on the port that the definition
- * names.
+ * makes a reservation too, but is answered with status 503. `node warehouse.mjs` listens on the port that the
+ * definition names.
  */
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';

@@ -64,7 +64,7 @@ async function run({ run_command }, command = 'true') {
   return run_command.withApproval('always_allow').execute({ command }, { toolCallId: 'try', messages: [] });
 }
 
-/** Returns the value of SANDBOX for this machine, and prints a note if the sandbox does not work. @param {string} root */
+/** Returns the value for SANDBOX, and prints a note if the sandbox does not work here. @param {string} root */
 async function sandboxIn(root) {
   try {
     await run(toolbox({ roots: [root] }));

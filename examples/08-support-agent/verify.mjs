@@ -1,4 +1,5 @@
-// Requests two refunds. Another process approves the first and denies the second, after the requesting process has ended.
+// Requests two refunds. After each request the process ends, and another one answers: it approves the first refund and
+// denies the second.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,20 +20,20 @@ await runExample('A support agent: approve refunds', import.meta.url, async ({ r
   await rondo('approvals');
   const [first] = await pendingApprovals();
   check('another process sees the exact call', JSON.stringify(first.arguments) === '{"order":"1017","amount":4000}');
-  check('and the path of the call', first.path.join(' → ') === 'support → refund');
+  check('the approval shows the path of the call', first.path.join(' → ') === 'support → refund');
   const approved = await rondo('approve', first.id, '--as', 'bob', ...args);
   check('an approval continues the turn to its end', approved.code === 0);
   check('the refund is paid once', refunds().join() === '1017 4000');
   const repeated = await rondo('approve', first.id, '--as', 'bob', ...args);
   check('a second answer is refused', repeated.code === 1 && repeated.stderr.includes('ANSWER_REFUSED'));
-  check('and pays nothing', refunds().length === 1);
+  check('a refused answer pays nothing', refunds().length === 1);
 
   const nextTurn = await sendPrompt('Then pay the chair of order 1018 back too. I have changed my mind.');
   const [second] = await pendingApprovals();
   check('the next refund needs an approval too', nextTurn.code === 2 && second.arguments.order === '1018');
   const denied = await rondo('deny', second.id, '--as', 'bob', '--reason', 'older than 30 days', ...args);
   check('a denial continues the turn', denied.code === 0);
-  check('and nothing more is paid', refunds().length === 1);
+  check('a denied refund is not paid', refunds().length === 1);
 
   await rondo('events', 'ada', '--text');
   const events = (await rondo('events', 'ada', '--json')).stdout
@@ -43,7 +44,7 @@ await runExample('A support agent: approve refunds', import.meta.url, async ({ r
   const contentsOf = (type) => events.filter((event) => event.type === type).map(({ content }) => content);
   const [greeting, receipt, regret] = contentsOf('assistant-message').map(({ text }) => text);
   check('the customer receives the receipt', greeting.startsWith('I am sorry') && receipt.includes('R-1'));
-  check('and the reason of the denial', /^I am sorry: .* older than 30 days/.test(regret));
+  check('the customer receives the reason of the denial', /^I am sorry: .* older than 30 days/.test(regret));
   const calls = contentsOf('tool-call').filter(({ toolName }) => toolName === 'refund');
   const answers = calls.map(({ approvalStatus }) => approvalStatus).join();
   check('the events contain both answers', answers === 'approved,rejected');

@@ -1,7 +1,8 @@
 /**
  * The simulated services: stock, bank, printer and post. They run in the parent, so they survive the worker. Each
  * request, and its effect if it has one, is reported to the sink before the service answers. Services differ in how
- * they recognize a repeated request: the stock by its input, bank and post by the idempotency key, the printer not at all.
+ * they recognize a repeated request: the stock by its input, bank and post by the idempotency key, the printer not at
+ * all.
  */
 /** @import { ServiceCall } from './call-service.mjs' */
 import { createServer } from 'node:http';

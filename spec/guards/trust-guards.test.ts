@@ -1,4 +1,4 @@
-// Guards of what `rondo trust` writes.
+// Guards of the file that `rondo trust` writes.
 
 import { guardsOf, proveGuards } from './prove.js';
 import { trustChecks, trustParts } from './trust-checks.js';
@@ -25,7 +25,7 @@ proveGuards(trustParts, [
     { take: 1 },
   ),
   guard('authority.trust', "a failed write of the operator's file leaves no draft", 'failed-draft-removed', 'drop'),
-  guard('authority.trust', 'a directory of any name is remembered exactly', 'delete-character-escaped', {
+  guard('authority.trust', 'a directory of any name is stored exactly', 'delete-character-escaped', {
     take: 'receiver',
   }),
   guard(
@@ -46,10 +46,10 @@ proveGuards(trustParts, [
     'directory-above-home-not-trusted',
     { rewrite: [/\w+\((\w+), (\w+)\)/, '$1 === $2'] },
   ),
-  guard('authority.trust', 'the real path of a directory is remembered', 'real-directory-remembered', { take: 0 }),
+  guard('authority.trust', 'the real path of a directory is stored', 'real-directory-remembered', { take: 0 }),
   guard(
     'authority.trust',
-    'a remembered directory that became a link is not trusted',
+    'a stored directory that became a link is not trusted',
     'remembered-link-not-trusted',
     'drop',
   ),

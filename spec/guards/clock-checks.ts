@@ -29,7 +29,7 @@ const HOUR = 3_600_000;
 const nextImmediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const nap = { name: 'nap', body: (_: null, scope: Scope) => scope.sleep(10_000) };
 
-/** True if a sleep of 10 s on the system clock has ended after `passedMs` and a jumpMs of the wall clock by `jumpMs`. */
+/** True if a sleep of 10 s on the system clock ends after `passedMs` and a jump of the wall clock by `jumpMs`. */
 async function hasSleepEnded(library: ClockLibrary, passedMs: number, jumpMs: number): Promise<boolean> {
   let [wall, elapsed] = [1_000_000, 0];
   let timer: (() => void) | undefined;

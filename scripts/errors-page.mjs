@@ -1,4 +1,4 @@
-// Generates docs/errors.md from the table of codes and the advice below. Run it after a change of either:
+// Generates docs/errors.md from the table of codes and the advice below. Run it after a change to either:
 // npm run build && node scripts/errors-page.mjs
 
 import { writeFileSync } from 'node:fs';

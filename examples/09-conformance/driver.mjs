@@ -102,7 +102,7 @@ export const driver = {
     backend: {
       answering: { ref: { name: 'parrot' }, id: 'parrot', model: 'parrot-1' },
       failing: { name: 'mute' },
-      unknown: { name: 'nobody' },
+      unknown: { name: 'missing' },
     },
     tool: {
       echo: { use: 'echo' },

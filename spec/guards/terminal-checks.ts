@@ -63,8 +63,8 @@ async function checkHarmless(
 
 /** Returns a program that writes a document to its stdout, as the command line does, and exits with 70 on failure. */
 const program = (folder: string): string => `
-import { outputOf } from ${JSON.stringify(pathToFileURL(join(folder, 'surfaces/cli/output.js')).href)};
-const output = outputOf(process.stdout);
+import { createOutput } from ${JSON.stringify(pathToFileURL(join(folder, 'surfaces/cli/output.js')).href)};
+const output = createOutput(process.stdout);
 output.on('error', () => undefined);
 output.write('x'.repeat(500_000), (error) => process.exit(error ? 70 : 0));
 `;

@@ -1,5 +1,5 @@
-// Bundles dist/, the output of the compiler, into lib/, which the package ships: one file for each entry point and one for
-// each part that entry points share or load lazily. Opening hundreds of files takes longer than running them.
+// Bundles dist/, the output of the compiler, into lib/, which the package ships: one file for each entry point and one
+// for each part that entry points share or load lazily. Opening hundreds of files takes longer than running them.
 
 import { readFileSync, rmSync } from 'node:fs';
 import { rolldown } from 'rolldown';
@@ -8,12 +8,13 @@ const root = new URL('..', import.meta.url);
 /** @type {{ exports: Record<string, { default: string }>, bin: Record<string, string> }} */
 const { exports, bin } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
 
-const shipped = [...Object.values(exports).map((target) => target.default), ...Object.values(bin)];
-const names = [...new Set(shipped.map((file) => file.replace(/^\.\/lib\//, '').replace(/\.js$/, '')))];
+const targets = [...Object.values(exports).map((target) => target.default), ...Object.values(bin)];
+const names = [...new Set(targets.map((file) => file.replace(/^\.\/lib\//, '').replace(/\.js$/, '')))];
 /** Entry points for front ends. Each is one file, because a second one would cost more than its content. */
 const standalone = ['protocol/events', 'protocol/streaming'];
 /**
- * True for packages, and for the standalone file that `rondo/protocol` re-exports, so that both paths return one object.
+ * True for packages, and for the standalone file that `rondo/protocol` re-exports, so that both paths return the same
+ * objects.
  * @param {string} id
  * @param {string | undefined} importer
  */
@@ -21,8 +22,8 @@ const external = (id, importer) =>
   /^[^./]/.test(id) || (id === './events.js' && importer?.endsWith('/dist/protocol/index.js') === true);
 
 /**
- * Small modules that are needed together; a separate file for each would cost more than its content. Lazily loaded modules
- * stay out, because they load Node's network modules.
+ * Small modules that are needed together; a separate file for each would cost more than its content. Lazily loaded
+ * modules are excluded, because they load Node's network modules.
  */
 const groups = [
   {

@@ -1,4 +1,4 @@
-// Generates docs/errors.md from the table of codes and the advice below. Run it after a change of either:
+// Generates docs/errors.md from the table of codes and the advice below. Run it after a change to either:
 // npm run build && node scripts/errors-page.mjs
 
 import { writeFileSync } from 'node:fs';
@@ -87,7 +87,7 @@ const head = [
   'Every failure has a code. An **outcome** is the end of a call: it is in the journal and in the result, and a body can catch it. A',
   '**fault** is a failure of the runtime: it ends the attempt, no body observes it, and everything acknowledged before it is durable.',
   '',
-  '*Retry* tells whether the same request may succeed later. A `retry` policy uses `retryable` in the details of the individual',
+  '*Retry* states whether the same request may succeed later. A `retry` policy uses `retryable` in the details of the individual',
   'error ([policies](guides/policy.md)). *Exit* is the exit code of the command line ([all of them](guides/cli.md)).',
   '',
   '| code | family | retry | HTTP | exit | what it means | what to do |',

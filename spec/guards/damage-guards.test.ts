@@ -1,4 +1,4 @@
-// Guards of what an operator sees: exit codes, hidden text, and damage on record.
+// Guards of exit codes, of hidden text and of recorded damage.
 
 import { afterAll } from 'vitest';
 import { cleanUp } from '../support/sqlite-fixture.mjs';

@@ -16,7 +16,7 @@ proveGuards(kernelParts, [
   ),
   guard(
     'kernel.doubt',
-    'a once effect is not repeated after a crash without a decision',
+    'a once effect is not repeated after a crash until it is resolved',
     'once-effect-in-doubt-not-repeated',
     'never',
   ),
@@ -50,7 +50,7 @@ proveGuards(kernelParts, [
   guard('kernel.signal', 'a signal that is delivered twice is received once', 'signal-delivered-once', 'never'),
   guard(
     'kernel.doubt',
-    'a decision is refused for an effect that is not in doubt',
+    'a resolution is refused for an effect that is not in doubt',
     'resolution-needs-effect-in-doubt',
     'never',
   ),

@@ -1,4 +1,4 @@
-// The parts of the library that most guards belong to. What a part imports is compiled with it.
+// The parts of the library that most guards belong to. The imports of a part are compiled with it.
 
 /** The modules that a check uses, as paths below `src`. */
 export type LibraryParts = readonly string[];
@@ -23,7 +23,7 @@ export type Library = typeof import('../../src/kernel/session.js') &
   typeof import('../../src/testing/manual-clock.js') &
   typeof import('../../src/adapters/system/seeded-ids.js') & { readonly folder: string };
 
-/** Everything that a turn passes through, for the guards of approvals and definitions. */
+/** The modules that a turn uses, for the guards of approvals and definitions. */
 export const hostParts: LibraryParts = [
   'kernel/session.js',
   'adapters/memory/index.js',

@@ -71,12 +71,13 @@ function command(line: string, options: CommandOptions, check: (result: { readon
   return inRoot(async (library, root) => check(await run(library, root, line, options)), register);
 }
 
-/** Runs a command in a process that inherits descriptor 77; Node closes lower ones on exec. */
-const HOLDER = `
+/** A program that runs a command and inherits descriptor 77; Node closes lower ones on exec. */
+const PROGRAM = `
 const { toolbox } = await import(process.argv[1] + '/adapters/toolbox/index.js');
 const { run_command } = toolbox({ roots: [process.argv[2]] });
 const command = 'cat /proc/self/fd/77/key; echo over';
-const { output } = await run_command.withApproval('always_allow').execute({ command }, { toolCallId: 'c', messages: [], onToolOutputDelta() {} });
+const options = { toolCallId: 'c', messages: [], onToolOutputDelta() {} };
+const { output } = await run_command.withApproval('always_allow').execute({ command }, options);
 console.log(output);
 `;
 
@@ -85,13 +86,13 @@ export const sandboxChecks = {
     await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'var/state/key' }), /belongs to Rondo's store/);
   }, mark),
   'a tool cannot read a data directory through a hard link': inRoot(async ({ toolbox }, root, data) => {
-    linkSync(join(data, 'key'), join(root, 'innocent'));
-    await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'innocent' }), /belongs to Rondo's store/);
+    linkSync(join(data, 'key'), join(root, 'link'));
+    await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'link' }), /belongs to Rondo's store/);
   }, register),
   'a tool cannot read a data directory of another process through a hard link': inRoot(
     async ({ toolbox }, root, data) => {
-      linkSync(join(data, 'key'), join(root, 'innocent'));
-      await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'innocent' }), /belongs to Rondo's store/);
+      linkSync(join(data, 'key'), join(root, 'link'));
+      await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'link' }), /belongs to Rondo's store/);
     },
     mark,
   ),
@@ -103,21 +104,21 @@ export const sandboxChecks = {
     ok(!String(output).includes(SECRET));
   }, mark),
   'a command cannot read a data directory through a hard link': inRoot(async (library, root, data) => {
-    linkSync(join(data, 'key'), join(root, 'innocent'));
-    const { output } = await run(library, root, 'cat innocent; echo over');
+    linkSync(join(data, 'key'), join(root, 'link'));
+    const { output } = await run(library, root, 'cat link; echo over');
     match(String(output), /over/);
     ok(!String(output).includes(SECRET));
   }, mark),
   'a command cannot read a data directory through a mount': inRoot(async (library, root, data) => {
-    const place = join(root, 'innocent');
-    writeFileSync(place, '');
-    execFileSync('mount', ['--bind', join(data, 'key'), place]);
+    const mountPoint = join(root, 'link');
+    writeFileSync(mountPoint, '');
+    execFileSync('mount', ['--bind', join(data, 'key'), mountPoint]);
     try {
-      const { output } = await run(library, root, 'cat innocent; echo over');
+      const { output } = await run(library, root, 'cat link; echo over');
       match(String(output), /over/);
       ok(!String(output).includes(SECRET));
     } finally {
-      execFileSync('umount', ['-l', place]);
+      execFileSync('umount', ['-l', mountPoint]);
     }
   }, mark),
   'a recently changed directory is read again, whatever its ctime': inRoot(async ({ findStores }, root) => {
@@ -125,11 +126,11 @@ export const sandboxChecks = {
     execFileSync('mount', ['-t', 'ramfs', 'ramfs', root]);
     try {
       for (let round = 0; round < 50; round++) {
-        const place = join(root, String(round));
-        mkdirSync(place);
-        await findStores([place]);
-        mkdirSync(join(place, '.rondo'));
-        strictEqual((await findStores([place])).dataDirectories.length, 1);
+        const directory = join(root, String(round));
+        mkdirSync(directory);
+        await findStores([directory]);
+        mkdirSync(join(directory, '.rondo'));
+        strictEqual((await findStores([directory])).dataDirectories.length, 1);
       }
     } finally {
       execFileSync('umount', ['-l', root]);
@@ -138,7 +139,7 @@ export const sandboxChecks = {
   'a command cannot read through an inherited descriptor': inRoot(async ({ folder }, root, data) => {
     const descriptor = openSync(data, 'r');
     const stdio = ['ignore', 'pipe', 'inherit', ...Array.from({ length: 74 }, () => 'ignore' as const), descriptor];
-    const args = ['--input-type=module', '-e', HOLDER, folder, root];
+    const args = ['--input-type=module', '-e', PROGRAM, folder, root];
     const { stdout } = spawnSync(process.execPath, args, { stdio: stdio as never, encoding: 'utf8' });
     closeSync(descriptor);
     match(stdout, /over/);

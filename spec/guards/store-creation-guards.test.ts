@@ -1,4 +1,4 @@
-// Guards of stores that are created while a command runs, and of what commands plant.
+// Guards of stores that are created while a command runs, and of planted markers and anchors.
 
 import { expect } from 'vitest';
 import { probeSandbox } from '../../src/adapters/toolbox/sandbox.js';

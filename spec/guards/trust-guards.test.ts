@@ -1,4 +1,4 @@
-// Guards of what `rondo trust` writes.
+// Guards of the file that `rondo trust` writes.
 
 import { guardsOf, proveGuards } from './prove.js';
 import { trustChecks, trustParts } from './trust-checks.js';
@@ -6,15 +6,12 @@ import { trustChecks, trustParts } from './trust-checks.js';
 const guard = guardsOf(trustChecks);
 
 proveGuards(trustParts, [
-  guard('authority.trust', "the operator's file and its directory are private to their user", 'trust-file-private', {
+  guard('authority.trust', 'trust.toml and its directory are private to their user', 'trust-file-private', {
     literal: ['0o600', '0o644'],
   }),
-  guard(
-    'authority.trust',
-    "the operator's file and its directory are private to their user",
-    'trust-directory-private',
-    { literal: ['0o700', '0o755'] },
-  ),
+  guard('authority.trust', 'trust.toml and its directory are private to their user', 'trust-directory-private', {
+    literal: ['0o700', '0o755'],
+  }),
   guard('authority.trust', "a planted draft does not redirect the operator's file", 'draft-created-exclusively', {
     rewrite: [/rmSync\([^;]*;([^;]*?)\w+\.O_EXCL \| /, '$1'],
   }),
@@ -25,7 +22,7 @@ proveGuards(trustParts, [
     { take: 1 },
   ),
   guard('authority.trust', "a failed write of the operator's file leaves no draft", 'failed-draft-removed', 'drop'),
-  guard('authority.trust', 'a directory of any name is remembered exactly', 'delete-character-escaped', {
+  guard('authority.trust', 'a directory of any name is stored exactly', 'delete-character-escaped', {
     take: 'receiver',
   }),
   guard(
@@ -46,10 +43,10 @@ proveGuards(trustParts, [
     'directory-above-home-not-trusted',
     { rewrite: [/\w+\((\w+), (\w+)\)/, '$1 === $2'] },
   ),
-  guard('authority.trust', 'the real path of a directory is remembered', 'real-directory-remembered', { take: 0 }),
+  guard('authority.trust', 'the real path of a directory is stored', 'real-directory-remembered', { take: 0 }),
   guard(
     'authority.trust',
-    'a remembered directory that became a link is not trusted',
+    'a stored directory that became a link is not trusted',
     'remembered-link-not-trusted',
     'drop',
   ),

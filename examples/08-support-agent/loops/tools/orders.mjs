@@ -1,4 +1,4 @@
-// The orders of the shop. Looking changes nothing.
+// Looks up an order of the shop.
 
 /** @type {Readonly<Record<string, { item: string, paid: number, daysAgo: number }>>} */
 const orders = {
@@ -8,7 +8,7 @@ const orders = {
 
 /** @param {{ order: string }} input */
 export function find({ order }) {
-  const found = Object.hasOwn(orders, order) ? orders[order] : undefined;
-  if (found === undefined) throw new Error(`There is no order ${order}.`);
-  return { order, ...found };
+  const record = Object.hasOwn(orders, order) ? orders[order] : undefined;
+  if (record === undefined) throw new Error(`There is no order ${order}.`);
+  return { order, ...record };
 }

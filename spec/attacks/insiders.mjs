@@ -183,7 +183,7 @@ const hostile = {
       i: 1,
       session: 'honest-owner',
       fence: shared.first.fence,
-      first,
+      firstSeq: first,
       count: 1,
       body: bodyOf(first),
     });

@@ -19,9 +19,9 @@ async function staged() {
   const rondo = await rondoLibrary();
   const act = {
     scheme: 'act',
-    question: () => undefined,
-    resolve: () => undefined,
-    flaw: () => undefined,
+    unavailableReason: () => undefined,
+    approvalDescriber: () => undefined,
+    targetResolver: () => undefined,
     open: async (/** @type {string} */ target) => () => {
       ran.push(target);
       return { ran: target };

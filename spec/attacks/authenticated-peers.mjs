@@ -11,6 +11,9 @@ const digest = (text) => createHash('sha256').update(text).digest('base64url');
 const bodyOf = (first, value = 'x') =>
   JSON.stringify([{ seq: first, at: 0, key: `t/${first}`, type: 'step.taken', value }]);
 
+/** Returns an append to the session of the owner. @param {object} fields */
+const appendRequest = (fields) => ({ op: 'append', i: 1, session: 'honest-owner', count: 1, ...fields });
+
 /** One valid request of each operation. */
 const validRequests = {
   hello: { id: 'x', process: ownProcess, held: [] },
@@ -163,53 +166,20 @@ async function assertBodyRefused(body) {
 /** Valid requests with hostile effects. Each function receives a connection that has sent hello. */
 const hostileRequests = {
   'append-of-another': async (wire) => {
-    wire.send({
-      op: 'append',
-      i: 1,
-      session: 'honest-owner',
-      fence: shared.first.fence + 1,
-      firstSeq: 1,
-      count: 1,
-      body: bodyOf(1),
-    });
+    wire.send(appendRequest({ fence: shared.first.fence + 1, firstSeq: 1, body: bodyOf(1) }));
     expect((await wire.answer(1))?.error?.code === 'STALE_WRITER', 'STALE_WRITER', 'something else');
   },
   'append-same-place': async (wire) => {
-    wire.send({
-      op: 'append',
-      i: 1,
-      session: 'honest-owner',
-      fence: shared.first.fence,
-      firstSeq: 0,
-      count: 1,
-      body: bodyOf(0, 'other'),
-    });
+    wire.send(appendRequest({ fence: shared.first.fence, firstSeq: 0, body: bodyOf(0, 'other') }));
     expect((await wire.answer(1))?.error?.code === 'STALE_WRITER', 'STALE_WRITER', 'something else');
   },
   'append-far-away': async (wire) => {
     const first = Number.MAX_SAFE_INTEGER - 1;
-    wire.send({
-      op: 'append',
-      i: 1,
-      session: 'honest-owner',
-      fence: shared.first.fence,
-      firstSeq: first,
-      count: 1,
-      body: bodyOf(first),
-    });
+    wire.send(appendRequest({ fence: shared.first.fence, firstSeq: first, body: bodyOf(first) }));
     expect((await wire.answer(1))?.error !== undefined, 'an error', 'a success');
   },
   'blob-of-other-digest': async (wire) => {
-    wire.send({
-      op: 'append',
-      i: 1,
-      session: 'honest-owner',
-      fence: shared.first.fence,
-      firstSeq: 9e9,
-      count: 1,
-      body: bodyOf(9e9),
-      blobs: [['x', 'y']],
-    });
+    wire.send(appendRequest({ fence: shared.first.fence, firstSeq: 9e9, body: bodyOf(9e9), blobs: [['x', 'y']] }));
     expect((await wire.answer(1))?.error !== undefined, 'an error', 'a success');
   },
   'read-far-away': async (wire) => {

@@ -144,7 +144,7 @@ async function occupiedName(stage) {
   await actor.fill(path);
 }
 
-/** A store at a long path works, and its socket is never placed in a directory that other users can enter. */
+/** A store at a long path works with any runtime directory, and no file is created at the target of a link. */
 async function runtimeDirectory(stage, create) {
   const { folder } = stage;
   const runtimeFolder = join(folder, 'run');

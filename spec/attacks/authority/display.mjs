@@ -59,15 +59,16 @@ export function defineShellTool(fixture) {
   fixture.define('shell', { tool: { implementation: 'toolbox:run_command', config } });
 }
 
-/** Asserts that the screen shows the whole command, without invisible or imitating text. @param {string} screen */
+/** Returns the code point of a match, with the surrounding text. @param {string} screen @param {RegExpExecArray} match */
+function describeMatch(screen, { 0: character, index }) {
+  const context = screen.slice(Math.max(0, index - 40), index + 40);
+  return `U+${character.codePointAt(0)?.toString(16)} in ${JSON.stringify(context)}`;
+}
+
+/** Asserts that the screen shows the end of the command, without invisible or imitating text. @param {string} screen */
 export function assertScreen(screen) {
   const match = HARMFUL.exec(screen);
-  expect(
-    match === null,
-    'no invisible character on the screen',
-    match &&
-      `U+${match[0].codePointAt(0)?.toString(16)} in ${JSON.stringify(screen.slice(Math.max(0, match.index - 40), match.index + 40))}`,
-  );
+  expect(match === null, 'no invisible character on the screen', match && describeMatch(screen, match));
   const stray = screen.split('\n').find((line) => line.includes('SPOOF') && !line.startsWith('│ '));
   expect(stray === undefined, 'foreign text to be prefixed by a bar', stray);
   expect(screen.includes('TAIL9'), 'the end of the command to be shown', screen.slice(-500));

@@ -18,7 +18,11 @@ export const sqliteLibrary = () => library('adapters/sqlite/index.js');
 export const libraryUrl = new URL('../../../lib/index.js', import.meta.url).href;
 
 /**
- * @typedef {{ trust?: boolean | string, env?: Record<string, string | undefined>, cwd?: string, input?: string }} Setting
+ * @typedef {object} Setting
+ * @property {boolean | string} [trust] true to trust the project, or the value of RONDO_TRUST
+ * @property {Record<string, string | undefined>} [env]
+ * @property {string} [cwd]
+ * @property {string} [input] the content of stdin
  */
 
 const ANY_SCHEMAS = { inputSchema: { type: 'object' }, outputSchema: true };
@@ -162,7 +166,7 @@ export class AuthorityFixture {
 
   /**
    * Starts a local server that records its requests.
-   * @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => void} [answer]
+   * @param {import('node:http').RequestListener} [answer]
    */
   async listen(answer) {
     const listener = await listen(answer);

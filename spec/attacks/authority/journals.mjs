@@ -57,7 +57,7 @@ const RECORDED = {
   },
 };
 
-/** Members of the recorded definition that the operator's definition does not have. @type {Record<string, object>} */
+/** Members in which the recorded definition differs from the operator's. @type {Record<string, object>} */
 const DEFINITIONS = {
   'exec-args': { tool: { implementation: 'exec:./tool.sh', config: { args: ['--evil'] }, safety: 'idempotent' } },
   'exec-env': {

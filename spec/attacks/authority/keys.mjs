@@ -226,7 +226,7 @@ function commandLineCases() {
   }));
 }
 
-/** Options of `rondo approve` by which only the approver `bob` may answer. @returns {import('../runner.mjs').Case[]} */
+/** Options of `rondo approve` that do not name the approver `bob`. @returns {import('../runner.mjs').Case[]} */
 function approverCases() {
   const answerers = /** @type {Record<string, string[]>} */ ({
     principal: ['--as', 'ada'],

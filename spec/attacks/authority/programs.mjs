@@ -62,10 +62,13 @@ function editDefinition(fixture, edit) {
 }
 
 /**
- * Changes after the approval request, and the program that may run: none, the approved one, or optionally the approved
- * one.
- * @type {Record<string, { expected: '' | 'A' | 'A?', change: (fixture: AuthorityFixture, file: string, scheme: Scheme) => void, only?: Scheme }>}
+ * @typedef {object} Change
+ * @property {'' | 'A' | 'A?'} expected the program that runs afterwards: none, the approved one, or either
+ * @property {(fixture: AuthorityFixture, file: string, scheme: Scheme) => void} change
+ * @property {Scheme} [only] the only scheme that the change applies to
  */
+
+/** Changes after the approval request. @type {Record<string, Change>} */
 const CHANGES = {
   overwritten: {
     expected: '',

@@ -23,9 +23,11 @@ function writeTrustFile(fixture) {
 }
 
 /**
- * Changes of the trust file or its location, and whether the file is still accepted.
- * @type {Record<string, [isAccepted: boolean, change: (fixture: AuthorityFixture, file: string) => Record<string, string | undefined> | void]>}
+ * Changes a trust file or its location. Returns further environment variables.
+ * @typedef {(fixture: AuthorityFixture, file: string) => Record<string, string | undefined> | void} Change
  */
+
+/** Changes, and whether the file is still accepted. @type {Record<string, [isAccepted: boolean, change: Change]>} */
 const STATES = {
   'mode-600': [true, () => {}],
   'mode-644': [true, (_, file) => chmodSync(file, 0o644)],

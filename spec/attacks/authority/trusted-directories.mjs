@@ -14,7 +14,11 @@ function definePayTool(fixture) {
 
 /**
  * Spellings of a directory, and whether the project is trusted by each.
- * @type {Record<string, [spelling: (fixture: AuthorityFixture) => string, isTrusted: boolean, prepare?: (fixture: AuthorityFixture) => void]>}
+ * @type {Record<string, [
+ *   spelling: (fixture: AuthorityFixture) => string,
+ *   isTrusted: boolean,
+ *   prepare?: (fixture: AuthorityFixture) => void,
+ * ]>}
  */
 const SPELLINGS = {
   exact: [({ project }) => project, true],
@@ -200,7 +204,7 @@ function replacedDirectoryCases() {
         rmSync(trustedPath, { recursive: true });
         symlinkSync(fixture.project, trustedPath);
         await fixture.rondo(['run', 'pay', '--input', '{}']);
-        // The trusted path is a link now. Only a user with write access could change it, and `rondo trust` lists the path.
+        // The trusted path is a link now. Only a user with write access could change it; `rondo trust` lists it.
         const listed = await fixture.json(['trust']);
         expect(fixture.count('A') === 0 || listed.directories.length > 0, 'the trusted path to be listed', listed);
       },

@@ -194,7 +194,7 @@ async function plantDraft(stage, make) {
   make(`${stage.path}.owner.${actor.pid}`, join(stage.folder, 'out', 'file'));
   const answer = await actor.do('open', { path: stage.path });
   if (answer.ok === undefined) expectFault(answer, REFUSED);
-  expect(digestOutside(stage.folder) === before, 'no file outside to change', 'it changed');
+  expect(digestOutside(stage.folder) === before, 'no file outside to change', 'a file changed');
   if (answer.ok === undefined) return;
   await actor.must('close');
 }
@@ -208,7 +208,7 @@ async function plantShortNames(stage) {
   const before = digestOutside(stage.folder);
   const actor = await stage.actor();
   const answer = await actor.do('open', { path: stage.path });
-  expect(digestOutside(stage.folder) === before, 'no file outside to change', 'it changed');
+  expect(digestOutside(stage.folder) === before, 'no file outside to change', 'a file changed');
   expect(answer.ok !== undefined, 'the store to be opened', answer.fault ?? answer);
 }
 
@@ -219,7 +219,7 @@ async function refusesLinkedDirectory(stage) {
   const before = digestOutside(stage.folder);
   const actor = await stage.actor();
   expectFault(await actor.do('open', { path: join(stage.folder, '.rondo', 'journal.db') }), REFUSED);
-  expect(digestOutside(stage.folder) === before, 'no file outside to change', 'it changed');
+  expect(digestOutside(stage.folder) === before, 'no file outside to change', 'a file changed');
 }
 
 /** A refused store works again after the planted file is removed. */

@@ -1,4 +1,4 @@
-// A thread that owns a store until it is ended.
+// A worker thread that owns a store until it is terminated.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { openSqlite } from 'rondo/sqlite';

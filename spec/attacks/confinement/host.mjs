@@ -2,11 +2,11 @@
 
 import { openSqlite } from 'rondo/sqlite';
 import { toolbox } from 'rondo/toolbox';
-import { entryOf, obey } from '../obey.mjs';
+import { entryOf, readCommands } from '../command-reader.mjs';
 
 const stores = [];
 
-obey({
+readCommands({
   ping: () => process.pid,
   /** Opens a store and appends values to one session of it. */
   open: async ({ path, session = 'a', values = [] }) => {

@@ -1,15 +1,15 @@
-// Several owners at once: by other paths to the same file, by links and copies, in other namespaces, in threads, and by a lock that
-// was dropped. Everything that was acknowledged can be read afterwards.
+// Several potential owners of one file: other paths, links, copies, namespaces, threads and lost locks. Every
+// acknowledged value is stored.
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, linkSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { expect, expectFault, within } from '../support/store-attack.mjs';
-import { assertAll, twoWriters } from './records.mjs';
+import { assertAckedStored, twoWriters } from './owner-files.mjs';
 
 const sh = (command, ...args) => execFileSync(command, args, { stdio: 'ignore' });
 
-/** Other names for the same file. */
+/** Other paths to the same file. */
 const aliases = {
   'linked-parent': ({ folder }) => {
     symlinkSync(folder, `${folder}-link`);
@@ -28,31 +28,36 @@ const aliases = {
   },
 };
 
-/** @param {import('../support/store-attack.mjs').Stage} stage @param {(stage: any) => string} alias @param {boolean} drops */
-async function aliased(stage, alias, drops) {
+/**
+ * A second process that uses another path becomes a client of the owner.
+ * @param {import('../support/store-attack.mjs').Stage} stage @param {(stage: any) => string} alias
+ * @param {boolean} dropsLocks
+ */
+async function openByAlias(stage, alias, dropsLocks) {
   const first = await stage.actor();
   const { fence, next } = await first.fill(stage.path);
   const path = alias(stage);
   stage.atEnd(() => rmSync(`${stage.folder}-link`, { force: true }));
-  if (drops) await first.must('read', { path: stage.path });
+  if (dropsLocks) await first.must('readStoreFiles', { path: stage.path });
   const { owners } = await twoWriters(stage, { first, fence, next, path });
   expect(owners.length === 1 && owners[0] === first.pid, 'the first process to stay the owner', owners);
 }
 
-/** The same file under another name, with its own lock: both write, or the second is refused; nothing is lost. */
-async function linked(stage, make) {
+/** A second name of the file has its own lock: both processes write, or the second is refused; no value is lost. */
+async function openByLink(stage, createLink) {
   const { folder, path } = stage;
   const first = await stage.actor();
   const { fence, next } = await first.fill(path);
-  const other = make(stage, join(folder, 'e', 'j.db'));
+  const other = createLink(stage, join(folder, 'e', 'j.db'));
   const second = await stage.actor();
   const opened = await second.do('open', { path: other });
   const acked = new Map([['a', next]]);
-  const theirs = new Map();
+  const ackedByOther = new Map();
   if (opened.ok !== undefined) {
     const { fence: f, next: n } = await second.must('claim', { session: 'b' });
     for (let k = 0; k < 3; k++)
-      if ('ok' in (await second.do('append', { session: 'b', fence: f, first: n + k }))) theirs.set('b', n + k + 1);
+      if ('ok' in (await second.do('append', { session: 'b', fence: f, first: n + k })))
+        ackedByOther.set('b', n + k + 1);
   } else expectFault(opened, ['STORE_OWNED', 'STORE_FAILED', 'STORE_DAMAGED', 'STORE_READ_ONLY']);
   for (let k = 0; k < 3; k++)
     if ('ok' in (await first.do('append', { session: 'a', fence, first: next + k }))) acked.set('a', next + k + 1);
@@ -60,18 +65,23 @@ async function linked(stage, make) {
   await first.do('close');
   await first.kill();
   await second.kill();
-  if (theirs.size > 0) await assertAll(stage, other, theirs);
-  await assertAll(stage, path, acked);
+  if (ackedByOther.size > 0) await assertAckedStored(stage, other, ackedByOther);
+  await assertAckedStored(stage, path, acked);
 }
 
-/** Many open it at the same moment. @param {import('../support/store-attack.mjs').Stage} stage @param {number} count @param {string} before */
-async function race(stage, count, before) {
+/**
+ * Several processes open the store at the same time: exactly one owns it.
+ * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {number} count
+ * @param {string} before
+ */
+async function openConcurrently(stage, count, before) {
   const { path } = stage;
   if (before !== 'fresh') {
-    const maker = await stage.actor();
-    await maker.fill(path, 'before', 2);
-    if (before === 'closed') await maker.must('close');
-    await maker.kill();
+    const creator = await stage.actor();
+    await creator.fill(path, 'before', 2);
+    if (before === 'closed') await creator.must('close');
+    await creator.kill();
   }
   const actors = await Promise.all(Array.from({ length: count }, () => stage.actor()));
   const opened = await Promise.all(actors.map((actor) => actor.must('open', { path })));
@@ -87,11 +97,11 @@ async function race(stage, count, before) {
     }),
   );
   await Promise.all(actors.map((actor) => actor.kill()));
-  await assertAll(stage, path, acked);
+  await assertAckedStored(stage, path, acked);
 }
 
-/** Processes that cannot see each other's pids, sockets or mounts. */
-const spaces = {
+/** Commands that start a process in other namespaces. */
+const namespaces = {
   net: ['unshare', '-n'],
   mount: ['unshare', '-m'],
   pid: ['unshare', '--pid', '--fork', '--mount-proc', '--kill-child'],
@@ -99,18 +109,21 @@ const spaces = {
   ipc: ['unshare', '-i', '-u'],
 };
 
-/** @param {import('../support/store-attack.mjs').Stage} stage @param {readonly string[]} as @param {boolean} drops */
-async function apart(stage, as, drops) {
+/**
+ * A process in another namespace becomes a client of the owner.
+ * @param {import('../support/store-attack.mjs').Stage} stage @param {readonly string[]} as @param {boolean} dropsLocks
+ */
+async function openInNamespace(stage, as, dropsLocks) {
   const first = await stage.actor();
   const { fence, next } = await first.fill(stage.path);
-  if (drops) await first.must('read', { path: stage.path });
+  if (dropsLocks) await first.must('readStoreFiles', { path: stage.path });
   const { opened, owners } = await twoWriters(stage, { first, fence, next, as });
   expect(opened.ok?.owner.here === false, 'the second process to be a client', opened);
   expect(owners.length === 1, 'one owner', owners);
 }
 
-/** An owner in another container is killed: a process here takes over. */
-async function apartKilled(stage, as) {
+/** A process takes over from a killed owner in another namespace. */
+async function takeOverFromNamespace(stage, as) {
   const first = await stage.actor({ as });
   const { next } = await first.fill(stage.path);
   const second = await stage.actor();
@@ -121,7 +134,7 @@ async function apartKilled(stage, as) {
   expect(Date.now() - at < 2000, 'a takeover within 2 s', Date.now() - at);
   await second.must('append', { session: 'b', fence, first: 0 });
   await second.kill();
-  await assertAll(
+  await assertAckedStored(
     stage,
     stage.path,
     new Map([
@@ -131,23 +144,23 @@ async function apartKilled(stage, as) {
   );
 }
 
-/** Files of the ownership are taken away while the owner rests, and another process comes. */
-async function bereft(stage, names, drops) {
+/** Files of the owner are removed while it is idle, and another process opens the store. */
+async function withRemovedFiles(stage, names, dropsLocks) {
   const first = await stage.actor();
   const { fence, next } = await first.fill(stage.path);
-  if (drops) await first.must('read', { path: stage.path });
+  if (dropsLocks) await first.must('readStoreFiles', { path: stage.path });
   for (const name of names) rmSync(stage.path + name);
   await twoWriters(stage, { first, fence, next });
 }
 
-/** What the database says of its owners is changed while nobody has it open. */
-async function epoch(stage, sql) {
+/** The ownership tables are changed while no process has the store open. */
+async function withChangedEpoch(stage, sql) {
   const { path } = stage;
-  const maker = await stage.actor();
-  const { next } = await maker.fill(path);
-  await maker.must('close');
-  await maker.kill();
-  sh(process.execPath, '--input-type=module', '-e', script(path, sql));
+  const creator = await stage.actor();
+  const { next } = await creator.fill(path);
+  await creator.must('close');
+  await creator.kill();
+  sh(process.execPath, '--input-type=module', '-e', sqlScript(path, sql));
   const actor = await stage.actor();
   const opened = await actor.do('open', { path });
   if (opened.ok === undefined) return expectFault(opened, ['STORE_DAMAGED', 'STORE_FAILED']);
@@ -158,42 +171,43 @@ async function epoch(stage, sql) {
   expect(!('fault' in answer), 'an append after a claim that was acknowledged', answer.fault);
   acked.set('new', 1);
   await actor.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(stage, path, acked);
 }
 
-const script = (path, sql, end = 'd.close(); process.exit(0);') =>
+/** Returns a script that executes SQL in the database and then runs `end`. */
+const sqlScript = (path, sql, end = 'd.close(); process.exit(0);') =>
   `import { openDriver } from ${JSON.stringify(import.meta.resolve('rondo/sqlite'))}; const d = openDriver(${JSON.stringify(path)}); d.exec(${JSON.stringify(sql)}); ${end}`;
 
-/** The epoch is raised by a process that is not the owner, while the owner has lost its locks: it writes nothing more under the old one. */
-async function raised(stage, way) {
+/** Another process raises the epoch after the owner lost its locks: the owner commits nothing under the old epoch. */
+async function withRaisedEpoch(stage, writes) {
   const { path } = stage;
   const first = await stage.actor();
   const { fence, next } = await first.fill(path);
-  const writer = way === 'client' ? await stage.actor() : first;
-  if (way === 'client') await writer.must('open', { path });
-  await first.must('read', { path });
+  const writer = writes === 'client' ? await stage.actor() : first;
+  if (writes === 'client') await writer.must('open', { path });
+  await first.must('readStoreFiles', { path });
   sh(
     process.execPath,
     '--input-type=module',
     '-e',
-    script(path, 'UPDATE ownership SET epoch = epoch + 1', 'process.exit(0);'),
+    sqlScript(path, 'UPDATE ownership SET epoch = epoch + 1', 'process.exit(0);'),
   );
-  const others = way === 'group' ? [1, 2, 3].map((n) => first.do('claim', { session: `g${n}` })) : [];
+  const others = writes === 'group' ? [1, 2, 3].map((n) => first.do('claim', { session: `g${n}` })) : [];
   const answer = await writer.do('append', { session: 'a', fence, first: next });
-  const rest = await Promise.all(others);
+  const otherAnswers = await Promise.all(others);
   const acked = new Map([['a', 'ok' in answer ? next + 1 : next]]);
-  for (const [n, one] of rest.entries()) if ('ok' in one) acked.set(`g${n + 1}`, 0);
+  for (const [n, otherAnswer] of otherAnswers.entries()) if ('ok' in otherAnswer) acked.set(`g${n + 1}`, 0);
   if (answer.fault !== undefined) expectFault(answer, ['OWNERSHIP_LOST', 'STORE_OWNED']);
   const again = await writer.do('append', { session: 'a', fence, first: acked.get('a') });
   expect('ok' in again, 'the next append to succeed', again);
   acked.set('a', acked.get('a') + 1);
   await first.kill();
   await writer.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(stage, path, acked);
 }
 
-/** A thread that owned the store is ended; its process goes on. */
-async function thread(stage, end) {
+/** A worker thread owns the store. After it is terminated, only its process can take over. */
+async function ownedByThread(stage, end) {
   const { path } = stage;
   mkdirSync(dirname(path), { mode: 0o700 });
   const actor = await stage.actor();
@@ -201,7 +215,7 @@ async function thread(stage, end) {
   expect(owner.here === true, 'the thread to be the owner', owner);
   const other = await stage.actor();
   if (end) {
-    // The process lives, so nobody else takes its store; it does itself.
+    // The process of the thread still runs, so no other process takes over; this process itself can.
     const answer = await other.do('open', { path }, 22_000);
     expectFault(answer, ['STORE_OWNED']);
     expect(answer.fault.data.pid === actor.pid, `the pid ${actor.pid}`, answer.fault);
@@ -209,12 +223,12 @@ async function thread(stage, end) {
   }
   const { fence } = await other.fill(path, 'b', 1);
   if (!end) await actor.must('open', { path });
-  expect((await actor.must('values', { session: 'thread' })).length === 1, 'what the thread wrote', 'nothing');
+  expect((await actor.must('values', { session: 'thread' })).length === 1, 'the value of the thread', 'none');
   await other.must('append', { session: 'b', fence, first: 1 });
 }
 
-/** Several stores in one process, closed in this order. */
-async function several(stage, order) {
+/** One process opens the store several times and closes the stores in the given order. */
+async function openSeveralTimes(stage, order) {
   const { path } = stage;
   const actor = await stage.actor();
   const names = ['s0', 's1', 's2'];
@@ -228,11 +242,11 @@ async function several(stage, order) {
     }
     await actor.must('close', { store: `s${n}` });
   }
-  await assertAll(stage, path, acked);
+  await assertAckedStored(stage, path, acked);
 }
 
-/** A child of the owner lives on after it: nothing of the ownership was handed down. */
-async function inherited(stage) {
+/** A child process that outlives the owner does not inherit its locks. */
+async function survivingChild(stage) {
   const first = await stage.actor();
   const { next } = await first.fill(stage.path);
   const child = await first.must('spawn', { ms: 30_000 });
@@ -243,8 +257,8 @@ async function inherited(stage) {
   expect((await second.must('values', { session: 'a' })).length === next, 'all values', 'fewer');
 }
 
-/** Another process in the file of another store. */
-async function mixedUp(stage, suffix, open) {
+/** A process opens a file of the store as if it were a database of its own. */
+async function openStoreFile(stage, suffix, open) {
   const { path } = stage;
   const first = await stage.actor();
   const { fence, next } = await first.fill(path);
@@ -261,10 +275,10 @@ async function mixedUp(stage, suffix, open) {
   const acked = new Map([['a', next]]);
   if (open && 'ok' in (await first.do('append', { session: 'a', fence, first: next }))) acked.set('a', next + 1);
   await first.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(stage, path, acked);
 }
 
-/** How a file gets a second name. */
+/** Ways to give a file a second name. */
 const links = {
   'hard-link-elsewhere': ({ path }, other) => {
     mkdirSync(dirname(other), { mode: 0o700 });
@@ -295,6 +309,7 @@ const links = {
   },
 };
 
+/** SQL that changes the ownership tables. */
 const epochs = {
   'row-deleted': 'DELETE FROM ownership',
   huge: 'UPDATE ownership SET epoch = 9223372036854775806',
@@ -311,31 +326,39 @@ export function cases() {
   const all = [];
   const add = (id, run, more = {}) => all.push({ id: `ownership.${id}`, run, ...more });
   for (const [name, alias] of Object.entries(aliases))
-    for (const drops of [false, true])
-      add(`path.${name}${drops ? '.locks-dropped' : ''}`, (stage) => aliased(stage, alias, drops));
-  for (const [name, make] of Object.entries(links))
-    add(`link.${name}`, (stage) => linked(stage, make), { waits: true });
+    for (const dropsLocks of [false, true])
+      add(`path.${name}${dropsLocks ? '.locks-dropped' : ''}`, (stage) => openByAlias(stage, alias, dropsLocks));
+  for (const [name, createLink] of Object.entries(links))
+    add(`link.${name}`, (stage) => openByLink(stage, createLink), { waits: true });
   for (const count of [2, 3, 5, 8])
     for (const before of ['fresh', 'closed', 'killed'])
-      for (const round of [1]) add(`race.${count}.${before}.${round}`, (stage) => race(stage, count, before));
-  for (const [name, as] of Object.entries(spaces)) {
-    for (const drops of [false, true])
-      add(`namespace.${name}${drops ? '.locks-dropped' : ''}`, (stage) => apart(stage, as, drops), { waits: true });
-    add(`namespace.${name}.killed`, (stage) => apartKilled(stage, as));
+      for (const round of [1])
+        add(`race.${count}.${before}.${round}`, (stage) => openConcurrently(stage, count, before));
+  for (const [name, as] of Object.entries(namespaces)) {
+    for (const dropsLocks of [false, true])
+      add(`namespace.${name}${dropsLocks ? '.locks-dropped' : ''}`, (stage) => openInNamespace(stage, as, dropsLocks), {
+        waits: true,
+      });
+    add(`namespace.${name}.killed`, (stage) => takeOverFromNamespace(stage, as));
   }
   const files = ['.owner', '.lock', '.sock'];
   for (let set = 1; set < 8; set++) {
     const names = files.filter((_, bit) => (set >> bit) & 1);
-    for (const drops of [false, true])
-      add(`bereft${names.join('')}${drops ? '.locks-dropped' : ''}`, (stage) => bereft(stage, names, drops), {
-        waits: true,
-      });
+    for (const dropsLocks of [false, true])
+      add(
+        `bereft${names.join('')}${dropsLocks ? '.locks-dropped' : ''}`,
+        (stage) => withRemovedFiles(stage, names, dropsLocks),
+        {
+          waits: true,
+        },
+      );
   }
-  for (const [name, sql] of Object.entries(epochs)) add(`epoch.${name}`, (stage) => epoch(stage, sql), { waits: true });
-  for (const way of ['alone', 'group', 'client'])
-    add(`epoch.raised.${way}`, (stage) => raised(stage, way), { waits: true });
-  add('thread.living', (stage) => thread(stage, false), { waits: true });
-  add('thread.ended', (stage) => thread(stage, true), { waits: true });
+  for (const [name, sql] of Object.entries(epochs))
+    add(`epoch.${name}`, (stage) => withChangedEpoch(stage, sql), { waits: true });
+  for (const writes of ['alone', 'group', 'client'])
+    add(`epoch.raised.${writes}`, (stage) => withRaisedEpoch(stage, writes), { waits: true });
+  add('thread.living', (stage) => ownedByThread(stage, false), { waits: true });
+  add('thread.ended', (stage) => ownedByThread(stage, true), { waits: true });
   for (const order of [
     [0, 1, 2],
     [2, 1, 0],
@@ -344,12 +367,12 @@ export function cases() {
     [0, 2, 1],
     [2, 0, 1],
   ])
-    add(`several.closed-${order.join('')}`, (stage) => several(stage, order));
-  add('child-lives-on', inherited);
+    add(`several.closed-${order.join('')}`, (stage) => openSeveralTimes(stage, order));
+  add('child-lives-on', survivingChild);
   for (const suffix of ['-wal', '-shm', '.lock', '.owner', '.anchor', '.sock']) {
-    add(`mixed-up.${basename(suffix)}.open`, (stage) => mixedUp(stage, suffix, true), { waits: true });
+    add(`mixed-up.${basename(suffix)}.open`, (stage) => openStoreFile(stage, suffix, true), { waits: true });
     if (/lock|owner|anchor/.test(suffix))
-      add(`mixed-up.${suffix}.closed`, (stage) => mixedUp(stage, suffix, false), { waits: true });
+      add(`mixed-up.${suffix}.closed`, (stage) => openStoreFile(stage, suffix, false), { waits: true });
   }
   return all;
 }

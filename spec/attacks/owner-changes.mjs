@@ -1,40 +1,40 @@
-// What a process does over its life while owners come and go: many appends under way, long readings, large values, leases, and its end.
+// Operations of a process while owners change: appends in flight, long reads, large values, leases, closing and exit.
 
 import { createHash } from 'node:crypto';
 import { expect, sleep, within } from '../support/store-attack.mjs';
-import { assertAll } from './records.mjs';
+import { assertAckedStored } from './owner-files.mjs';
 
-/** Many appends under way when the owner goes: all are written, in their order, each once. */
-async function burst(stage, { width, kills, closes }) {
+/** Appends that are in flight when the owner ends are written once and in order. */
+async function appendsInFlight(stage, { width, kills, closes }) {
   const { path } = stage;
   const owners = await Promise.all(Array.from({ length: kills }, () => stage.actor()));
   for (const owner of owners) await owner.must('open', { path });
   const writer = await stage.actor();
   await writer.must('open', { path });
   const count = 600;
-  const bursting = writer.must('burst', { session: 'burst', count, width }, 30_000);
+  const appending = writer.must('burst', { session: 'burst', count, width }, 30_000);
   for (const owner of owners) {
     await sleep(30 + stage.random() * 60);
     if (closes) await owner.must('close');
     else await owner.kill();
   }
-  const flaws = await bursting;
-  expect(flaws.length === 0, 'every append to be acknowledged', flaws);
+  const errors = await appending;
+  expect(errors.length === 0, 'every append to be acknowledged', errors);
   const values = await writer.must('values', { session: 'burst' });
-  const right = values.length === count && values.every((value, n) => value === `burst-${n}`);
-  expect(right, 'each append once, in its order', { length: values.length, last: values.slice(-3) });
+  const isComplete = values.length === count && values.every((value, n) => value === `burst-${n}`);
+  expect(isComplete, 'each append once and in order', { length: values.length, last: values.slice(-3) });
   await writer.kill();
-  await assertAll(stage, path, new Map([['burst', count]]));
+  await assertAckedStored(stage, path, new Map([['burst', count]]));
 }
 
-/** A long session is read while the owner goes. */
-async function reading(stage, how) {
+/** A client reads a long session completely while the owner changes or is stopped. */
+async function readLongSession(stage, how) {
   const { path } = stage;
   const [owner, reader] = [await stage.actor(), await stage.actor()];
   await owner.must('open', { path });
   await owner.must('burst', { session: 'long', count: 3000, width: 500 }, 30_000);
   await reader.must('open', { path });
-  const going = reader.must('slowly', { session: 'long', ms: 20 }, 30_000);
+  const reading = reader.must('readSlowly', { session: 'long', ms: 20 }, 30_000);
   while (reader.acked.length < 2) await sleep(5);
   if (how === 'killed') await owner.kill();
   else if (how === 'closed') await owner.must('close');
@@ -43,12 +43,12 @@ async function reading(stage, how) {
     await sleep(1500);
     owner.signalled('SIGCONT');
   }
-  const { count, inOrder } = await going;
-  expect(count === 3000 && inOrder, '3000 values in their order', { count, inOrder });
+  const { count, inOrder } = await reading;
+  expect(count === 3000 && inOrder, '3000 values in order', { count, inOrder });
 }
 
-/** A large value is put under one owner, and its append goes to another. */
-async function values(stage, how) {
+/** A client puts a blob under one owner and appends under another: the blob is stored. */
+async function putLargeValue(stage, how) {
   const { path } = stage;
   const text = JSON.stringify('large '.repeat(50_000));
   const digest = createHash('sha256').update(text).digest('base64url');
@@ -69,10 +69,10 @@ async function values(stage, how) {
   await third?.kill();
   const reader = await stage.actor();
   await reader.must('open', { path });
-  expect((await reader.must('get', { session: 'a', digest })) === text, 'the large value', 'another or none');
+  expect((await reader.must('get', { session: 'a', digest })) === text, 'the large value', 'another value or none');
 }
 
-/** A holder is stopped when the owner is killed: the others do not wait for it longer than for a takeover. */
+/** The owner is killed while a lease holder is stopped: other processes acquire leases of other sessions in time. */
 async function stoppedHolder(stage) {
   const { path } = stage;
   const [owner, holder, other] = [await stage.actor(), await stage.actor(), await stage.actor()];
@@ -86,7 +86,7 @@ async function stoppedHolder(stage) {
   expect(took < 2000, 'a lease of another session within 2 s', `${took} ms`);
 }
 
-/** A stopped holder comes back after its session was given away: it cannot write there. */
+/** A stopped holder continues after its lease was given to another process: it cannot write to the session. */
 async function lateHolder(stage) {
   const { path } = stage;
   const [owner, holder, other] = [await stage.actor(), await stage.actor(), await stage.actor()];
@@ -98,7 +98,7 @@ async function lateHolder(stage) {
   await owner.kill();
   const until = Date.now() + 10_000;
   while (!(await other.must('acquire', { session: 'h' }))) {
-    expect(Date.now() < until, 'the session to be given away', 'it is not');
+    expect(Date.now() < until, 'the lease to be given to another process', 'it was not');
     await sleep(50);
   }
   const second = await other.must('claim', { session: 'h' });
@@ -108,37 +108,37 @@ async function lateHolder(stage) {
   await other.must('append', { session: 'h', fence: second.fence, first: 1, value: 'new' });
   expect(
     (await other.must('values', { session: 'h' })).join() === 'v0,new',
-    'what the new holder wrote',
-    'something else',
+    'the values of the new holder',
+    'other values',
   );
 }
 
-/** A process that rests ends by itself, whatever its part is. */
-async function ends(stage, part) {
+/** A store does not keep its process alive, neither in an owner nor in a client. */
+async function endsWhenIdle(stage, role) {
   const { path } = stage;
   const actor = await stage.actor();
-  if (part !== 'owner') {
+  if (role !== 'owner') {
     const owner = await stage.actor();
     await owner.must('open', { path });
     await actor.must('open', { path });
-    if (part === 'client-of-stopped') owner.signalled('SIGSTOP');
-    if (part === 'client-of-killed') await owner.kill();
+    if (role === 'client-of-stopped') owner.signalled('SIGSTOP');
+    if (role === 'client-of-killed') await owner.kill();
   } else await actor.must('open', { path });
-  await actor.do('rest').catch(() => undefined);
+  await actor.do('closeInput').catch(() => undefined);
   await within(actor.closed, 4000, 'the process to end by itself');
 }
 
-/** Descriptors do not pile up. */
-async function descriptors(stage, part) {
+/** Opening and closing a store repeatedly does not leak descriptors. */
+async function descriptorLeak(stage, role) {
   const { path } = stage;
   const actor = await stage.actor();
-  if (part === 'client') await (await stage.actor()).must('open', { path });
-  const before = await actor.must('cycle', { path, times: 5 });
-  const after = await actor.must('cycle', { path, times: 60 }, 40_000);
-  expect(after - before < 40, 'descriptors not to pile up', { before, after });
+  if (role === 'client') await (await stage.actor()).must('open', { path });
+  const before = await actor.must('reopen', { path, times: 5 });
+  const after = await actor.must('reopen', { path, times: 60 }, 40_000);
+  expect(after - before < 40, 'descriptors not to leak', { before, after });
 }
 
-/** A client that saw many owners has no more descriptors than before. */
+/** A client does not leak descriptors over many changes of the owner. */
 async function manyOwners(stage) {
   const { path } = stage;
   const client = await stage.actor();
@@ -154,11 +154,11 @@ async function manyOwners(stage) {
     owner = next;
   }
   const after = await client.must('descriptors');
-  expect(after - before < 16, 'descriptors not to pile up', { before, after });
+  expect(after - before < 16, 'descriptors not to leak', { before, after });
 }
 
-/** Closing in a part that has just changed, or is about to. */
-async function closing(stage, state) {
+/** A client closes its store in time while the owner is stopped or has ended, or a request is in flight. */
+async function clientCloses(stage, state) {
   const { path } = stage;
   const [owner, client] = [await stage.actor(), await stage.actor()];
   await owner.must('open', { path });
@@ -180,21 +180,21 @@ export function cases() {
   const add = (id, run, more = {}) => all.push({ id: `takeover.${id}`, run, ...more });
   for (const width of [1, 10, 100, 600]) {
     for (const kills of [1, 3]) {
-      add(`burst.${width}.killed-${kills}`, (stage) => burst(stage, { width, kills, closes: false }));
-      add(`burst.${width}.closed-${kills}`, (stage) => burst(stage, { width, kills, closes: true }));
+      add(`burst.${width}.killed-${kills}`, (stage) => appendsInFlight(stage, { width, kills, closes: false }));
+      add(`burst.${width}.closed-${kills}`, (stage) => appendsInFlight(stage, { width, kills, closes: true }));
     }
   }
-  for (const how of ['killed', 'closed', 'stopped']) add(`reading.${how}`, (stage) => reading(stage, how));
+  for (const how of ['killed', 'closed', 'stopped']) add(`reading.${how}`, (stage) => readLongSession(stage, how));
   for (const how of ['untouched', 'killed', 'closed', 'third'])
-    add(`large-value.${how}`, (stage) => values(stage, how));
+    add(`large-value.${how}`, (stage) => putLargeValue(stage, how));
   add('leases.stopped-holder', stoppedHolder, { waits: true });
   add('leases.late-holder', lateHolder, { waits: true });
-  for (const part of ['owner', 'client', 'client-of-stopped', 'client-of-killed'])
-    add(`rests.${part}`, (stage) => ends(stage, part), { waits: true });
-  for (const part of ['owner', 'client'])
-    add(`descriptors.${part}`, (stage) => descriptors(stage, part), { waits: true });
+  for (const role of ['owner', 'client', 'client-of-stopped', 'client-of-killed'])
+    add(`rests.${role}`, (stage) => endsWhenIdle(stage, role), { waits: true });
+  for (const role of ['owner', 'client'])
+    add(`descriptors.${role}`, (stage) => descriptorLeak(stage, role), { waits: true });
   add('descriptors.many-owners', manyOwners, { waits: true });
   for (const state of ['owner-stopped', 'owner-killed', 'owner-closed', 'under-way'])
-    add(`client-closes.${state}`, (stage) => closing(stage, state), { waits: true });
+    add(`client-closes.${state}`, (stage) => clientCloses(stage, state), { waits: true });
   return all;
 }

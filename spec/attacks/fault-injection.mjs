@@ -1,9 +1,11 @@
-// Counts what a process does to files, sockets and the database, and does something to itself at one of these steps.
+// Injects a fault into the current process: counts its operations on files, sockets and the database, and at one of
+// them kills, stops or delays the process, or throws an error.
 
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import net from 'node:net';
 
+/** The file operations that count as steps. */
 const STEPS = [
   ...[
     'openSync',
@@ -18,7 +20,7 @@ const STEPS = [
   ],
   ...['fchmodSync', 'lstatSync', 'statSync', 'fstatSync', 'fsyncSync', 'ftruncateSync', 'realpathSync', 'existsSync'],
 ];
-/** Steps that change something; with `errno` only these fail. */
+/** The steps that have side effects. Injected errors (`fail …`, `sqlite …`) affect only these. */
 const CHANGES = new Set([
   ...[
     'openSync',
@@ -34,29 +36,29 @@ const CHANGES = new Set([
   ...['exec', 'run', 'listen'],
 ]);
 
-class Plan {
+/** A fault and the step at which it is injected. */
+class FaultPlan {
   steps = 0;
-  armed = Number.POSITIVE_INFINITY;
-  /** @param {{ how: string, ms?: number }} what @param {(report: unknown) => void} tell */
-  constructor(what, tell) {
-    this.what = what;
-    this.tell = tell;
+  faultStep = Number.POSITIVE_INFINITY;
+  /** @param {{ how: string, ms?: number }} fault */
+  constructor(fault) {
+    this.fault = fault;
   }
 
-  /** The step so many from now is the one. @param {number} at */
+  /** Restarts the count of steps and injects the fault at step `at`. @param {number} at */
   arm(at) {
     this.steps = 0;
-    this.armed = at;
+    this.faultStep = at;
   }
 
-  /** @param {string} name @param {unknown} detail */
+  /** Counts a step, and injects the fault if it is due. @param {string} name @param {unknown} detail */
   step(name, detail) {
-    const { how, ms = 1000 } = this.what;
+    const { how, ms = 1000 } = this.fault;
     if (/^(fail|sqlite)/.test(how) && !CHANGES.has(name)) return;
     if (how.startsWith('sqlite') && name !== 'exec' && name !== 'run') return;
     this.steps += 1;
-    if (this.steps !== this.armed) return;
-    // Written at once: a process that is killed here still has said where.
+    if (this.steps !== this.faultStep) return;
+    // A synchronous write, so that the report is complete before the process is killed.
     fs.writeSync(1, `${JSON.stringify({ at: `${name} ${String(detail).slice(0, 80)}` })}\n`);
     if (how === 'kill') process.kill(process.pid, 'SIGKILL');
     if (how === 'stop') process.kill(process.pid, 'SIGSTOP');
@@ -67,21 +69,26 @@ class Plan {
   }
 }
 
-/** @param {Plan} plan @param {any} module @param {string} name */
-function watch(plan, module, name) {
-  const before = module[name];
+/**
+ * Replaces a function of a module by one that counts a step.
+ * @param {FaultPlan} plan
+ * @param {any} module
+ * @param {string} name
+ */
+function instrument(plan, module, name) {
+  const original = module[name];
   module[name] = (...args) => {
     if (typeof args[0] !== 'string' || !/\/(?:proc|dev)\/|\.m?js$|node_modules/.test(args[0])) plan.step(name, args[0]);
-    return before(...args);
+    return original(...args);
   };
 }
 
-/** Makes the plan that the environment asks for. @param {(report: unknown) => void} tell */
-export function setUp(tell) {
-  const { ATTACK_PLAN: given } = process.env;
-  if (given === undefined) return undefined;
-  const plan = new Plan(JSON.parse(given), tell);
-  for (const name of STEPS) watch(plan, fs, name);
+/** Installs the fault plan of the environment variable ATTACK_PLAN; returns undefined if the variable is not set. */
+export function installFaultPlan() {
+  const { ATTACK_PLAN: planText } = process.env;
+  if (planText === undefined) return undefined;
+  const plan = new FaultPlan(JSON.parse(planText));
+  for (const name of STEPS) instrument(plan, fs, name);
   const { listen } = net.Server.prototype;
   net.Server.prototype.listen = function (...args) {
     plan.step('listen', args[0]?.path);
@@ -91,8 +98,12 @@ export function setUp(tell) {
   return plan;
 }
 
-/** A driver whose statements are steps. @param {(path: string) => any} openDriver @param {Plan} plan */
-export function driverOf(openDriver, plan) {
+/**
+ * Returns a driver whose statements count as steps.
+ * @param {(path: string) => any} openDriver
+ * @param {FaultPlan} plan
+ */
+export function instrumentDriver(openDriver, plan) {
   return (path) => {
     const raw = openDriver(path);
     return {

@@ -1,18 +1,22 @@
-// Peers that know the secret and send what no client of ours would: they are refused or cut off, and nobody else notices.
+// Authenticated peers that send what no client of Rondo sends. The owner refuses the request or closes the connection,
+// and other processes are not affected.
 
 import { createHash } from 'node:crypto';
 import { expect, sleep, within } from '../support/store-attack.mjs';
-import { greeted, insider, nonce, SharedOwner, startOf } from './wire.mjs';
+import { connectAuthenticated, connectClient, nonce, SharedOwner, startOf } from './wire.mjs';
 
 const shared = new SharedOwner();
-const me = { pid: process.pid, start: startOf(process.pid) };
+const ownProcess = { pid: process.pid, start: startOf(process.pid) };
 const digest = (text) => createHash('sha256').update(text).digest('base64url');
 const bodyOf = (first, value = 'x') =>
   JSON.stringify([{ seq: first, at: 0, key: `t/${first}`, type: 'step.taken', value }]);
 
-/** One right request of each kind. */
-const right = {
-  hello: { id: 'x', process: me, held: [] },
+/** Returns an append to the session of the owner. @param {object} fields */
+const appendRequest = (fields) => ({ op: 'append', i: 1, session: 'honest-owner', count: 1, ...fields });
+
+/** One valid request of each operation. */
+const validRequests = {
+  hello: { id: 'x', process: ownProcess, held: [] },
   claim: { session: 'evil' },
   append: { session: 'evil', fence: 1, firstSeq: 0, count: 1, body: bodyOf(0) },
   read: { session: 'honest-owner', from: 0 },
@@ -28,8 +32,8 @@ const right = {
   bye: {},
 };
 
-/** Values that fit no field of the protocol. */
-const wrong = {
+/** Values that are invalid for nearly every field of the protocol. */
+const invalidValues = {
   missing: undefined,
   null: null,
   true: true,
@@ -39,31 +43,38 @@ const wrong = {
   minus: -1,
   huge: 1e300,
 };
-/** What is right for some fields is left out for them. */
-const fits = (field, name) => field === 'request' && name !== 'missing';
+/** True if the value is valid for the field. */
+const isValidFor = (field, name) => field === 'request' && name !== 'missing';
 
-/** It is answered with an error or cut off, never with a success. @param {object} request @param {(path: string) => Promise<any>} [join] */
-async function refused(request, join = greeted) {
+/**
+ * The owner answers an invalid request with an error or closes the connection.
+ * @param {object} request @param {(path: string) => Promise<any>} [open]
+ */
+async function assertRefused(request, open = connectClient) {
   const { path } = await shared.get();
-  const wire = await join(path);
+  const wire = await open(path);
   wire.send(request);
   const answer = await wire.answer(1);
   expect(answer === undefined || answer.error !== undefined, 'an error or the end of the connection', answer);
   wire.socket.destroy();
-  await shared.assertWell();
+  await shared.assertUnaffected();
 }
 
-function matrix() {
+/** One case for each operation before hello, and for each field and invalid value. */
+function invalidRequestCases() {
   const all = [];
-  for (const [op, fields] of Object.entries(right)) {
+  for (const [op, fields] of Object.entries(validRequests)) {
     if (op !== 'hello') {
-      all.push({ id: `socket.before-hello.${op}`, run: () => refused({ op, i: 1, ...fields }, insider) });
+      all.push({
+        id: `socket.before-hello.${op}`,
+        run: () => assertRefused({ op, i: 1, ...fields }, connectAuthenticated),
+      });
     }
     for (const field of Object.keys(fields)) {
-      for (const [name, value] of Object.entries(wrong)) {
-        if (fits(field, name)) continue;
-        const join = op === 'hello' ? insider : greeted;
-        const run = () => refused({ op, i: 1, ...fields, [field]: value }, join);
+      for (const [name, value] of Object.entries(invalidValues)) {
+        if (isValidFor(field, name)) continue;
+        const open = op === 'hello' ? connectAuthenticated : connectClient;
+        const run = () => assertRefused({ op, i: 1, ...fields, [field]: value }, open);
         all.push({ id: `socket.field.${op}.${field}.${name}`, run });
       }
     }
@@ -71,8 +82,8 @@ function matrix() {
   return all;
 }
 
-/** Documents that are no requests at all. */
-const odd = {
+/** Lines that are not valid requests. */
+const invalidLines = {
   null: 'null\n',
   array: '[]\n',
   'array-of-requests': '[{"op":"list","i":1}]\n',
@@ -92,8 +103,8 @@ const odd = {
   'i-null': '{"op":"list","i":null}\n',
   'i-list': '{"op":"list","i":[1]}\n',
   'fields-of-proto': '{"op":"claim","i":1,"__proto__":{"session":"evil"}}\n',
-  'held-proto': `{"op":"hello","i":1,"id":"x","process":${JSON.stringify(me)},"held":[null]}\n`,
-  'second-hello': `{"op":"hello","i":1,"id":"x","process":${JSON.stringify(me)},"held":[]}\n`,
+  'held-proto': `{"op":"hello","i":1,"id":"x","process":${JSON.stringify(ownProcess)},"held":[null]}\n`,
+  'second-hello': `{"op":"hello","i":1,"id":"x","process":${JSON.stringify(ownProcess)},"held":[]}\n`,
   'deep-request': `{"op":"ask","i":1,"session":"evil","request":${'['.repeat(600)}${']'.repeat(600)}}\n`,
   'very-deep-request': `{"op":"ask","i":1,"session":"evil","request":${'['.repeat(1e5)}${']'.repeat(1e5)}}\n`,
   'very-deep-answer': `{"a":1,"ok":${'['.repeat(1e5)}${']'.repeat(1e5)}}\n`,
@@ -109,18 +120,19 @@ const odd = {
   'session-257': `{"op":"claim","i":1,"session":"${'e'.repeat(257)}"}\n`,
 };
 
-async function cutOff(bytes) {
+/** The owner answers an invalid line with an error or closes the connection. @param {string} bytes */
+async function assertLineRefused(bytes) {
   const { path } = await shared.get();
-  const wire = await greeted(path);
+  const wire = await connectClient(path);
   wire.send(bytes);
   const answer = await wire.answer(1);
   expect(answer === undefined || answer.error !== undefined, 'an error or the end of the connection', answer);
   wire.socket.destroy();
-  await shared.assertWell();
+  await shared.assertUnaffected();
 }
 
-/** Bodies of an append that are not what the append says. */
-const bodies = {
+/** Bodies of an append that do not match its fields. */
+const invalidBodies = {
   empty: '',
   'no-json': 'x',
   object: '{}',
@@ -137,9 +149,10 @@ const bodies = {
   half: bodyOf(0).slice(0, -3),
 };
 
-async function badBody(body) {
+/** @param {string} body */
+async function assertBodyRefused(body) {
   const { path } = await shared.get();
-  const wire = await greeted(path);
+  const wire = await connectClient(path);
   const session = `honest-${nonce()}`;
   wire.send({ op: 'claim', i: 1, session });
   const { ok } = await wire.answer(1);
@@ -147,59 +160,26 @@ async function badBody(body) {
   const answer = await wire.answer(2);
   expect(answer === undefined || answer.error !== undefined, 'the append to be refused', answer);
   wire.socket.destroy();
-  await shared.assertWell();
+  await shared.assertUnaffected();
 }
 
-/** Requests that are right in form and hostile in what they want. Each gets a connection that has said hello. */
-const hostile = {
+/** Valid requests with hostile effects. Each function receives a connection that has sent hello. */
+const hostileRequests = {
   'append-of-another': async (wire) => {
-    wire.send({
-      op: 'append',
-      i: 1,
-      session: 'honest-owner',
-      fence: shared.first.fence + 1,
-      firstSeq: 1,
-      count: 1,
-      body: bodyOf(1),
-    });
+    wire.send(appendRequest({ fence: shared.first.fence + 1, firstSeq: 1, body: bodyOf(1) }));
     expect((await wire.answer(1))?.error?.code === 'STALE_WRITER', 'STALE_WRITER', 'something else');
   },
   'append-same-place': async (wire) => {
-    wire.send({
-      op: 'append',
-      i: 1,
-      session: 'honest-owner',
-      fence: shared.first.fence,
-      firstSeq: 0,
-      count: 1,
-      body: bodyOf(0, 'other'),
-    });
+    wire.send(appendRequest({ fence: shared.first.fence, firstSeq: 0, body: bodyOf(0, 'other') }));
     expect((await wire.answer(1))?.error?.code === 'STALE_WRITER', 'STALE_WRITER', 'something else');
   },
   'append-far-away': async (wire) => {
     const first = Number.MAX_SAFE_INTEGER - 1;
-    wire.send({
-      op: 'append',
-      i: 1,
-      session: 'honest-owner',
-      fence: shared.first.fence,
-      first,
-      count: 1,
-      body: bodyOf(first),
-    });
+    wire.send(appendRequest({ fence: shared.first.fence, firstSeq: first, body: bodyOf(first) }));
     expect((await wire.answer(1))?.error !== undefined, 'an error', 'a success');
   },
   'blob-of-other-digest': async (wire) => {
-    wire.send({
-      op: 'append',
-      i: 1,
-      session: 'honest-owner',
-      fence: shared.first.fence,
-      firstSeq: 9e9,
-      count: 1,
-      body: bodyOf(9e9),
-      blobs: [['x', 'y']],
-    });
+    wire.send(appendRequest({ fence: shared.first.fence, firstSeq: 9e9, body: bodyOf(9e9), blobs: [['x', 'y']] }));
     expect((await wire.answer(1))?.error !== undefined, 'an error', 'a success');
   },
   'read-far-away': async (wire) => {
@@ -217,7 +197,7 @@ const hostile = {
   },
   'claims-held-by-another': async (_wire, { client, path }) => {
     await client.must('acquire', { session: 'honest-kept' });
-    const second = await greeted(path, { held: [{ session: 'honest-kept', turn: 't' }] });
+    const second = await connectClient(path, { held: [{ session: 'honest-kept', turn: 't' }] });
     second.send({ op: 'holdings', i: 1 });
     const { ok } = await second.answer(1);
     expect(ok.find(({ session }) => session === 'honest-kept')?.pid === client.pid, 'the first holder', ok);
@@ -268,13 +248,13 @@ const hostile = {
   },
   'holds-20000-sessions': async (wire, { path }) => {
     const held = Array.from({ length: 20_000 }, (_, n) => ({ session: `s${n}`, turn: 't' }));
-    const second = await greeted(path, { held });
+    const second = await connectClient(path, { held });
     second.send({ op: 'bye', i: 1 });
     second.socket.destroy();
     wire.send({ op: 'holdings', i: 2 });
     expect(
       (await wire.answer(2)).ok.every(({ session }) => !/^s\d/.test(session)),
-      'its sessions to be free',
+      'its sessions to be released',
       'they are held',
     );
   },
@@ -300,14 +280,14 @@ const hostile = {
     await wire.answer(2);
     wire.send({ op: 'read', i: 3, session: 'honest-deep', from: 0 });
     const answer = await wire.answer(3);
-    expect(answer !== undefined, 'an answer to the reading', 'the end of the connection');
+    expect(answer !== undefined, 'an answer to the read request', 'the end of the connection');
     wire.send({ op: 'remove', i: 4, session: 'honest-deep' });
     await wire.answer(4);
   },
 };
 
-/** Identities that a peer may give itself. */
-const selves = {
+/** Identities that a peer may claim in its hello. */
+const claimedIdentities = {
   'id-empty': { id: '' },
   'id-zero-byte': { id: 'a\0b' },
   'id-surrogate': { id: '\ud800' },
@@ -319,44 +299,44 @@ const selves = {
   'start-empty': { process: { pid: 5, start: '' } },
   'start-zero-byte': { process: { pid: 5, start: '\0' } },
   'start-surrogate': { process: { pid: 5, start: '\udfff' } },
-  'start-other-container': { process: { pid: 5, start: me.start.replace(/\[\d+\]/, '[1]') } },
-  'start-of-another': { process: { pid: process.ppid, start: me.start } },
+  'start-other-container': { process: { pid: 5, start: ownProcess.start.replace(/\[\d+\]/, '[1]') } },
+  'start-of-another': { process: { pid: process.ppid, start: ownProcess.start } },
 };
 
-/** It may say who it is as it likes: leases and commits of others go on. @param {object} hello */
-async function strangeSelf(hello) {
+/** Leases and commits of other processes continue, whatever identity a peer claims. @param {object} hello */
+async function claimIdentity(hello) {
   const { path, client } = await shared.get();
-  const wire = await greeted(path, hello);
+  const wire = await connectClient(path, hello);
   wire.send({ op: 'acquire', i: 1, session: 'honest-strange', turn: 't' });
-  const beside = client.must('load', { session: 'honest-client' });
+  const concurrentLoad = client.must('load', { session: 'honest-client' });
   const answer = await wire.answer(1);
   expect(
     answer?.ok === true || answer?.error !== undefined || answer === undefined,
-    'a lease, an error or the end',
+    'a lease, an error or the end of the connection',
     answer,
   );
-  await beside;
+  await concurrentLoad;
   wire.send({ op: 'bye', i: 2 });
   wire.socket.destroy();
-  await shared.assertWell();
+  await shared.assertUnaffected();
 }
 
-/** @param {(wire: any, shared: SharedOwner) => Promise<void>} act */
-async function hostileCase(act) {
+/** Owner and client continue after hostile requests. @param {(wire: any, shared: SharedOwner) => Promise<void>} act */
+async function runHostileRequests(act) {
   const { path } = await shared.get();
-  const wire = await greeted(path);
+  const wire = await connectClient(path);
   try {
     await act(wire, shared);
   } finally {
     wire.socket.destroy();
   }
-  await shared.assertWell();
+  await shared.assertUnaffected();
 }
 
-/** A blob reaches the store with its append only if its digest is its own. */
-async function blobOfAppend() {
+/** The owner stores a blob that is sent with an append, under its digest. */
+async function appendWithBlob() {
   const { path } = await shared.get();
-  const wire = await greeted(path);
+  const wire = await connectClient(path);
   const [session, text] = [`honest-${nonce()}`, 'a large value'];
   wire.send({ op: 'claim', i: 1, session });
   const { fence } = (await wire.answer(1)).ok;
@@ -374,18 +354,18 @@ async function blobOfAppend() {
   wire.send({ op: 'get', i: 3, session, digest: digest(text) });
   expect((await wire.answer(3)).ok === text, 'the value', 'something else');
   wire.socket.destroy();
-  await shared.assertWell();
+  await shared.assertUnaffected();
 }
 
 export function cases() {
-  const named = (family, all, run) =>
-    Object.entries(all).map(([name, one]) => ({ id: `socket.${family}.${name}`, run: () => run(one) }));
+  const casesOf = (family, table, run) =>
+    Object.entries(table).map(([name, item]) => ({ id: `socket.${family}.${name}`, run: () => run(item) }));
   return [
-    ...matrix(),
-    ...named('odd', odd, cutOff),
-    ...named('body', bodies, badBody),
-    ...named('hostile', hostile, hostileCase),
-    ...named('self', selves, strangeSelf),
-    { id: 'socket.hostile.blob-of-append', run: blobOfAppend },
+    ...invalidRequestCases(),
+    ...casesOf('odd', invalidLines, assertLineRefused),
+    ...casesOf('body', invalidBodies, assertBodyRefused),
+    ...casesOf('hostile', hostileRequests, runHostileRequests),
+    ...casesOf('self', claimedIdentities, claimIdentity),
+    { id: 'socket.hostile.blob-of-append', run: appendWithBlob },
   ];
 }

@@ -1,4 +1,5 @@
-// One operator with a project, a home and secrets: runs the built command line, and keeps a record of what must not happen.
+// The fixture of an authority case: an operator with a project, a home directory and secrets. It runs the built command
+// line and logs which programs of the project were executed.
 
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -16,13 +17,20 @@ export const aiSdkLibrary = () => library('surfaces/ai-sdk/index.js');
 export const sqliteLibrary = () => library('adapters/sqlite/index.js');
 export const libraryUrl = new URL('../../../lib/index.js', import.meta.url).href;
 
-/** @typedef {{ trust?: boolean | string, env?: Record<string, string | undefined>, cwd?: string, input?: string }} Setting */
+/**
+ * @typedef {object} Setting
+ * @property {boolean | string} [trust] true to trust the project, or the value of RONDO_TRUST
+ * @property {Record<string, string | undefined>} [env]
+ * @property {string} [cwd]
+ * @property {string} [input] the content of stdin
+ */
 
-const any = { inputSchema: { type: 'object' }, outputSchema: true };
+const ANY_SCHEMAS = { inputSchema: { type: 'object' }, outputSchema: true };
 
-export class World {
+/** The directories and processes of one case. */
+export class AuthorityFixture {
   listener = { port: 0, requests: /** @type {string[]} */ ([]) };
-  #ends = /** @type {(() => unknown)[]} */ ([]);
+  #cleanups = /** @type {(() => unknown)[]} */ ([]);
 
   /** @param {number} seed @param {string} id */
   constructor(seed, id) {
@@ -31,25 +39,30 @@ export class World {
     this.home = join(this.base, 'home');
     this.project = join(this.base, 'work', 'project');
     this.outside = join(this.base, 'outside');
-    this.mark = join(this.base, 'executed');
+    this.executionLog = join(this.base, 'executed');
     for (const folder of [this.home, join(this.project, 'loops'), this.outside]) mkdirSync(folder, { recursive: true });
   }
 
-  /** @param {() => unknown} end */
-  atEnd(end) {
-    this.#ends.push(end);
+  /** Registers a cleanup. @param {() => unknown} cleanup */
+  atEnd(cleanup) {
+    this.#cleanups.push(cleanup);
   }
 
   async end() {
-    for (const end of this.#ends.reverse()) await end();
+    for (const cleanup of this.#cleanups.reverse()) await cleanup();
   }
 
-  /** A path in the project. @param {string} name */
+  /** Returns a path in the project. @param {string} name */
   path(name) {
     return join(this.project, name);
   }
 
-  /** Writes a file; a relative name is one of the project. @param {string} name @param {unknown} content @param {number} [mode] */
+  /**
+   * Writes a file; a relative path is resolved in the project.
+   * @param {string} name
+   * @param {unknown} content
+   * @param {number} [mode]
+   */
   write(name, content, mode = 0o644) {
     const path = name.startsWith('/') ? name : this.path(name);
     mkdirSync(dirname(path), { recursive: true });
@@ -57,46 +70,51 @@ export class World {
     return path;
   }
 
-  /** A definition in a file of its own. @param {string} id @param {object} more @param {string} [file] */
+  /** Writes a definition file. @param {string} id @param {object} more @param {string} [file] */
   define(id, more, file = `loops/${id.replaceAll('/', '-')}.json`) {
-    const definition = { id, name: id, version: '1.0.0', kind: 'tool', ...any, ...more };
+    const definition = { id, name: id, version: '1.0.0', kind: 'tool', ...ANY_SCHEMAS, ...more };
     return this.write(file, definition);
   }
 
-  /** An agent with a script of replies. @param {string} id @param {object} agent @param {readonly object[]} replies */
+  /**
+   * Writes an agent whose scripted model gives these replies.
+   * @param {string} id
+   * @param {object} agent
+   * @param {readonly object[]} replies
+   */
   agent(id, agent, replies) {
     this.write(`loops/${id}.script.json`, replies);
     const composite = { agent: { backend: { id: 'scripted', model: `${id}.script.json` }, tools: [], ...agent } };
     return this.define(id, { kind: 'composite', composite });
   }
 
-  /** The text of a program that leaves a letter. @param {string} letter */
+  /** Returns a shell program that appends a letter to the log of executions. @param {string} letter */
   shell(letter) {
-    return `#!/bin/sh\necho ${letter} >> '${this.mark}'\necho '{"ran":"${letter}"}'\n`;
+    return `#!/bin/sh\necho ${letter} >> '${this.executionLog}'\necho '{"ran":"${letter}"}'\n`;
   }
 
-  /** The text of a module that leaves a letter when it is loaded, and when it is called. @param {string} letter */
+  /** Returns a module that logs a letter when it is loaded and when it is called. @param {string} letter */
   module(letter) {
-    const leave = (/** @type {string} */ what) => `appendFileSync(${JSON.stringify(this.mark)}, '${what}\\n');`;
-    return `import { appendFileSync } from 'node:fs';\n${leave(`loaded ${letter}`)}\nexport const run = () => { ${leave(letter)} return { ran: '${letter}' }; };\n`;
+    const log = (/** @type {string} */ line) => `appendFileSync(${JSON.stringify(this.executionLog)}, '${line}\\n');`;
+    return `import { appendFileSync } from 'node:fs';\n${log(`loaded ${letter}`)}\nexport const run = () => { ${log(letter)} return { ran: '${letter}' }; };\n`;
   }
 
-  /** What programs have left, line by line. */
+  /** Returns the lines of the log of executions. */
   executed() {
-    return existsSync(this.mark) ? readFileSync(this.mark, 'utf8').split('\n').filter(Boolean) : [];
+    return existsSync(this.executionLog) ? readFileSync(this.executionLog, 'utf8').split('\n').filter(Boolean) : [];
   }
 
-  /** How often a letter was left. @param {string} letter */
+  /** Returns how often a letter was logged. @param {string} letter */
   count(letter) {
     return this.executed().filter((line) => line === letter).length;
   }
 
-  /** Nothing of this was executed. @param {string} [what] */
-  expectNothing(what = 'nothing of the project to be executed') {
-    expect(this.executed().length === 0, what, this.executed());
+  /** Asserts that no program was executed. @param {string} [expected] */
+  assertNothingExecuted(expected = 'no code of the project to be executed') {
+    expect(this.executed().length === 0, expected, this.executed());
   }
 
-  /** The operator's environment. @param {boolean | string} trust @returns {Record<string, string>} */
+  /** Returns the operator's environment. @param {boolean | string} trust @returns {Record<string, string>} */
   env(trust = false) {
     const trusted = trust === false ? {} : { RONDO_TRUST: trust === true ? this.project : trust };
     return { ...environmentOf(this.home), ...trusted };
@@ -113,11 +131,16 @@ export class World {
   /** Runs a verb to its end. @param {readonly string[]} args @param {Setting} [setting] */
   async rondo(args, setting) {
     const ended = await this.start(args, setting).ended;
-    expect(!ended.late, `${args[0]} to end`, 'it was still running');
+    expect(!ended.late, `${args[0]} to end`, 'it was still running at the time limit');
     return ended;
   }
 
-  /** Runs a verb and reads its document. @param {readonly string[]} args @param {Setting} [setting] @returns {Promise<any>} */
+  /**
+   * Runs a verb with --json and returns the printed document.
+   * @param {readonly string[]} args
+   * @param {Setting} [setting]
+   * @returns {Promise<any>}
+   */
   async json(args, setting) {
     const { stdout, stderr } = await this.rondo([...args, '--json'], setting);
     try {
@@ -127,17 +150,24 @@ export class World {
     }
   }
 
-  /** Runs a loop that must wait for approval; the ids of what waits. @param {string} loop @param {Setting & { args?: readonly string[], given?: unknown }} [setting] */
-  async ask(loop, { args = [], given = {}, ...setting } = {}) {
-    const input = ['--input', JSON.stringify(given)];
-    const result = await this.json(['run', loop, ...input, ...args], { trust: true, ...setting });
+  /**
+   * Runs a loop until it waits for approval; returns the ids of the pending approvals.
+   * @param {string} loop
+   * @param {Setting & { args?: readonly string[], loopInput?: unknown }} [setting]
+   */
+  async requestApproval(loop, { args = [], loopInput = {}, ...setting } = {}) {
+    const inputArgs = ['--input', JSON.stringify(loopInput)];
+    const result = await this.json(['run', loop, ...inputArgs, ...args], { trust: true, ...setting });
     expect(result.status === 'paused', `${loop} to wait for approval`, result.error ?? result);
     const ids = result.pending.filter(({ kind }) => kind === 'approval').map(({ id }) => id);
     expect(ids.length > 0, `${loop} to wait for approval`, result.pending);
     return { turnId: result.turnId, sessionId: result.sessionId, ids, id: ids[0] };
   }
 
-  /** A server on this machine that keeps what arrives. @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => void} [answer] */
+  /**
+   * Starts a local server that records its requests.
+   * @param {import('node:http').RequestListener} [answer]
+   */
   async listen(answer) {
     const listener = await listen(answer);
     this.atEnd(listener.close);
@@ -146,16 +176,16 @@ export class World {
   }
 }
 
-/** A host of the library, with a clock that can be moved. @param {object} [options] */
-export async function hostOf(options = {}) {
+/** Creates a host with a clock that can be advanced. @param {object} [options] */
+export async function createHost(options = {}) {
   const rondo = await rondoLibrary();
   const clock = { ...rondo.systemClock, now: () => rondo.systemClock.now() + clock.ahead, ahead: 0 };
   const providers = new Map([
     ['scripted', rondo.scriptedProvider()],
     ['mock', rondo.mockProvider()],
   ]);
-  const kinds = [rondo.builtinTools(), rondo.execTools(), rondo.moduleTools()];
-  const implementations = new Map(kinds.map((one) => [one.scheme, one]));
+  const schemes = [rondo.builtinTools(), rondo.execTools(), rondo.moduleTools()];
+  const implementations = new Map(schemes.map((implementation) => [implementation.scheme, implementation]));
   const registry = new rondo.Registry(implementations);
   const store = options.store ?? rondo.memoryStore();
   const parts = { store, clock, ids: rondo.systemIds, registry, providers, implementations, trusts: () => true };
@@ -163,17 +193,21 @@ export async function hostOf(options = {}) {
   return { host, registry, clock, store, rondo };
 }
 
-/** An agent that calls its only tool with what it is given, as JSON. @param {any} tool @param {object} [more] */
-export async function handOf(tool, more = {}) {
+/**
+ * Defines an agent that calls its only tool with the JSON of the user message.
+ * @param {any} tool
+ * @param {object} [more]
+ */
+export async function singleToolAgent(tool, more = {}) {
   const { defineAgent } = await rondoLibrary();
-  const calls = (/** @type {any} */ input) => [
+  const toolCalls = (/** @type {any} */ input) => [
     { type: 'tool-call', toolCallId: 'c', toolName: tool.name, input: JSON.stringify(input) },
   ];
   const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
   const answerTo = (/** @type {any[]} */ prompt) => {
-    const said = prompt.at(-1);
-    const isUser = said.role === 'user';
-    const content = isUser ? calls(JSON.parse(said.content[0].text)) : [{ type: 'text', text: 'done' }];
+    const message = prompt.at(-1);
+    const isUser = message.role === 'user';
+    const content = isUser ? toolCalls(JSON.parse(message.content[0].text)) : [{ type: 'text', text: 'done' }];
     const reason = isUser ? 'tool-calls' : 'stop';
     return { content, finishReason: { unified: reason, raw: reason } };
   };
@@ -185,16 +219,20 @@ export async function handOf(tool, more = {}) {
     doGenerate: async (/** @type {any} */ { prompt }) => ({ ...answerTo(prompt), usage, warnings: [] }),
     doStream: async (/** @type {any} */ { prompt }) => {
       const { content, finishReason } = answerTo(prompt);
-      const [piece] = content;
-      const text = { type: 'text-delta', id: '1', delta: piece.text };
-      const parts = [piece.type === 'text' ? text : piece, { type: 'finish', finishReason, usage }];
+      const [part] = content;
+      const text = { type: 'text-delta', id: '1', delta: part.text };
+      const parts = [part.type === 'text' ? text : part, { type: 'finish', finishReason, usage }];
       return { stream: ReadableStream.from(parts) };
     },
   };
-  return defineAgent({ id: 'hand', model, tools: [tool], input: true, ...more });
+  return defineAgent({ id: 'assistant', model, tools: [tool], input: true, ...more });
 }
 
-/** The code and message that a promise rejects with. @param {Promise<unknown>} work @returns {Promise<{ code?: string, message?: string, ok?: unknown }>} */
+/**
+ * Returns the value of a promise, or the code and message of its error.
+ * @param {Promise<unknown>} work
+ * @returns {Promise<{ code?: string, message?: string, ok?: unknown }>}
+ */
 export async function outcome(work) {
   try {
     return { ok: await work };

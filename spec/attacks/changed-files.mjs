@@ -1,5 +1,5 @@
-// Files and directories that are removed, replaced, moved or cut while the store is open: what is acknowledged afterwards must be
-// found by a process that opens the same path, and what is not must be told.
+// Files and directories that are removed, replaced, moved or truncated while the store is open. A process that opens
+// the same path finds every value that was acknowledged afterwards; every other write throws a Fault.
 
 import { execFileSync } from 'node:child_process';
 import {
@@ -17,7 +17,7 @@ import {
 import { dirname } from 'node:path';
 import { expect, expectFault, sleep } from '../support/store-attack.mjs';
 
-const GONE = [
+const ERROR_CODES = [
   'STORE_MISSING',
   'OWNERSHIP_LOST',
   'SYNC_FAILED',
@@ -32,17 +32,17 @@ const GONE = [
 /** @param {string} command @param {readonly string[]} args */
 const sh = (command, ...args) => execFileSync(command, args, { stdio: 'ignore' });
 
-/** What is done to one file. */
-const toFile = {
+/** Changes of one file. */
+const fileChanges = {
   removed: (file) => rmSync(file),
-  'removed-mtime-kept': (file) => keepingTime(file, () => rmSync(file)),
+  'removed-mtime-kept': (file) => keepDirectoryTime(file, () => rmSync(file)),
   renamed: (file) => renameSync(file, `${file}.away`),
   replaced: (file) => {
     copyFileSync(file, `${file}.copy`);
     chmodSync(`${file}.copy`, 0o600);
     renameSync(`${file}.copy`, file);
   },
-  'replaced-mtime-kept': (file) => keepingTime(file, () => toFile.replaced(file)),
+  'replaced-mtime-kept': (file) => keepDirectoryTime(file, () => fileChanges.replaced(file)),
   'emptied-anew': (file) => {
     rmSync(file);
     writeFileSync(file, '', { mode: 0o600 });
@@ -53,21 +53,26 @@ const toFile = {
   },
 };
 
-/** As tools that restore a backup do. @param {string} file @param {() => void} change */
-function keepingTime(file, change) {
-  const { atimeMs, mtimeMs } = statSync(dirname(file));
+/**
+ * Applies a change and restores the modification time of the directory.
+ * @param {string} file
+ * @param {() => void} change
+ */
+function keepDirectoryTime(file, change) {
+  const { mtimeMs } = statSync(dirname(file));
   change();
-  setTimes(dirname(file), atimeMs, mtimeMs);
+  setModifiedTime(dirname(file), mtimeMs);
 }
 
-function setTimes(directory, _atimeMs, mtimeMs) {
-  // As exact as the system stores it: what is compared are milliseconds with fractions.
+/** Sets the modification time of a directory. */
+function setModifiedTime(directory, mtimeMs) {
+  // Nanosecond precision: the store compares milliseconds with fractions.
   sh('touch', '-m', '-d', `@${(mtimeMs / 1000).toFixed(9)}`, directory);
   if (statSync(directory).mtimeMs !== mtimeMs) utimesSync(directory, mtimeMs / 1000, mtimeMs / 1000);
 }
 
-/** What is done to the whole directory. */
-const toDirectory = {
+/** Changes of the whole directory. */
+const directoryChanges = {
   removed: (directory) => rmSync(directory, { recursive: true }),
   moved: (directory) => renameSync(directory, `${directory}.away`),
   'moved-and-made': (directory) => {
@@ -105,44 +110,54 @@ const toDirectory = {
   },
 };
 
-/** Who writes afterwards, and how: alone, many at once, or through the socket. */
-const WAYS = ['alone', 'group', 'client'];
+/** The writes after a change: one by the owner, several at once by the owner, or one by a client. */
+const WRITES = ['alone', 'group', 'client'];
 
-/** @param {import('../support/store-attack.mjs').Stage} stage @param {(stage: any) => unknown} change @param {string} way @param {number} settle */
-async function lost(stage, change, way, settle) {
+/**
+ * Values that are acknowledged after a change can be read at the path; other writes are refused with a Fault.
+ * @param {import('../support/store-attack.mjs').Stage} stage @param {(stage: any) => unknown} change
+ * @param {string} writes @param {number} settleMs
+ */
+async function writesAfterChange(stage, change, writes, settleMs) {
   const { path } = stage;
   const owner = await stage.actor();
   const { fence, next } = await owner.fill(path);
-  const writer = way === 'client' ? await stage.actor() : owner;
-  if (way === 'client') await writer.must('open', { path });
-  if (settle > 0) {
-    // Twice, so that what the owner remembers of the directory is settled.
-    await sleep(settle);
+  const writer = writes === 'client' ? await stage.actor() : owner;
+  if (writes === 'client') await writer.must('open', { path });
+  if (settleMs > 0) {
+    // Two delays with an append in between, so that the owner caches the state of the unchanged directory.
+    await sleep(settleMs);
     await owner.must('append', { session: 'a', fence, first: next });
-    await sleep(settle);
+    await sleep(settleMs);
   }
-  const first = settle > 0 ? next + 1 : next;
+  const first = settleMs > 0 ? next + 1 : next;
   await change(stage);
-  const others = way === 'group' ? [1, 2, 3].map((n) => writer.do('claim', { session: `other-${n}` })) : [];
+  const others = writes === 'group' ? [1, 2, 3].map((n) => writer.do('claim', { session: `other-${n}` })) : [];
   const answers = [await writer.do('append', { session: 'a', fence, first }, 22_000), ...(await Promise.all(others))];
-  const again =
+  const secondAnswer =
     answers[0].fault === undefined
       ? await writer.do('append', { session: 'a', fence, first: first + 1 }, 22_000)
       : undefined;
-  for (const answer of answers) if (answer.fault !== undefined) expectFault(answer, [...GONE, 'STALE_WRITER']);
-  const acked = [answers[0], again].filter((answer) => answer !== undefined && 'ok' in answer).length;
+  for (const answer of answers) if (answer.fault !== undefined) expectFault(answer, [...ERROR_CODES, 'STALE_WRITER']);
+  const acked = [answers[0], secondAnswer].filter((answer) => answer !== undefined && 'ok' in answer).length;
   await owner.kill();
   if (writer !== owner) await writer.kill();
-  if (acked > 0) await assertFound(stage, first + acked);
+  if (acked > 0) await assertReadable(stage, first + acked);
 }
 
-/** All that was acknowledged is at the path. @param {import('../support/store-attack.mjs').Stage} stage @param {number} count */
-async function assertFound(stage, count) {
+/**
+ * Asserts that the store at the path holds all acknowledged values.
+ * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {number} count
+ */
+async function assertReadable(stage, count) {
   const { path } = stage;
-  // A link in place of the anchor is refused; the person is told to remove it.
+  // The store refuses a link in place of the anchor, and the message asks for its removal.
   if (existsSync(`${path}.anchor.away`)) renameSync(`${path}.anchor.away`, `${path}.anchor`);
   const reader = await stage.actor();
-  const opened = existsSync(path) ? await reader.do('open', { path }) : { fault: { message: 'there is no file' } };
+  const opened = existsSync(path)
+    ? await reader.do('open', { path })
+    : { fault: { message: 'the file does not exist' } };
   const found = opened.ok === undefined ? opened.fault?.message : (await reader.do('values', { session: 'a' })).ok;
   expect(Array.isArray(found) && found.length === count, `${count} acknowledged values at the path`, {
     found,
@@ -150,8 +165,8 @@ async function assertFound(stage, count) {
   });
 }
 
-/** Cut in place, which no name tells: the loss must be told when the store is opened again. */
-async function cut(stage, name, size) {
+/** A file is truncated in place: the next opening reports the loss. */
+async function truncated(stage, name, size) {
   const { path } = stage;
   const owner = await stage.actor();
   const { fence, next } = await owner.fill(path);
@@ -167,20 +182,24 @@ async function cut(stage, name, size) {
   owner.crash = undefined;
   const reader = await stage.actor();
   const opened = await reader.do('open', { path });
-  if (opened.ok === undefined) return expectFault(opened, GONE);
+  if (opened.ok === undefined) return expectFault(opened, ERROR_CODES);
   const found = await reader.do('values', { session: 'a' });
-  const whole = (found.ok ?? []).length >= next + acked;
-  expect(whole || opened.ok.damage.length > 0 || found.fault !== undefined, 'all values, or a report of the damage', {
-    acked,
-    found,
-    damage: opened.ok.damage,
-  });
+  const isComplete = (found.ok ?? []).length >= next + acked;
+  expect(
+    isComplete || opened.ok.damage.length > 0 || found.fault !== undefined,
+    'all values, or a report of the damage',
+    {
+      acked,
+      found,
+      damage: opened.ok.damage,
+    },
+  );
 }
 
-/** A file system that is mounted over the directory. */
-async function mounted(stage, how) {
+/** A file system is mounted over the directory. */
+async function mountedOver(stage, how) {
   const directory = dirname(stage.path);
-  await lost(
+  await writesAfterChange(
     stage,
     () => {
       if (how === 'tmpfs') sh('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory);
@@ -195,8 +214,8 @@ async function mounted(stage, how) {
   );
 }
 
-/** The next process can use the store after its owner was told that a file is gone, and while that process lives. */
-async function goesOn(stage, name) {
+/** Another process can use the store after a file was removed, while the first owner still runs. */
+async function usableAfterRemoval(stage, name) {
   const { path } = stage;
   const owner = await stage.actor();
   const { fence, next } = await owner.fill(path);
@@ -213,32 +232,36 @@ export function cases() {
   const all = [];
   const add = (id, run, more = {}) => all.push({ id: `files.${id}`, run, ...more });
   for (const name of ['', '-wal', '-shm', '.anchor', '.owner', '.lock', '.sock']) {
-    for (const [how, change] of Object.entries(toFile)) {
+    for (const [how, change] of Object.entries(fileChanges)) {
       if (name === '.sock' && /replaced|linked|emptied/.test(how)) continue;
-      for (const way of how.endsWith('mtime-kept') ? WAYS : ['alone', 'client']) {
-        const settle = how.endsWith('mtime-kept') ? 150 : 0;
-        add(`gone.j.db${name}.${how}.${way}`, (stage) => lost(stage, () => change(stage.path + name), way, settle), {
-          waits: true,
-        });
+      for (const writes of how.endsWith('mtime-kept') ? WRITES : ['alone', 'client']) {
+        const settleMs = how.endsWith('mtime-kept') ? 150 : 0;
+        add(
+          `gone.j.db${name}.${how}.${writes}`,
+          (stage) => writesAfterChange(stage, () => change(stage.path + name), writes, settleMs),
+          {
+            waits: true,
+          },
+        );
       }
     }
   }
-  for (const [how, change] of Object.entries(toDirectory)) {
-    for (const way of WAYS) {
-      for (const settle of [0, 150]) {
+  for (const [how, change] of Object.entries(directoryChanges)) {
+    for (const writes of WRITES) {
+      for (const settleMs of [0, 150]) {
         const run = (stage) => {
           if (how === 'parent-moved')
             stage.atEnd(() => rmSync(`${stage.folder}.away`, { recursive: true, force: true }));
-          return lost(stage, () => change(dirname(stage.path)), way, settle);
+          return writesAfterChange(stage, () => change(dirname(stage.path)), writes, settleMs);
         };
-        add(`gone.directory.${how}.${way}.${settle > 0 ? 'settled' : 'at-once'}`, run, { waits: true });
+        add(`gone.directory.${how}.${writes}.${settleMs > 0 ? 'settled' : 'at-once'}`, run, { waits: true });
       }
     }
   }
   for (const name of ['', '-wal', '-shm', '.anchor', '.lock', '.owner'])
-    for (const size of [0, 100, 5000]) add(`cut.j.db${name}.${size}`, (stage) => cut(stage, name, size));
-  for (const how of ['tmpfs', 'bind']) add(`gone.mounted.${how}`, (stage) => mounted(stage, how));
+    for (const size of [0, 100, 5000]) add(`cut.j.db${name}.${size}`, (stage) => truncated(stage, name, size));
+  for (const how of ['tmpfs', 'bind']) add(`gone.mounted.${how}`, (stage) => mountedOver(stage, how));
   for (const name of ['.owner', '.lock', '.sock', '.anchor'])
-    add(`goes-on.j.db${name}`, (stage) => goesOn(stage, name), { waits: true });
+    add(`goes-on.j.db${name}`, (stage) => usableAfterRemoval(stage, name), { waits: true });
   return all;
 }

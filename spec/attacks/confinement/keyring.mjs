@@ -3,7 +3,7 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from '../../support/store-attack.mjs';
-import { ran } from './scene.mjs';
+import { runProgram } from './fixture.mjs';
 
 /** The system calls by their numbers, as no library is needed. */
 const NUMBERS =
@@ -75,30 +75,30 @@ k = call(CONTROL, S(10), S(${ring}), b'user', b'NAME', S(0)); print('GOT', k, re
   attempts[`clear-${name}`] = `print('GOT', call(CONTROL, S(7), S(${ring})))`;
 }
 
-async function keyed(scene, code, commands = {}) {
-  const root = join(scene.folder, 'w');
+async function keyed(fixture, code, commands = {}) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(root);
-  const name = `ra-${process.pid}-${scene.folder.slice(-6)}`;
+  const name = `ra-${process.pid}-${fixture.folder.slice(-6)}`;
   const secret = `Ky4-secret-of-${name}`;
-  const keep = scene.file('keeper.py', keeper);
-  const host = await scene.host({ as: ['python3', keep, name, secret] });
-  const script = scene.file('w/try.py', `${head}${code.replaceAll('NAME', name)}\n`);
+  const keep = fixture.file('keeper.py', keeper);
+  const host = await fixture.host({ as: ['python3', keep, name, secret] });
+  const script = fixture.file('w/try.py', `${head}${code.replaceAll('NAME', name)}\n`);
   chmodSync(script, 0o755);
   const { ok } = await host.command('/usr/bin/python3 try.py 2>&1', { roots: [root], commands });
   expect(ok?.sandboxed === true, 'a command that was run', ok);
   expect(!ok.output.includes(secret) && !ok.output.includes(name), 'nothing of the key', ok.output);
   const got = [...ok.output.matchAll(/GOT (-?\d+)/g)].map(([, n]) => Number(n));
   expect(got.every((n) => n < 0) && !/GOT(?! -)/.test(ok.output), 'each call to be denied', ok.output);
-  const after = await ran('python3', ['-c', `${head}print(open('/proc/keys').read())`], { env: process.env });
+  const after = await runProgram('python3', ['-c', `${head}print(open('/proc/keys').read())`], { env: process.env });
   expect(!after.stdout.includes('planted'), 'no new key', after.stdout);
 }
 
 /** The same attempt outside of the sandbox gets hold of the key, so the cases prove something. */
-async function control(scene) {
-  const name = `ra-${process.pid}-${scene.folder.slice(-6)}`;
-  const keep = scene.file('keeper.py', keeper);
+async function control(fixture) {
+  const name = `ra-${process.pid}-${fixture.folder.slice(-6)}`;
+  const keep = fixture.file('keeper.py', keeper);
   const code = `${head}${attempts['search-session'].replaceAll('NAME', name)}`;
-  const { stdout } = await ran('python3', [keep, name, 'Ky4-seen', 'python3', '-c', code], { env: process.env });
+  const { stdout } = await runProgram('python3', [keep, name, 'Ky4-seen', 'python3', '-c', code], { env: process.env });
   if (!stdout.includes('Ky4-seen')) throw new Error(`skipped: no keyring here (${stdout})`);
 }
 
@@ -132,12 +132,12 @@ function foreignProgram() {
   return Buffer.concat([header, code]);
 }
 
-async function foreign(scene) {
-  const root = join(scene.folder, 'w');
+async function foreign(fixture) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(root);
-  const file = scene.file('w/foreign', foreignProgram());
+  const file = fixture.file('w/foreign', foreignProgram());
   chmodSync(file, 0o755);
-  const host = await scene.host();
+  const host = await fixture.host();
   const { ok } = await host.command('./foreign; echo "code $?"', { roots: [root] });
   expect(!ok.output.includes('code 77'), 'no call of another architecture', ok.output);
 }
@@ -145,9 +145,12 @@ async function foreign(scene) {
 export function cases() {
   const all = Object.entries(attempts).map(([name, code]) => ({
     id: `keyring.${name}`,
-    run: (scene) => keyed(scene, code),
+    run: (fixture) => keyed(fixture, code),
   }));
-  all.push({ id: 'keyring.with-network', run: (scene) => keyed(scene, attempts['search-session'], { network: true }) });
+  all.push({
+    id: 'keyring.with-network',
+    run: (fixture) => keyed(fixture, attempts['search-session'], { network: true }),
+  });
   all.push({ id: 'keyring.control', run: control }, { id: 'keyring.foreign-architecture', run: foreign });
   return all;
 }

@@ -9,11 +9,11 @@ import { expect, sleep } from '../../support/store-attack.mjs';
 
 const OUTSIDE = 'Xv3-outside-of-all-roots';
 
-async function staged(scene, options = {}) {
-  const root = join(scene.folder, 'w');
+async function staged(fixture, options = {}) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(root);
-  const outside = scene.file('out/secret.txt', `${OUTSIDE}\n`);
-  const host = await scene.host(options);
+  const outside = fixture.file('out/secret.txt', `${OUTSIDE}\n`);
+  const host = await fixture.host(options);
   return { root, outside, host, roots: [root] };
 }
 
@@ -24,14 +24,14 @@ const commandIn = async (host, line, options) => {
 };
 
 /** Descriptors that the process was started with: of a file, of a directory, of the data directory, of a pipe, of a terminal. */
-async function inherited(scene, open, line) {
-  const outside = scene.file('out/secret.txt', `${OUTSIDE}\n`);
-  scene.file('w/.rondo/kept.txt', `${OUTSIDE}\n`);
-  const redirect = open(scene.folder);
-  const { host } = { host: await scene.host({ as: ['bash', '-c', `exec "$@" ${redirect}`, 'bash'] }) };
-  const { output } = await commandIn(host, line, { roots: [join(scene.folder, 'w')] });
+async function inherited(fixture, open, line) {
+  const outside = fixture.file('out/secret.txt', `${OUTSIDE}\n`);
+  fixture.file('w/.rondo/kept.txt', `${OUTSIDE}\n`);
+  const redirect = open(fixture.folder);
+  const { host } = { host: await fixture.host({ as: ['bash', '-c', `exec "$@" ${redirect}`, 'bash'] }) };
+  const { output } = await commandIn(host, line, { roots: [join(fixture.folder, 'w')] });
   expect(!output.includes(OUTSIDE), 'no descriptor of the host', output);
-  const rows = (await commandIn(host, 'ls -l /proc/self/fd', { roots: [join(scene.folder, 'w')] })).output;
+  const rows = (await commandIn(host, 'ls -l /proc/self/fd', { roots: [join(fixture.folder, 'w')] })).output;
   const extra = rows.split('\n').filter((row) => / (?:[4-9]|\d\d+) -> /.test(row) && /\/(?:out|w)(?:\/|$)/.test(row));
   expect(extra.length === 0, 'only its own descriptors', extra);
   expect(readFileSync(outside, 'utf8') === `${OUTSIDE}\n`, 'the file outside as before', readFileSync(outside, 'utf8'));
@@ -122,9 +122,9 @@ for p in ('/dev/tty', '/dev/console', '/dev/pts/0', '/dev/pts/1'):
   ],
 };
 
-async function looked(scene, [line, mark]) {
+async function looked(fixture, [line, mark]) {
   const env = { SOME_SECRET: 'Hn5-in-the-environment', NODE_OPTIONS: '--title=Hn5-in-the-arguments' };
-  const { root, outside, host, roots } = await staged(scene, { env });
+  const { root, outside, host, roots } = await staged(fixture, { env });
   const head = `O='${outside}' R='${root}' P=${host.pid}\n`;
   const { output } = await commandIn(host, head + line, { roots });
   expect(!output.includes(mark), `no ${JSON.stringify(mark)}`, output);
@@ -166,8 +166,8 @@ async function isStill(root) {
   return statSync(join(root, 'beat')).mtimeMs === before;
 }
 
-async function survived(scene, line, how) {
-  const { root, host, roots } = await staged(scene);
+async function survived(fixture, line, how) {
+  const { root, host, roots } = await staged(fixture);
   const text = `R='${root}'\n${line}`;
   if (how === 'end') await commandIn(host, text, { roots });
   if (how === 'timeout') {
@@ -197,8 +197,8 @@ async function survived(scene, line, how) {
 }
 
 /** Listeners of this machine that a command without network must not reach. */
-async function listening(scene, kind, line) {
-  const { root, host, roots } = await staged(scene);
+async function listening(fixture, kind, line) {
+  const { root, host, roots } = await staged(fixture);
   let reached = 0;
   const server =
     kind === 'http'
@@ -206,25 +206,25 @@ async function listening(scene, kind, line) {
       : createServer(() => void reached++);
   const at = {
     http: { port: 0, host: '127.0.0.1' },
-    abstract: { path: `\0ra-${process.pid}-${scene.folder.slice(-6)}` },
-    path: { path: join(scene.folder, 'out.sock') },
+    abstract: { path: `\0ra-${process.pid}-${fixture.folder.slice(-6)}` },
+    path: { path: join(fixture.folder, 'out.sock') },
   };
   await new Promise((resolve) => server.listen(at[kind], () => resolve(undefined)));
-  scene.atEnd(() => server.close());
+  fixture.atEnd(() => server.close());
   const name = kind === 'http' ? server.address().port : at[kind].path.replace('\0', '');
   await commandIn(host, line.replaceAll('$N', String(name)).replaceAll('$R', root), { roots });
   expect(reached === 0, 'no connection', `${reached} connections`);
 }
 
 /** Sockets to the hypervisor belong to no network namespace. Nothing is sent: a port that the machine has is taken in the sandbox too. */
-async function hypervisor(scene) {
-  const { host, roots } = await staged(scene);
+async function hypervisor(fixture) {
+  const { host, roots } = await staged(fixture);
   const bind = 'import socket; s = socket.socket(socket.AF_VSOCK); s.bind((0xffffffff, 48123))';
   const outside = spawn('python3', [
     '-c',
     `${bind}; s.listen(); print('bound', flush=True); import time; time.sleep(30)`,
   ]);
-  scene.atEnd(() => outside.kill('SIGKILL'));
+  fixture.atEnd(() => outside.kill('SIGKILL'));
   const said = await new Promise((resolve) => {
     outside.stdout.once('data', (piece) => resolve(String(piece)));
     outside.once('close', () => resolve('none'));
@@ -239,11 +239,11 @@ async function hypervisor(scene) {
 }
 
 /** On a terminal, nothing of a command gets there. */
-async function onTerminal(scene) {
-  const root = join(scene.folder, 'w');
+async function onTerminal(fixture) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(root);
   writeFileSync(
-    join(scene.folder, 'go.mjs'),
+    join(fixture.folder, 'go.mjs'),
     `
 import { toolbox } from '${import.meta.resolve('rondo/toolbox')}';
 const { execute } = toolbox({ roots: ['${root}'] }).run_command.withApproval('always_allow');
@@ -253,7 +253,7 @@ await execute({ command }, { toolCallId: 'c', messages: [], onToolOutputDelta: (
   );
   const child = spawn(
     'script',
-    ['-qfec', `${process.execPath} ${join(scene.folder, 'go.mjs')} 77>&1 2>&1`, '/dev/null'],
+    ['-qfec', `${process.execPath} ${join(fixture.folder, 'go.mjs')} 77>&1 2>&1`, '/dev/null'],
     { env: process.env, stdio: ['pipe', 'pipe', 'inherit'] },
   );
   let raw = '';
@@ -269,17 +269,19 @@ export function cases() {
   const all = [];
   const add = (id, run) => all.push({ id: `sandbox.${id}`, run });
   for (const [name, [open, line]] of Object.entries(descriptors))
-    add(`descriptor.${name}`, (scene) => inherited(scene, open, line));
-  for (const [name, look] of Object.entries(looks)) add(`look.${name}`, (scene) => looked(scene, look));
+    add(`descriptor.${name}`, (fixture) => inherited(fixture, open, line));
+  for (const [name, look] of Object.entries(looks)) add(`look.${name}`, (fixture) => looked(fixture, look));
   for (const [name, line] of Object.entries(survivors))
     for (const how of ['end', 'timeout', 'abort', 'host-killed'])
-      add(`outlive.${name}.${how}`, (scene) => survived(scene, line, how));
+      add(`outlive.${name}.${how}`, (fixture) => survived(fixture, line, how));
   const connect = (family, address) =>
     `python3 -c "import socket; s = socket.socket(${family}); s.settimeout(2); s.connect(${address}); s.send(b'GET / HTTP/1.0\\r\\n\\r\\n')" 2>&1`;
-  add('network.loopback', (scene) => listening(scene, 'http', connect('socket.AF_INET', "('127.0.0.1', $N)")));
-  add('network.node', (scene) => listening(scene, 'http', `node -e "fetch('http://127.0.0.1:$N').catch(() => {})"`));
-  add('network.abstract', (scene) => listening(scene, 'abstract', connect('socket.AF_UNIX', "chr(0) + '$N'")));
-  add('network.path', (scene) => listening(scene, 'path', connect('socket.AF_UNIX', "'$N'")));
+  add('network.loopback', (fixture) => listening(fixture, 'http', connect('socket.AF_INET', "('127.0.0.1', $N)")));
+  add('network.node', (fixture) =>
+    listening(fixture, 'http', `node -e "fetch('http://127.0.0.1:$N').catch(() => {})"`),
+  );
+  add('network.abstract', (fixture) => listening(fixture, 'abstract', connect('socket.AF_UNIX', "chr(0) + '$N'")));
+  add('network.path', (fixture) => listening(fixture, 'path', connect('socket.AF_UNIX', "'$N'")));
   add('network.hypervisor', hypervisor);
   add('terminal.direct', onTerminal);
   return all;

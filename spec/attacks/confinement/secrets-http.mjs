@@ -4,8 +4,8 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect } from '../../support/store-attack.mjs';
-import { assertAbsent, forms, rarer, secretOf } from './echoes.mjs';
-import { bytesBelow } from './scene.mjs';
+import { bytesBelow } from './fixture.mjs';
+import { assertAbsent, forms, rarer, secretOf } from './secret-encodings.mjs';
 
 /** Where an answer can repeat something: each gets what is repeated and the response. */
 const channels = {
@@ -65,12 +65,12 @@ const channels = {
 };
 
 /** All that a person, a program or a disk gets to see of a run. Other verbs print what is in the journal. */
-export async function seen(scene, args, env, verbs = []) {
-  const run = await scene.cli(['run', ...args, '--session', 's', '--json'], { env });
-  const places = { 'the journal': bytesBelow(join(scene.place, '.rondo')) };
+export async function seen(fixture, args, env, verbs = []) {
+  const run = await fixture.cli(['run', ...args, '--session', 's', '--json'], { env });
+  const places = { 'the journal': bytesBelow(join(fixture.project, '.rondo')) };
   Object.assign(places, { stdout: run.stdout, stderr: run.stderr });
   for (const verb of verbs) {
-    const { stdout, stderr } = await scene.cli(verb, { env });
+    const { stdout, stderr } = await fixture.cli(verb, { env });
     places[verb.join(' ')] = `${stdout}\n${stderr}`;
   }
   return { run, places };
@@ -85,17 +85,17 @@ const LOOKS = [
 ];
 
 /** The server repeats the given text; nothing of the parts is seen. */
-async function http(scene, options) {
+async function http(fixture, options) {
   const { header, parts, echo, channel, name = 'Authorization', extra = {}, env = {}, looks = [] } = options;
   let asked = '';
-  const url = await scene.server((request, _, response) => {
+  const url = await fixture.server((request, _, response) => {
     asked = request.headers[name.toLowerCase()] ?? '';
     if (options.number)
       response.writeHead(channel === 'nested' ? 200 : 400).end(`{"id": ${header}, "of": [${header}]}`);
     else void channels[channel](typeof echo === 'function' ? echo(asked) : echo, response);
   });
-  scene.toolLoop('h', `http:${url}/x`, { headersFromEnv: { [name]: 'TOK' } }, extra);
-  const { run, places } = await seen(scene, ['h', '--input', '{}'], { TOK: header, ...env }, looks);
+  fixture.toolLoop('h', `http:${url}/x`, { headersFromEnv: { [name]: 'TOK' } }, extra);
+  const { run, places } = await seen(fixture, ['h', '--input', '{}'], { TOK: header, ...env }, looks);
   expect(asked === header || (options.odd && asked !== ''), 'the header to be sent', { asked, run });
   expect([0, 1].includes(run.code ?? -1), 'an answer or a failure', run);
   assertAbsent(places, parts);
@@ -155,37 +155,37 @@ const kinds = {
 };
 
 /** A header that Node refuses to read: the bytes of the answer are in the error. */
-async function malformed(scene, secret, env) {
+async function malformed(fixture, secret, env) {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
     socket.on('data', () => socket.end(`HTTP/1.1 200 OK\r\nbad header ${secret}\u0001\r\n\r\n${secret}`));
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
-  scene.atEnd(() => server.close());
+  fixture.atEnd(() => server.close());
   const url = `http://127.0.0.1:${server.address().port}`;
-  scene.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
-  const { run, places } = await seen(scene, ['h', '--input', '{}'], { TOK: `Bearer ${secret}`, ...env });
+  fixture.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
+  const { run, places } = await seen(fixture, ['h', '--input', '{}'], { TOK: `Bearer ${secret}`, ...env });
   expect(run.code === 1, 'a failure', run);
   assertAbsent(places, piecesOf(secret));
 }
 
 /** The agent that called the tool goes on with its answer; the answer of the tool is in the conversation. */
-async function throughAgent(scene, channel, secret) {
-  const url = await scene.server((_, __, response) => channels[channel](secret, response));
-  scene.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
-  scene.agent('a', ['h'], [{ toolCalls: [{ name: 'h', args: {} }] }, { text: 'done' }]);
+async function throughAgent(fixture, channel, secret) {
+  const url = await fixture.server((_, __, response) => channels[channel](secret, response));
+  fixture.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
+  fixture.agent('a', ['h'], [{ toolCalls: [{ name: 'h', args: {} }] }, { text: 'done' }]);
   const input = ['a', '--input', '{"prompt": "go"}', '--watch'];
-  const { run, places } = await seen(scene, input, { TOK: `Bearer ${secret}` });
+  const { run, places } = await seen(fixture, input, { TOK: `Bearer ${secret}` });
   expect(run.code === 0, 'an answer', run);
   assertAbsent(places, piecesOf(secret));
 }
 
 /** A secret that a server got in an earlier call, repeated in the answer to a tool that has another one. */
-async function across(scene, channel, secret, other) {
-  const url = await scene.server((_, __, response) => channels[channel](secret, response));
-  scene.toolLoop('g', `http:${url}/x`, { headersFromEnv: { Authorization: 'ONE' } });
-  scene.toolLoop('h', `http:${url}/y`, { headersFromEnv: { Authorization: 'TWO', 'X-Also': 'ONE' } });
-  const { places } = await seen(scene, ['h', '--input', '{}'], { ONE: `Bearer ${secret}`, TWO: `Bearer ${other}` });
+async function across(fixture, channel, secret, other) {
+  const url = await fixture.server((_, __, response) => channels[channel](secret, response));
+  fixture.toolLoop('g', `http:${url}/x`, { headersFromEnv: { Authorization: 'ONE' } });
+  fixture.toolLoop('h', `http:${url}/y`, { headersFromEnv: { Authorization: 'TWO', 'X-Also': 'ONE' } });
+  const { places } = await seen(fixture, ['h', '--input', '{}'], { ONE: `Bearer ${secret}`, TWO: `Bearer ${other}` });
   assertAbsent(places, piecesOf(secret));
 }
 
@@ -193,9 +193,9 @@ function formCases(add) {
   for (const channel of ['error-text', 'value']) {
     for (const [family, all] of Object.entries({ form: forms, rare: rarer })) {
       for (const [name, form] of Object.entries(all)) {
-        add(`${family}.${name}.${channel}`, (scene) => {
-          const secret = `sk-${secretOf(scene.random)}`;
-          return http(scene, { header: `Bearer ${secret}`, echo: form(secret), parts: piecesOf(secret), channel });
+        add(`${family}.${name}.${channel}`, (fixture) => {
+          const secret = `sk-${secretOf(fixture.random)}`;
+          return http(fixture, { header: `Bearer ${secret}`, echo: form(secret), parts: piecesOf(secret), channel });
         });
       }
     }
@@ -207,29 +207,31 @@ export function cases() {
   const add = (id, run) => all.push({ id: `secrets.http.${id}`, run });
   formCases(add);
   for (const channel of Object.keys(channels)) {
-    add(`channel.${channel}`, (scene) => {
-      const secret = secretOf(scene.random).replaceAll('"', '_');
-      return http(scene, { header: `Bearer ${secret}`, echo: secret, parts: piecesOf(secret), channel });
+    add(`channel.${channel}`, (fixture) => {
+      const secret = secretOf(fixture.random).replaceAll('"', '_');
+      return http(fixture, { header: `Bearer ${secret}`, echo: secret, parts: piecesOf(secret), channel });
     });
   }
   for (const [name, kind] of Object.entries(kinds)) {
     for (const channel of ['error-json', 'nested'])
-      add(`kind.${name}.${channel}`, (scene) =>
-        http(scene, { ...kind(secretOf(scene.random)), channel, looks: name === 'bearer-whole' ? LOOKS : [] }),
+      add(`kind.${name}.${channel}`, (fixture) =>
+        http(fixture, { ...kind(secretOf(fixture.random)), channel, looks: name === 'bearer-whole' ? LOOKS : [] }),
       );
   }
   for (const [name, env] of Object.entries({ usual: {}, debug: { RONDO_DEBUG: '1' } }))
-    add(`malformed.${name}`, (scene) => malformed(scene, secretOf(scene.random), env));
+    add(`malformed.${name}`, (fixture) => malformed(fixture, secretOf(fixture.random), env));
   for (const channel of ['error-text', 'nested', 'key', 'not-json']) {
-    add(`agent.${channel}`, (scene) => throughAgent(scene, channel, secretOf(scene.random)));
-    add(`two-secrets.${channel}`, (scene) => across(scene, channel, secretOf(scene.random), secretOf(scene.random)));
+    add(`agent.${channel}`, (fixture) => throughAgent(fixture, channel, secretOf(fixture.random)));
+    add(`two-secrets.${channel}`, (fixture) =>
+      across(fixture, channel, secretOf(fixture.random), secretOf(fixture.random)),
+    );
   }
   const policies = { retry: { retry: { attempts: 3, backoffMs: 1 } }, cache: { cache: { ttlMs: 60_000 } } };
   for (const [name, policy] of Object.entries(policies)) {
-    add(`policy.${name}`, (scene) => {
-      const secret = secretOf(scene.random);
+    add(`policy.${name}`, (fixture) => {
+      const secret = secretOf(fixture.random);
       const channel = name === 'cache' ? 'nested' : 'error-html';
-      return http(scene, {
+      return http(fixture, {
         header: `Bearer ${secret}`,
         echo: secret,
         parts: piecesOf(secret),

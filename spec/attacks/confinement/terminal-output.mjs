@@ -3,7 +3,7 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from '../../support/store-attack.mjs';
-import { bin, ran } from './scene.mjs';
+import { bin, runProgram } from './fixture.mjs';
 
 /** What a live display uses, and what no text may bring to a terminal: made of codes, as no source holds the characters. */
 const ESC = String.fromCharCode(27);
@@ -18,11 +18,11 @@ const NAME = EVIL.replaceAll('/', '');
 const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** What is written to a terminal. */
-async function screenOf(scene, args, env = {}, input = '') {
+async function screenOf(fixture, args, env = {}, input = '') {
   const command = [process.execPath, bin, ...args].map(quote).join(' ');
-  const all = { ...scene.env, TERM: 'xterm-256color', ...env };
-  const { stdout } = await ran('script', ['-qfec', `stty cols 100 rows 40; ${command}`, '/dev/null'], {
-    cwd: scene.place,
+  const all = { ...fixture.env, TERM: 'xterm-256color', ...env };
+  const { stdout } = await runProgram('script', ['-qfec', `stty cols 100 rows 40; ${command}`, '/dev/null'], {
+    cwd: fixture.project,
     env: all,
     ms: 30_000,
     input,
@@ -40,12 +40,12 @@ function assertPlain(screen, isLive) {
   expect(!screen.includes('\u001b]') && !screen.includes('\u001b[2J'), 'no title and no cleared screen', around);
 }
 
-function prepare(scene) {
-  scene.toolLoop('echo', 'builtin:echo');
-  scene.toolLoop('fail', 'builtin:fail');
-  scene.toolLoop('ask', 'builtin:echo', undefined, { policy: { approval: 'ask' } });
-  scene.toolLoop('named', 'builtin:echo', undefined, { name: EVIL, description: EVIL });
-  mkdirSync(join(scene.place, 'box'));
+function prepare(fixture) {
+  fixture.toolLoop('echo', 'builtin:echo');
+  fixture.toolLoop('fail', 'builtin:fail');
+  fixture.toolLoop('ask', 'builtin:echo', undefined, { policy: { approval: 'ask' } });
+  fixture.toolLoop('named', 'builtin:echo', undefined, { name: EVIL, description: EVIL });
+  mkdirSync(join(fixture.project, 'box'));
 }
 
 const input = JSON.stringify({ message: EVIL, [EVIL]: [EVIL] });
@@ -104,66 +104,66 @@ const verbs = {
   help: [[], ['help', EVIL]],
 };
 
-async function verb(scene, [before, args, look], env = {}) {
-  prepare(scene);
-  for (const one of before) await scene.cli(one);
-  const screen = await screenOf(scene, args, env);
+async function verb(fixture, [before, args, look], env = {}) {
+  prepare(fixture);
+  for (const one of before) await fixture.cli(one);
+  const screen = await screenOf(fixture, args, env);
   expect(screen.length > 0, 'something on the screen', screen);
   assertPlain(screen, look === 'live' || env.NO_COLOR === '');
 }
 
 /** Things of a project whose texts are hostile: each prepares it and gives the verb. */
 const projects = {
-  'file-name': (scene) => {
-    scene.file(`p/loops/${NAME}.json`, '{');
+  'file-name': (fixture) => {
+    fixture.file(`p/loops/${NAME}.json`, '{');
     return ['check'];
   },
-  'file-name-list': (scene) => {
-    scene.file(`p/loops/${NAME}.json`, '{"id": 5}');
+  'file-name-list': (fixture) => {
+    fixture.file(`p/loops/${NAME}.json`, '{"id": 5}');
     return ['list'];
   },
-  'file-content': (scene) => {
-    scene.file('p/loops/bad.json', { id: EVIL, kind: EVIL, [EVIL]: EVIL });
+  'file-content': (fixture) => {
+    fixture.file('p/loops/bad.json', { id: EVIL, kind: EVIL, [EVIL]: EVIL });
     return ['check'];
   },
-  config: (scene) => {
-    scene.file(
+  config: (fixture) => {
+    fixture.file(
       'p/rondo.toml',
       `"${EVIL.replace(/\p{Cc}/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)}" = 1\n`,
     );
     return ['list'];
   },
-  'config-raw': (scene) => {
-    scene.file('p/rondo.toml', `x = ${EVIL}\n`);
+  'config-raw': (fixture) => {
+    fixture.file('p/rondo.toml', `x = ${EVIL}\n`);
     return ['list'];
   },
-  'exec-stderr': (scene) => {
-    chmodSync(scene.file('p/loops/x.sh', `#!/bin/sh\ncat evil.txt >&2\nexit 1\n`), 0o755);
-    scene.file('p/loops/evil.txt', EVIL);
-    scene.toolLoop('x', 'exec:./x.sh');
+  'exec-stderr': (fixture) => {
+    chmodSync(fixture.file('p/loops/x.sh', `#!/bin/sh\ncat evil.txt >&2\nexit 1\n`), 0o755);
+    fixture.file('p/loops/evil.txt', EVIL);
+    fixture.toolLoop('x', 'exec:./x.sh');
     return ['run', 'x', '--input', '{}'];
   },
-  'exec-not-json': (scene) => {
-    chmodSync(scene.file('p/loops/x.sh', `#!/bin/sh\ncat evil.txt\n`), 0o755);
-    scene.file('p/loops/evil.txt', EVIL);
-    scene.toolLoop('x', 'exec:./x.sh');
+  'exec-not-json': (fixture) => {
+    chmodSync(fixture.file('p/loops/x.sh', `#!/bin/sh\ncat evil.txt\n`), 0o755);
+    fixture.file('p/loops/evil.txt', EVIL);
+    fixture.toolLoop('x', 'exec:./x.sh');
     return ['run', 'x', '--input', '{}'];
   },
-  'model-text': (scene) => {
-    scene.agent('a', [], [{ text: EVIL, reasoning: EVIL, chunks: 9 }]);
+  'model-text': (fixture) => {
+    fixture.agent('a', [], [{ text: EVIL, reasoning: EVIL, chunks: 9 }]);
     return ['run', 'a', '--input', '{"prompt": "p"}', '--watch'];
   },
-  'model-tool': (scene) => {
-    scene.agent('a', ['echo'], [{ toolCalls: [{ name: EVIL, args: { [EVIL]: EVIL } }] }, { text: 'end' }]);
+  'model-tool': (fixture) => {
+    fixture.agent('a', ['echo'], [{ toolCalls: [{ name: EVIL, args: { [EVIL]: EVIL } }] }, { text: 'end' }]);
     return ['run', 'a', '--input', '{"prompt": "p"}', '--watch'];
   },
-  'model-error': (scene) => {
-    scene.agent('a', [], [{ error: { message: EVIL } }]);
+  'model-error': (fixture) => {
+    fixture.agent('a', [], [{ error: { message: EVIL } }]);
     return ['run', 'a', '--input', '{"prompt": "p"}'];
   },
-  'command-output': (scene) => {
-    scene.file('p/box/evil.txt', EVIL);
-    scene.toolLoop(
+  'command-output': (fixture) => {
+    fixture.file('p/box/evil.txt', EVIL);
+    fixture.toolLoop(
       'sh',
       'toolbox:run_command',
       { roots: ['../box'] },
@@ -174,14 +174,14 @@ const projects = {
     );
     return ['run', 'sh', '--input', '{"command": "cat evil.txt; echo $0"}'];
   },
-  'file-names-listed': (scene) => {
-    scene.file(`p/box/${NAME}`, 'x');
-    scene.toolLoop('ls', 'toolbox:list_files', { roots: ['../box'] });
+  'file-names-listed': (fixture) => {
+    fixture.file(`p/box/${NAME}`, 'x');
+    fixture.toolLoop('ls', 'toolbox:list_files', { roots: ['../box'] });
     return ['run', 'ls', '--input', '{}'];
   },
-  'diff-asked': (scene) => {
-    scene.file('p/box/f.txt', 'old\n');
-    scene.toolLoop(
+  'diff-asked': (fixture) => {
+    fixture.file('p/box/f.txt', 'old\n');
+    fixture.toolLoop(
       'w',
       'toolbox:write_file',
       { roots: ['../box'] },
@@ -189,8 +189,8 @@ const projects = {
     );
     return ['run', 'w', '--input', JSON.stringify({ path: 'f.txt', content: EVIL })];
   },
-  'path-asked': (scene) => {
-    scene.toolLoop(
+  'path-asked': (fixture) => {
+    fixture.toolLoop(
       'w',
       'toolbox:write_file',
       { roots: ['../box'] },
@@ -200,18 +200,18 @@ const projects = {
   },
 };
 
-async function project(scene, make, after) {
-  prepare(scene);
-  const args = make(scene);
-  assertPlain(await screenOf(scene, args), args.includes('--watch'));
-  if (after !== undefined) assertPlain(await screenOf(scene, after), false);
+async function project(fixture, make, after) {
+  prepare(fixture);
+  const args = make(fixture);
+  assertPlain(await screenOf(fixture, args), args.includes('--watch'));
+  if (after !== undefined) assertPlain(await screenOf(fixture, after), false);
 }
 
 /** A conversation at a terminal: what the model, its tools and its approvals say. */
-async function chat(scene, script, typed) {
-  prepare(scene);
-  scene.agent('a', ['echo', 'ask'], script, { mode: undefined });
-  const screen = await screenOf(scene, ['chat', 'a', '--session', 's'], {}, typed);
+async function chat(fixture, script, typed) {
+  prepare(fixture);
+  fixture.agent('a', ['echo', 'ask'], script, { mode: undefined });
+  const screen = await screenOf(fixture, ['chat', 'a', '--session', 's'], {}, typed);
   expect(screen.length > 20, 'something on the screen', screen);
   for (const mark of ['\u001b]0;', '\u0007', '\u001b[2J', '\u009b', '\u202e', '\u2066', '\u007f'])
     expect(!screen.includes(mark), 'nothing that controls the terminal', JSON.stringify(screen.slice(0, 600)));
@@ -228,12 +228,12 @@ const chats = {
 export function cases() {
   const all = [];
   const add = (id, run) => all.push({ id: `terminal.${id}`, run });
-  for (const [name, one] of Object.entries(verbs)) add(`verb.${name}`, (scene) => verb(scene, one));
+  for (const [name, one] of Object.entries(verbs)) add(`verb.${name}`, (fixture) => verb(fixture, one));
   for (const name of ['run-output', 'run-error', 'trace', 'approvals', 'list', 'run-ask', 'deny'])
-    add(`colour.${name}`, (scene) => verb(scene, verbs[name], { NO_COLOR: '' }));
+    add(`colour.${name}`, (fixture) => verb(fixture, verbs[name], { NO_COLOR: '' }));
   for (const [name, make] of Object.entries(projects))
-    add(`project.${name}`, (scene) => project(scene, make, /asked/.test(name) ? ['approvals'] : undefined));
+    add(`project.${name}`, (fixture) => project(fixture, make, /asked/.test(name) ? ['approvals'] : undefined));
   for (const [name, [script, typed]] of Object.entries(chats))
-    add(`chat.${name}`, (scene) => chat(scene, script, typed));
+    add(`chat.${name}`, (fixture) => chat(fixture, script, typed));
   return all;
 }

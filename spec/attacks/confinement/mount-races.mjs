@@ -44,14 +44,14 @@ const ways = {
   }),
 };
 
-async function swapped(scene, way) {
-  const root = join(scene.folder, 'w');
+async function swapped(fixture, way) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(join(root, 's'), { recursive: true });
-  const outside = scene.file('out/secret.txt', `${OUTSIDE}\n`);
-  const own = scene.file('w/.rondo/secret.txt', `${OUTSIDE}\n`);
+  const outside = fixture.file('out/secret.txt', `${OUTSIDE}\n`);
+  const own = fixture.file('w/.rondo/secret.txt', `${OUTSIDE}\n`);
   const { first, second, roots = [root], directory } = way({ root, outside });
-  const host = await scene.host();
-  const other = await scene.host();
+  const host = await fixture.host();
+  const other = await fixture.host();
   const going = host.command(first, { roots: [root], input: { timeoutSeconds: 25 } });
   going.catch(() => undefined);
   await sleep(1500);
@@ -70,6 +70,6 @@ async function swapped(scene, way) {
 export function cases() {
   return Object.entries(ways).map(([name, way]) => ({
     id: `sandbox.swap.${name}`,
-    run: (scene) => swapped(scene, way),
+    run: (fixture) => swapped(fixture, way),
   }));
 }

@@ -42,13 +42,13 @@ const unescaped = (text) =>
     .replace(/\\u\{([0-9a-f]+)\}/g, (_, code) => String.fromCodePoint(Number.parseInt(code, 16)))
     .replaceAll('\u2424', '\n');
 
-async function shownWhole(scene, kind, count) {
-  scene.toolLoop('ask', 'builtin:echo', undefined, { policy: { approval: 'ask' } });
+async function shownWhole(fixture, kind, count) {
+  fixture.toolLoop('ask', 'builtin:echo', undefined, { policy: { approval: 'ask' } });
   const json = JSON.stringify({ x: kinds[kind](count) });
-  scene.file('p/in.json', json);
-  const run = await scene.cli(['run', 'ask', '--session', 'q', '--input', '@in.json']);
+  fixture.file('p/in.json', json);
+  const run = await fixture.cli(['run', 'ask', '--session', 'q', '--input', '@in.json']);
   expect(run.code === 2, 'a turn that waits', run);
-  const { stdout } = await scene.cli(['approvals', '--session', 'q']);
+  const { stdout } = await fixture.cli(['approvals', '--session', 'q']);
   const { head, tail, hidden, total, size } = cardOf(stdout);
   const [first, last] = [unescaped(head), unescaped(tail)];
   expect(json.startsWith(first) && json.endsWith(last), 'the beginning and the end of the arguments', { first, last });
@@ -66,7 +66,7 @@ export function cases() {
   const all = [];
   for (const kind of Object.keys(kinds)) {
     for (const count of [200, 1990, 2003, 30_000])
-      all.push({ id: `output.hidden.${kind}.${count}`, run: (scene) => shownWhole(scene, kind, count) });
+      all.push({ id: `output.hidden.${kind}.${count}`, run: (fixture) => shownWhole(fixture, kind, count) });
   }
   return all;
 }

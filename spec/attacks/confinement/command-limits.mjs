@@ -180,10 +180,10 @@ const all = {
   ],
 };
 
-async function taken(scene, [line, commands, expected, input = {}]) {
-  const root = join(scene.folder, 'w');
+async function taken(fixture, [line, commands, expected, input = {}]) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(root);
-  const host = await scene.host();
+  const host = await fixture.host();
   const { ok, fault } = await host.command(line, { roots: [root], commands, input: { timeoutSeconds: 25, ...input } });
   expect(fault === undefined, 'a result', fault);
   const { note, output, ms } = ok;
@@ -210,5 +210,5 @@ async function taken(scene, [line, commands, expected, input = {}]) {
 }
 
 export function cases() {
-  return Object.entries(all).map(([id, one]) => ({ id: `limits.${id}`, run: (scene) => taken(scene, one) }));
+  return Object.entries(all).map(([id, one]) => ({ id: `limits.${id}`, run: (fixture) => taken(fixture, one) }));
 }

@@ -49,21 +49,21 @@ const answering = ['list', 'list --json', 'runs --json', 'status s --json', 'tra
   'trust --json',
 ]);
 
-function prepare(scene) {
+function prepare(fixture) {
   for (const [id, implementation, extra] of [
     ['echo', 'builtin:echo', {}],
     ['fail', 'builtin:fail', {}],
     ['ask', 'builtin:echo', { policy: { approval: 'ask' } }],
   ])
-    scene.toolLoop(id, implementation, undefined, extra);
-  scene.agent('asker', ['ask'], [{ toolCalls: [{ name: 'ask', args: {} }] }, { text: 'done' }], { mode: undefined });
-  scene.file('p/large.json', { message: 'm'.repeat(400_000) });
+    fixture.toolLoop(id, implementation, undefined, extra);
+  fixture.agent('asker', ['ask'], [{ toolCalls: [{ name: 'ask', args: {} }] }, { text: 'done' }], { mode: undefined });
+  fixture.file('p/large.json', { message: 'm'.repeat(400_000) });
 }
 
-async function failed(scene, [verb, code], sink) {
-  prepare(scene);
+async function failed(fixture, [verb, code], sink) {
+  prepare(fixture);
   const line = sink.replaceAll('$V', verb).replace('script -qfec "rondo', 'script -qfec "$NODE $BIN');
-  const { stdout, stderr } = await scene.shell(`exec 3>code.txt\n${line}\necho "code=$?" >&3\ncat code.txt`);
+  const { stdout, stderr } = await fixture.shell(`exec 3>code.txt\n${line}\necho "code=$?" >&3\ncat code.txt`);
   const got = /code=(\d+)/.exec(stdout)?.[1];
   expect(got === String(code), `exit code ${code}`, {
     got,
@@ -72,13 +72,13 @@ async function failed(scene, [verb, code], sink) {
   });
 }
 
-async function lost(scene, verb) {
-  prepare(scene);
-  await scene.cli(['run', 'echo', '--input', '{}', '--session', 's']);
-  await scene.cli(['run', 'echo', '--input', '{"a": 1}', '--session', 's2']);
-  const fine = await scene.shell(`rondo ${verb} >/dev/null 2>&1; echo "code=$?"`);
+async function lost(fixture, verb) {
+  prepare(fixture);
+  await fixture.cli(['run', 'echo', '--input', '{}', '--session', 's']);
+  await fixture.cli(['run', 'echo', '--input', '{"a": 1}', '--session', 's2']);
+  const fine = await fixture.shell(`rondo ${verb} >/dev/null 2>&1; echo "code=$?"`);
   expect(fine.stdout.includes('code=0'), 'a verb that succeeds', fine);
-  const full = await scene.shell(`rondo ${verb} 2>err.txt >/dev/full; echo "code=$?"; cat err.txt`);
+  const full = await fixture.shell(`rondo ${verb} 2>err.txt >/dev/full; echo "code=$?"; cat err.txt`);
   expect(full.stdout.includes('code=70'), 'exit code 70', full);
   expect(/could not be written/.test(full.stdout), 'that it says so', full.stdout);
 }
@@ -89,10 +89,10 @@ export function cases() {
     for (const [name, sink] of Object.entries(sinks)) {
       if (name === 'terminal' && one[0].includes("'")) continue;
       if (name === 'no-file-size' && verb === 'agent-asks') continue;
-      all.push({ id: `output.code.${verb}.${name}`, run: (scene) => failed(scene, one, sink) });
+      all.push({ id: `output.code.${verb}.${name}`, run: (fixture) => failed(fixture, one, sink) });
     }
   }
   for (const verb of answering)
-    all.push({ id: `output.lost.${verb.replace(/\W+/g, '-')}`, run: (scene) => lost(scene, verb) });
+    all.push({ id: `output.lost.${verb.replace(/\W+/g, '-')}`, run: (fixture) => lost(fixture, verb) });
   return all;
 }

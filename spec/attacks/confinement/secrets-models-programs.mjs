@@ -2,7 +2,7 @@
 
 import { chmodSync } from 'node:fs';
 import { expect } from '../../support/store-attack.mjs';
-import { assertAbsent, forms, rarer, secretOf } from './echoes.mjs';
+import { assertAbsent, forms, rarer, secretOf } from './secret-encodings.mjs';
 import { seen } from './secrets-http.mjs';
 
 const piecesOf = (secret) => [secret.slice(0, 10), secret.slice(10, 20), secret.slice(-10)];
@@ -90,23 +90,23 @@ const providers = {
 const isStream = (name) => name.startsWith('stream-');
 
 /** A prompt, or an agent where the answer is streamed, whose provider repeats its key. */
-async function provider(scene, channel, form, secret = secretOf(scene.random)) {
+async function provider(fixture, channel, form, secret = secretOf(fixture.random)) {
   let asked = '';
   const echo = form(secret);
-  const url = await scene.server((request, _, response) => {
+  const url = await fixture.server((request, _, response) => {
     asked = request.headers.authorization ?? '';
     providers[channel](echo, response);
   });
   const backend = { id: 'openai-compatible', model: 'm', options: { baseURL: `${url}/v1`, apiKeyEnv: 'TOK' } };
   const schema = { type: 'object' };
-  scene.file('p/loops/m.json', {
+  fixture.file('p/loops/m.json', {
     ...{ id: 'm', name: 'm', version: '1.0.0', inputSchema: schema },
     ...(isStream(channel)
       ? { kind: 'composite', outputSchema: schema, composite: { agent: { backend, tools: [], maxRounds: 2 } } }
       : { kind: 'prompt', outputSchema: { type: 'string' }, prompt: { template: 'Say {{prompt}}.' }, backend }),
   });
   const args = ['m', '--input', '{"prompt": "hello"}', ...(isStream(channel) ? ['--watch'] : [])];
-  const { run, places } = await seen(scene, args, { TOK: secret });
+  const { run, places } = await seen(fixture, args, { TOK: secret });
   expect(asked === `Bearer ${secret}`, 'the key to be sent', { asked, run });
   expect(!channel.startsWith('answer-') || run.code === 0, 'an answer', run);
   assertAbsent(places, piecesOf(secret));
@@ -138,21 +138,21 @@ function blocksOf(...all) {
     .join('');
 }
 
-async function inBlocks(scene, answer) {
-  const secret = `sk-ant-${secretOf(scene.random)}`;
+async function inBlocks(fixture, answer) {
+  const secret = `sk-ant-${secretOf(fixture.random)}`;
   let asked = '';
-  const url = await scene.server((request, _, response) => {
+  const url = await fixture.server((request, _, response) => {
     asked = request.headers['x-api-key'] ?? '';
     const [status, body] = answer(secret);
     const type = status === 200 ? 'text/event-stream' : 'application/json';
     response.writeHead(status, { 'content-type': type }).end(body);
   });
-  scene.file('p/loops/m.json', {
+  fixture.file('p/loops/m.json', {
     ...{ id: 'm', name: 'm', version: '1.0.0', kind: 'prompt', inputSchema: {}, outputSchema: { type: 'string' } },
     ...{ prompt: { template: 'Say it.' }, backend: { id: 'anthropic', model: 'm' } },
   });
   const env = { ANTHROPIC_API_KEY: secret, ANTHROPIC_BASE_URL: `${url}/v1` };
-  const { run, places } = await seen(scene, ['m', '--input', '{}'], env);
+  const { run, places } = await seen(fixture, ['m', '--input', '{}'], env);
   expect(asked === secret, 'the key to be sent', { asked, run });
   expect(run.code === (answer === blocks.error ? 1 : 0), 'an answer', run);
   assertAbsent(places, [secret.slice(0, 14), secret, secret.slice(10, 22)]);
@@ -172,14 +172,14 @@ const programs = {
   flood: 'while :; do cat echo.txt; done',
 };
 
-async function executed(scene, how, form) {
-  const secret = secretOf(scene.random);
+async function executed(fixture, how, form) {
+  const secret = secretOf(fixture.random);
   const echo = form(secret);
-  scene.file('p/loops/echo.txt', echo);
-  scene.file('p/loops/echo.json', JSON.stringify(echo));
-  chmodSync(scene.file('p/loops/tell.sh', `#!/bin/sh\n[ -n "$TOK" ] || exit 9\n${programs[how]}\n`), 0o755);
-  scene.toolLoop('x', 'exec:./tell.sh', { env: ['TOK'], maxOutputBytes: 100_000 });
-  const { run, places } = await seen(scene, ['x', '--input', '{}'], { TOK: secret });
+  fixture.file('p/loops/echo.txt', echo);
+  fixture.file('p/loops/echo.json', JSON.stringify(echo));
+  chmodSync(fixture.file('p/loops/tell.sh', `#!/bin/sh\n[ -n "$TOK" ] || exit 9\n${programs[how]}\n`), 0o755);
+  fixture.toolLoop('x', 'exec:./tell.sh', { env: ['TOK'], maxOutputBytes: 100_000 });
+  const { run, places } = await seen(fixture, ['x', '--input', '{}'], { TOK: secret });
   expect(!run.stdout.includes('"exitCode":9'), 'the variable to be given', run);
   assertAbsent(places, piecesOf(secret));
 }
@@ -213,38 +213,38 @@ for n, c in enumerate(s): os.write(1 + n % 2, c.encode()); time.sleep(0.005)"`,
   killed: 'echo "$NPM_TOKEN"; sleep 30',
 };
 
-async function commanded(scene, line) {
-  const secret = secretOf(scene.random);
-  const host = await scene.host();
+async function commanded(fixture, line) {
+  const secret = secretOf(fixture.random);
+  const host = await fixture.host();
   const options = { env: { NPM_TOKEN: secret, OTHER: 'x' }, maxOutputBytes: 1000, timeoutMs: 5000 };
-  const { ok } = await host.command(line, { roots: [scene.place], commands: options });
+  const { ok } = await host.command(line, { roots: [fixture.project], commands: options });
   expect(ok?.output.length > 0, 'a command that printed', ok);
   assertAbsent({ output: ok.output, streamed: ok.streamed, note: ok.note ?? '' }, piecesOf(secret));
 }
 
 /** A backend of the project's config, which gets a key by the operator's leave. */
-async function configured(scene, channel) {
-  const secret = secretOf(scene.random);
-  const url = await scene.server((_, __, response) => providers[channel](secret, response));
+async function configured(fixture, channel) {
+  const secret = secretOf(fixture.random);
+  const url = await fixture.server((_, __, response) => providers[channel](secret, response));
   const host = new URL(url).host;
-  scene.file(
+  fixture.file(
     'p/rondo.toml',
     `[backends.lab]\nkind = "openai-compatible"\nbaseURL = "${url}/v1"\nmodel = "m"\napiKeyEnv = "LAB"\n`,
   );
-  scene.file('p/loops/m.json', {
+  fixture.file('p/loops/m.json', {
     ...{ id: 'm', name: 'm', version: '1.0.0', kind: 'prompt', inputSchema: {}, outputSchema: { type: 'string' } },
     ...{ prompt: { template: 'Say it.' }, backend: { id: 'lab' } },
   });
-  const { places } = await seen(scene, ['m', '--input', '{}', '--send', `LAB=${host}`], { LAB: secret });
-  const doctor = await scene.cli(['doctor', '--json'], { env: { LAB: secret, RONDO_SEND: `LAB=${host}` } });
+  const { places } = await seen(fixture, ['m', '--input', '{}', '--send', `LAB=${host}`], { LAB: secret });
+  const doctor = await fixture.cli(['doctor', '--json'], { env: { LAB: secret, RONDO_SEND: `LAB=${host}` } });
   assertAbsent({ ...places, doctor: doctor.stdout + doctor.stderr }, piecesOf(secret));
 }
 
 /** A variable that cannot be a header is named, and not shown. */
-async function unfit(scene, value) {
-  const url = await scene.server((_, __, response) => response.writeHead(200).end('{}'));
-  scene.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
-  const { run, places } = await seen(scene, ['h', '--input', '{}'], { TOK: value });
+async function unfit(fixture, value) {
+  const url = await fixture.server((_, __, response) => response.writeHead(200).end('{}'));
+  fixture.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
+  const { run, places } = await seen(fixture, ['h', '--input', '{}'], { TOK: value });
   expect(run.code === 1 && run.stdout.includes('TOK'), 'a failure that names the variable', run);
   assertAbsent(places, ['Zq7xW9kPl']);
 }
@@ -253,22 +253,22 @@ export function cases() {
   const all = [];
   const add = (id, run) => all.push({ id: `secrets.${id}`, run });
   for (const channel of Object.keys(providers)) {
-    add(`model.${channel}.plain`, (scene) => provider(scene, channel, forms.plain));
+    add(`model.${channel}.plain`, (fixture) => provider(fixture, channel, forms.plain));
   }
-  for (const [name, answer] of Object.entries(blocks)) add(`blocks.${name}`, (scene) => inBlocks(scene, answer));
+  for (const [name, answer] of Object.entries(blocks)) add(`blocks.${name}`, (fixture) => inBlocks(fixture, answer));
   const some = ['url', 'url-partial', 'json', 'json-slash', 'json-units', 'base64', 'base64url', 'base64-shift-1'];
   for (const channel of ['error-message', 'error-text', 'answer-text', 'stream-error', 'stream-whole']) {
-    for (const name of some) add(`model.${channel}.${name}`, (scene) => provider(scene, channel, forms[name]));
+    for (const name of some) add(`model.${channel}.${name}`, (fixture) => provider(fixture, channel, forms[name]));
   }
-  for (const how of Object.keys(programs)) add(`exec.${how}.plain`, (scene) => executed(scene, how, forms.plain));
+  for (const how of Object.keys(programs)) add(`exec.${how}.plain`, (fixture) => executed(fixture, how, forms.plain));
   for (const how of ['stderr', 'stdout']) {
-    for (const name of some) add(`exec.${how}.${name}`, (scene) => executed(scene, how, forms[name]));
-    add(`exec.${how}.rare.hex`, (scene) => executed(scene, how, rarer.hex));
+    for (const name of some) add(`exec.${how}.${name}`, (fixture) => executed(fixture, how, forms[name]));
+    add(`exec.${how}.rare.hex`, (fixture) => executed(fixture, how, rarer.hex));
   }
-  for (const [name, line] of Object.entries(printing)) add(`command.${name}`, (scene) => commanded(scene, line));
+  for (const [name, line] of Object.entries(printing)) add(`command.${name}`, (fixture) => commanded(fixture, line));
   for (const channel of ['error-message', 'answer-text'])
-    add(`config.${channel}`, (scene) => configured(scene, channel));
+    add(`config.${channel}`, (fixture) => configured(fixture, channel));
   const values = { feed: 'Zq7xW9kPl\nnext: line', emoji: 'Zq7xW9kPl\u{1f600}', escape: 'Zq7xW9kPl\u001b[0m' };
-  for (const [name, value] of Object.entries(values)) add(`unfit.${name}`, (scene) => unfit(scene, value));
+  for (const [name, value] of Object.entries(values)) add(`unfit.${name}`, (fixture) => unfit(fixture, value));
   return all;
 }

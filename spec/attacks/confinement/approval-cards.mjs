@@ -1,11 +1,12 @@
-// Approvals that are too long to show: what is shown, together with what is said to be hidden, must be all of it.
+// Approvals whose arguments are too long to display: the displayed part and the stated number of hidden characters must add up
+// to all of the arguments.
 
 import { expect } from '../../support/store-attack.mjs';
 
-const points = (text) => [...text].length;
+const codePoints = (text) => [...text].length;
 
-/** Characters that arguments are made of. */
-const kinds = {
+/** Functions that return `n` characters of one kind, for the arguments. */
+const contents = {
   letters: (n) => 'abcdefghij'.repeat(Math.ceil(n / 10)).slice(0, n),
   pairs: (n) => '\u{1f600}'.repeat(n),
   unseen: (n) => '\u202e\u200b'.repeat(Math.ceil(n / 2)).slice(0, n),
@@ -17,7 +18,7 @@ const kinds = {
   wide: (n) => '\u6f22'.repeat(n),
 };
 
-/** The parts of the arguments in a card: the rows behind bars, and the number that is hidden. */
+/** Parses the arguments in a card: the rows before and after the hidden part, its stated size and the stated total. */
 function cardOf(text) {
   const from = text.indexOf('\n  arguments');
   const lines = text
@@ -25,48 +26,53 @@ function cardOf(text) {
     .split('\n')
     .slice(1);
   const at = lines.findIndex((line) => line.startsWith('  hidden'));
-  const rows = (some) =>
-    some
+  const textOfRows = (cardLines) =>
+    cardLines
       .filter((line) => line.startsWith('\u2502 '))
       .map((line) => line.slice(2))
       .join('');
   const [, hidden = '0', total = ''] =
     /\u2026 ([\d,]+) of ([\d,]+) characters are hidden here/.exec(lines.join('\n')) ?? [];
   const size = Number(/arguments\s+([\d,]+) bytes/.exec(text)?.[1]?.replaceAll(',', '') ?? Number.NaN);
-  const [head, tail] = at < 0 ? [rows(lines), ''] : [rows(lines.slice(0, at)), rows(lines.slice(at))];
+  const [head, tail] = at < 0 ? [textOfRows(lines), ''] : [textOfRows(lines.slice(0, at)), textOfRows(lines.slice(at))];
   return { head, tail, hidden: Number(hidden.replaceAll(',', '')), total: Number(total.replaceAll(',', '')), size };
 }
 
-const unescaped = (text) =>
+/** Undoes the escapes of a card. */
+const unescapeCard = (text) =>
   text
     .replace(/\\u\{([0-9a-f]+)\}/g, (_, code) => String.fromCodePoint(Number.parseInt(code, 16)))
     .replaceAll('\u2424', '\n');
 
-async function shownWhole(fixture, kind, count) {
+/** The card of an approval has the start and the end of the arguments and the exact number of hidden characters. */
+async function checkCard(fixture, kind, count) {
   fixture.toolLoop('ask', 'builtin:echo', undefined, { policy: { approval: 'ask' } });
-  const json = JSON.stringify({ x: kinds[kind](count) });
+  const json = JSON.stringify({ x: contents[kind](count) });
   fixture.file('p/in.json', json);
   const run = await fixture.cli(['run', 'ask', '--session', 'q', '--input', '@in.json']);
-  expect(run.code === 2, 'a turn that waits', run);
+  expect(run.code === 2, 'a paused turn', run);
   const { stdout } = await fixture.cli(['approvals', '--session', 'q']);
   const { head, tail, hidden, total, size } = cardOf(stdout);
-  const [first, last] = [unescaped(head), unescaped(tail)];
-  expect(json.startsWith(first) && json.endsWith(last), 'the beginning and the end of the arguments', { first, last });
-  expect(points(first) + hidden + points(last) === points(json), 'an exact amount', {
-    shown: points(first) + points(last),
+  const [first, last] = [unescapeCard(head), unescapeCard(tail)];
+  expect(json.startsWith(first) && json.endsWith(last), 'the start and the end of the arguments', { first, last });
+  expect(codePoints(first) + hidden + codePoints(last) === codePoints(json), 'the exact number of hidden characters', {
+    displayed: codePoints(first) + codePoints(last),
     hidden,
     total,
-    points: points(json),
+    codePoints: codePoints(json),
   });
-  expect(hidden === 0 || total === points(json), 'the exact total', { total, points: points(json) });
-  expect(size === Buffer.byteLength(json), 'the exact bytes', { size, bytes: Buffer.byteLength(json) });
+  expect(hidden === 0 || total === codePoints(json), 'the exact number of characters', {
+    total,
+    points: codePoints(json),
+  });
+  expect(size === Buffer.byteLength(json), 'the exact number of bytes', { size, bytes: Buffer.byteLength(json) });
 }
 
 export function cases() {
-  const all = [];
-  for (const kind of Object.keys(kinds)) {
+  const list = [];
+  for (const kind of Object.keys(contents)) {
     for (const count of [200, 1990, 2003, 30_000])
-      all.push({ id: `output.hidden.${kind}.${count}`, run: (fixture) => shownWhole(fixture, kind, count) });
+      list.push({ id: `output.hidden.${kind}.${count}`, run: (fixture) => checkCard(fixture, kind, count) });
   }
-  return all;
+  return list;
 }

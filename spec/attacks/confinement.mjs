@@ -1,5 +1,5 @@
-// Attacks on the confinement of tools and sandboxed commands: data directories, the sandbox, limits, keyrings, secrets and
-// terminal output. See README.md.
+// Attacks on the confinement of tools and sandboxed commands: data directories, the sandbox, limits, keyrings, secrets
+// and terminal output. See README.md.
 
 import { ConfinementFixture } from './confinement/fixture.mjs';
 import { runAttacks } from './runner.mjs';

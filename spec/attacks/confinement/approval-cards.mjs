@@ -1,5 +1,5 @@
-// Approvals whose arguments are too long to display: the displayed part and the stated number of hidden characters must add up
-// to all of the arguments.
+// Approvals whose arguments are too long to display: the displayed part and the stated number of hidden characters must
+// add up to all of the arguments.
 
 import { expect } from '../../support/store-attack.mjs';
 

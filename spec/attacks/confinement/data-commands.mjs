@@ -1,5 +1,5 @@
-// Sandboxed commands that try to read, copy, list, connect to, move, remove or replace the contents of a data directory or
-// a store.
+// Sandboxed commands that try to read, copy, list, connect to, move, remove or replace the contents of a data directory
+// or a store.
 
 import { execFileSync } from 'node:child_process';
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -99,8 +99,8 @@ for pid in [1, $P] + [int(p) for p in os.listdir('/proc') if p.isdigit()]:
 };
 
 /**
- * Functions that prepare the root before the command, for example with a link to the data directory, and return the command
- * line.
+ * Functions that prepare the root before the command, for example with a link to the data directory, and return the
+ * command line.
  */
 const preparations = {
   'earlier-hard-link': ({ root, directory, file, whole }) => {

@@ -1,5 +1,5 @@
-// Symlink races: a process exchanges a harmless file or directory of the root with a link to a data directory, thousands of
-// times, while tools use the path.
+// Symlink races: a process exchanges a harmless file or directory of the root with a link to a data directory,
+// thousands of times, while tools use the path.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// An agent that the command line runs has all tools with the whole project as root. The data directory is in the project, under
-// every name and setting, and stays protected.
+// An agent that the command line runs has all tools with the whole project as root. The data directory is in the
+// project, under every name and setting, and stays protected.
 
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// The fixture of a case: a temporary directory with a project for the command line, processes that use the toolbox, and local
-// HTTP servers.
+// The fixture of a case: a temporary directory with a project for the command line, processes that use the toolbox, and
+// local HTTP servers.
 
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -62,7 +62,10 @@ class HostProcess {
     });
   }
 
-  /** Sends a command. Resolves with `{ ok }`, `{ fault }`, or `{ exited }` if the process ends first. @returns {Promise<any>} */
+  /**
+   * Sends a command. Resolves with `{ ok }`, `{ fault }`, or `{ exited }` if the process ends first.
+   * @returns {Promise<any>}
+   */
   async do(command, args = {}, ms = 60_000) {
     const n = ++this.#requestCount;
     const response = new Promise((resolve) => this.#pending.set(n, resolve));
@@ -162,7 +165,9 @@ export class ConfinementFixture {
     return host;
   }
 
-  /** Starts an HTTP server on 127.0.0.1 and returns its URL. The handler gets the request, its body and the response. */
+  /**
+   * Starts an HTTP server on 127.0.0.1 and returns its URL. The handler gets the request, its body and the response.
+   */
   async server(handler) {
     const server = createServer((request, response) => {
       const chunks = [];

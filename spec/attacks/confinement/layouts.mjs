@@ -1,5 +1,5 @@
-// Layouts: the places of a data directory or a store in the root of a tool, and checks that an attack disclosed, copied and
-// changed nothing of it.
+// Layouts: the places of a data directory or a store in the root of a tool, and checks that an attack disclosed, copied
+// and changed nothing of it.
 
 import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -78,8 +78,8 @@ export const layouts = {
 };
 
 /**
- * Returns the inode, mode, size and content digest of the directory and its files. The content of the shared memory file is
- * left out, because a live store may change it. @param {Layout} layout
+ * Returns the inode, mode, size and content digest of the directory and its files. The content of the shared memory
+ * file is left out, because a live store may change it. @param {Layout} layout
  */
 export function fingerprint({ directory, file, whole }) {
   const names = readdirSync(directory).filter((name) => whole || name.startsWith('journal.db'));
@@ -109,7 +109,10 @@ function excerptAround(text, mark) {
   return text.slice(Math.max(0, at - 80), at + 80);
 }
 
-/** Asserts that no other file of the root has content of the store. `known` paths are skipped. @param {Layout} layout */
+/**
+ * Asserts that no other file of the root has content of the store. `known` paths are skipped.
+ * @param {Layout} layout
+ */
 export function assertNotCopied({ root, directory, file }, known = []) {
   for (const entry of readdirSync(root, { withFileTypes: true, recursive: true })) {
     const path = join(entry.parentPath ?? entry.path, entry.name);

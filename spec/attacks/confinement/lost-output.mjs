@@ -1,11 +1,11 @@
-// Output that cannot be written: full disks, closed descriptors and readers that go away. A verb that did not succeed keeps its
-// exit code; one that succeeded and lost its output on a full disk does not end with 0.
+// Output that cannot be written: full disks, closed descriptors and readers that exit. A verb that fails keeps its exit
+// code. A verb that succeeds and loses its output on a full disk exits with code 70.
 
 import { expect } from '../../support/store-attack.mjs';
 
 const FIRST = '{PIPESTATUS[0]}';
 
-/** Where the output goes; $V is the verb, and the last line of the shell is the exit code of it. */
+/** Shell lines that run a verb, $V, with unwritable output. The exit code of the line is that of the verb. */
 const sinks = {
   'full-out': '$V >/dev/full',
   'full-err': '$V 2>/dev/full',
@@ -23,8 +23,8 @@ const sinks = {
   terminal: 'script -qfec "$V" /dev/null >/dev/full 2>&1 </dev/null; $V >/dev/full 2>&1',
 };
 
-/** Verbs that do not succeed, and their codes. */
-const failing = {
+/** Verbs that fail or pause, and their exit codes. */
+const failingVerbs = {
   fail: ['rondo run fail --input \'{"message": "no"}\'', 1],
   'fail-json': ['rondo run fail --input \'{"message": "no"}\' --json', 1],
   'fail-watch': ['rondo run fail --input \'{"message": "no"}\' --watch', 1],
@@ -37,8 +37,8 @@ const failing = {
   show: ['rondo show nobody --json', 1],
 };
 
-/** Verbs that succeed and answer on stdout. */
-const answering = ['list', 'list --json', 'runs --json', 'status s --json', 'trace s --json', 'trace s'].concat([
+/** Verbs that succeed and print to stdout. */
+const printingVerbs = ['list', 'list --json', 'runs --json', 'status s --json', 'trace s --json', 'trace s'].concat([
   'show echo --json',
   'check --json',
   'approvals --json',
@@ -49,6 +49,7 @@ const answering = ['list', 'list --json', 'runs --json', 'status s --json', 'tra
   'trust --json',
 ]);
 
+/** Writes the loops of the project. */
 function prepare(fixture) {
   for (const [id, implementation, extra] of [
     ['echo', 'builtin:echo', {}],
@@ -60,39 +61,41 @@ function prepare(fixture) {
   fixture.file('p/large.json', { message: 'm'.repeat(400_000) });
 }
 
-async function failed(fixture, [verb, code], sink) {
+/** A failing verb keeps its exit code. */
+async function checkExitCode(fixture, [verb, code], sink) {
   prepare(fixture);
   const line = sink.replaceAll('$V', verb).replace('script -qfec "rondo', 'script -qfec "$NODE $BIN');
   const { stdout, stderr } = await fixture.shell(`exec 3>code.txt\n${line}\necho "code=$?" >&3\ncat code.txt`);
-  const got = /code=(\d+)/.exec(stdout)?.[1];
-  expect(got === String(code), `exit code ${code}`, {
-    got,
+  const actual = /code=(\d+)/.exec(stdout)?.[1];
+  expect(actual === String(code), `exit code ${code}`, {
+    actual,
     stdout: stdout.slice(0, 200),
     stderr: stderr.slice(0, 200),
   });
 }
 
-async function lost(fixture, verb) {
+/** A verb that loses its output on a full disk reports the loss and exits with code 70. */
+async function checkLostOutput(fixture, verb) {
   prepare(fixture);
   await fixture.cli(['run', 'echo', '--input', '{}', '--session', 's']);
   await fixture.cli(['run', 'echo', '--input', '{"a": 1}', '--session', 's2']);
-  const fine = await fixture.shell(`rondo ${verb} >/dev/null 2>&1; echo "code=$?"`);
-  expect(fine.stdout.includes('code=0'), 'a verb that succeeds', fine);
+  const written = await fixture.shell(`rondo ${verb} >/dev/null 2>&1; echo "code=$?"`);
+  expect(written.stdout.includes('code=0'), 'exit code 0', written);
   const full = await fixture.shell(`rondo ${verb} 2>err.txt >/dev/full; echo "code=$?"; cat err.txt`);
   expect(full.stdout.includes('code=70'), 'exit code 70', full);
-  expect(/could not be written/.test(full.stdout), 'that it says so', full.stdout);
+  expect(/could not be written/.test(full.stdout), 'a message about the lost output', full.stdout);
 }
 
 export function cases() {
-  const all = [];
-  for (const [verb, one] of Object.entries(failing)) {
+  const list = [];
+  for (const [verb, failing] of Object.entries(failingVerbs)) {
     for (const [name, sink] of Object.entries(sinks)) {
-      if (name === 'terminal' && one[0].includes("'")) continue;
+      if (name === 'terminal' && failing[0].includes("'")) continue;
       if (name === 'no-file-size' && verb === 'agent-asks') continue;
-      all.push({ id: `output.code.${verb}.${name}`, run: (fixture) => failed(fixture, one, sink) });
+      list.push({ id: `output.code.${verb}.${name}`, run: (fixture) => checkExitCode(fixture, failing, sink) });
     }
   }
-  for (const verb of answering)
-    all.push({ id: `output.lost.${verb.replace(/\W+/g, '-')}`, run: (fixture) => lost(fixture, verb) });
-  return all;
+  for (const verb of printingVerbs)
+    list.push({ id: `output.lost.${verb.replace(/\W+/g, '-')}`, run: (fixture) => checkLostOutput(fixture, verb) });
+  return list;
 }

@@ -1,5 +1,5 @@
-// HTTP servers that echo the secret header of an http: tool, in every encoding and in every part of a response. The secret must
-// not be in printed output, traces or the journal.
+// HTTP servers that echo the secret header of an http: tool, in every encoding and in every part of a response. The
+// secret must not be in printed output, traces or the journal.
 
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -64,7 +64,10 @@ const channels = {
     response.writeHead(200).end(Buffer.concat([Buffer.from(`{"a": "${echo}`), Buffer.from([0xff, 0x22, 0x7d])])),
 };
 
-/** Runs a loop. Returns the result, and the texts that must not have the secret: the output, the journal and further verbs. */
+/**
+ * Runs a loop. Returns the result, and the texts that must not have the secret: the output, the journal and further
+ * verbs.
+ */
 export async function runAndCollect(fixture, args, env, verbs = []) {
   const run = await fixture.cli(['run', ...args, '--session', 's', '--json'], { env });
   const texts = { 'the journal': bytesBelow(join(fixture.project, '.rondo')) };

@@ -1,45 +1,51 @@
-// Texts that would control a terminal, in every place that the command line prints, on a real terminal.
+// Texts with terminal escape sequences in every output of the command line, printed to a pseudo-terminal.
 
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from '../../support/store-attack.mjs';
 import { bin, runProgram } from './fixture.mjs';
 
-/** What a live display uses, and what no text may bring to a terminal: made of codes, as no source holds the characters. */
+/** The escape character. Sources have no control characters. */
 const ESC = String.fromCharCode(27);
+/** The sequences of the live display. */
 const LIVE = new RegExp(`${ESC}\\[(?:\\d*(?:;\\d+)*m|2K|\\d*[ABGJK]|\\?25[lh])|\\r`, 'g');
+/** Control and invisible characters, which no text may contain on a terminal. */
 const HIDDEN = /(?![\t\n])[\p{Cc}\u200b-\u200f\u202a-\u202e\u2060-\u2069]/u;
 
-/** A title, a cleared screen, a link, a colour in one byte, a turned direction, and what removes a line. */
+/**
+ * Sets the title, clears the screen, moves the cursor, sets a colour, changes the text direction, deletes and opens a
+ * link.
+ */
 const EVIL = 'A\u001b]0;PWNED\u0007\u001b[2J\u001b[1A\u009b31m\u202eB\u2066\u0008\u007f\u001b]8;;http://x\u0007C';
-/** Without what cannot be in a name of a file or an argument. */
+/** The same without slashes, for file names. */
 const NAME = EVIL.replaceAll('/', '');
 
-const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+const shellQuote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** What is written to a terminal. */
-async function screenOf(fixture, args, env = {}, input = '') {
-  const command = [process.execPath, bin, ...args].map(quote).join(' ');
-  const all = { ...fixture.env, TERM: 'xterm-256color', ...env };
+/** Runs the command line on a pseudo-terminal and returns its output. */
+async function terminalOutputOf(fixture, args, env = {}, input = '') {
+  const command = [process.execPath, bin, ...args].map(shellQuote).join(' ');
+  const terminalEnv = { ...fixture.env, TERM: 'xterm-256color', ...env };
   const { stdout } = await runProgram('script', ['-qfec', `stty cols 100 rows 40; ${command}`, '/dev/null'], {
     cwd: fixture.project,
-    env: all,
+    env: terminalEnv,
     ms: 30_000,
     input,
   });
   return stdout;
 }
 
-/** Nothing but text, line ends and, where colours are asked for, colours and the moves of a display of our own. */
-function assertPlain(screen, isLive) {
-  const own = isLive ? LIVE : /\r(?=\n)/g;
-  const rest = screen.replace(own, '');
+/** Asserts that the output is plain text. `isLive` also permits the sequences of the live display. */
+function assertPlain(output, isLive) {
+  const permitted = isLive ? LIVE : /\r(?=\n)/g;
+  const rest = output.replace(permitted, '');
   const found = HIDDEN.exec(rest);
-  const around = found === null ? '' : JSON.stringify(rest.slice(Math.max(0, found.index - 60), found.index + 30));
-  expect(found === null, 'nothing that controls the terminal', around);
-  expect(!screen.includes('\u001b]') && !screen.includes('\u001b[2J'), 'no title and no cleared screen', around);
+  const excerpt = found === null ? '' : JSON.stringify(rest.slice(Math.max(0, found.index - 60), found.index + 30));
+  expect(found === null, 'no control character', excerpt);
+  expect(!output.includes('\u001b]') && !output.includes('\u001b[2J'), 'no title and no cleared screen', excerpt);
 }
 
+/** Writes the loops of the project. */
 function prepare(fixture) {
   fixture.toolLoop('echo', 'builtin:echo');
   fixture.toolLoop('fail', 'builtin:fail');
@@ -51,7 +57,7 @@ function prepare(fixture) {
 const input = JSON.stringify({ message: EVIL, [EVIL]: [EVIL] });
 const run = (loop, ...more) => ['run', loop, '--input', input, '--session', 's', ...more];
 
-/** What is done before, and the verb whose screen is judged. */
+/** The verbs to run first, and the verb whose output is checked. */
 const verbs = {
   'run-output': [[], run('echo')],
   'run-json': [[], run('echo', '--json')],
@@ -104,15 +110,16 @@ const verbs = {
   help: [[], ['help', EVIL]],
 };
 
-async function verb(fixture, [before, args, look], env = {}) {
+/** Runs a verb and checks its output. */
+async function checkVerb(fixture, [before, args, display], env = {}) {
   prepare(fixture);
-  for (const one of before) await fixture.cli(one);
-  const screen = await screenOf(fixture, args, env);
-  expect(screen.length > 0, 'something on the screen', screen);
-  assertPlain(screen, look === 'live' || env.NO_COLOR === '');
+  for (const earlier of before) await fixture.cli(earlier);
+  const output = await terminalOutputOf(fixture, args, env);
+  expect(output.length > 0, 'output', output);
+  assertPlain(output, display === 'live' || env.NO_COLOR === '');
 }
 
-/** Things of a project whose texts are hostile: each prepares it and gives the verb. */
+/** Functions that write a project with hostile texts and return the verb to run. */
 const projects = {
   'file-name': (fixture) => {
     fixture.file(`p/loops/${NAME}.json`, '{');
@@ -200,21 +207,22 @@ const projects = {
   },
 };
 
-async function project(fixture, make, after) {
+/** Runs the verb of a hostile project, and possibly a second one, and checks the output. */
+async function checkProject(fixture, writeProject, after) {
   prepare(fixture);
-  const args = make(fixture);
-  assertPlain(await screenOf(fixture, args), args.includes('--watch'));
-  if (after !== undefined) assertPlain(await screenOf(fixture, after), false);
+  const args = writeProject(fixture);
+  assertPlain(await terminalOutputOf(fixture, args), args.includes('--watch'));
+  if (after !== undefined) assertPlain(await terminalOutputOf(fixture, after), false);
 }
 
-/** A conversation at a terminal: what the model, its tools and its approvals say. */
-async function chat(fixture, script, typed) {
+/** Runs a chat whose model, tools and approvals have hostile texts, and checks the output. */
+async function checkChat(fixture, script, typed) {
   prepare(fixture);
   fixture.agent('a', ['echo', 'ask'], script, { mode: undefined });
-  const screen = await screenOf(fixture, ['chat', 'a', '--session', 's'], {}, typed);
-  expect(screen.length > 20, 'something on the screen', screen);
+  const output = await terminalOutputOf(fixture, ['chat', 'a', '--session', 's'], {}, typed);
+  expect(output.length > 20, 'output', output);
   for (const mark of ['\u001b]0;', '\u0007', '\u001b[2J', '\u009b', '\u202e', '\u2066', '\u007f'])
-    expect(!screen.includes(mark), 'nothing that controls the terminal', JSON.stringify(screen.slice(0, 600)));
+    expect(!output.includes(mark), 'no control character', JSON.stringify(output.slice(0, 600)));
 }
 
 const chats = {
@@ -226,14 +234,16 @@ const chats = {
 };
 
 export function cases() {
-  const all = [];
-  const add = (id, run) => all.push({ id: `terminal.${id}`, run });
-  for (const [name, one] of Object.entries(verbs)) add(`verb.${name}`, (fixture) => verb(fixture, one));
+  const list = [];
+  const add = (id, run) => list.push({ id: `terminal.${id}`, run });
+  for (const [name, verb] of Object.entries(verbs)) add(`verb.${name}`, (fixture) => checkVerb(fixture, verb));
   for (const name of ['run-output', 'run-error', 'trace', 'approvals', 'list', 'run-ask', 'deny'])
-    add(`colour.${name}`, (fixture) => verb(fixture, verbs[name], { NO_COLOR: '' }));
-  for (const [name, make] of Object.entries(projects))
-    add(`project.${name}`, (fixture) => project(fixture, make, /asked/.test(name) ? ['approvals'] : undefined));
+    add(`colour.${name}`, (fixture) => checkVerb(fixture, verbs[name], { NO_COLOR: '' }));
+  for (const [name, writeProject] of Object.entries(projects))
+    add(`project.${name}`, (fixture) =>
+      checkProject(fixture, writeProject, /asked/.test(name) ? ['approvals'] : undefined),
+    );
   for (const [name, [script, typed]] of Object.entries(chats))
-    add(`chat.${name}`, (fixture) => chat(fixture, script, typed));
-  return all;
+    add(`chat.${name}`, (fixture) => checkChat(fixture, script, typed));
+  return list;
 }

@@ -5,9 +5,8 @@ import { randomPlan } from './plans.mjs';
 import { effectValue } from './sink.mjs';
 
 /** @typedef {import('./worker-process.mjs').WorkerProcess} WorkerProcess */
-/**
- * @typedef {{ readonly kind: string, readonly key: string, readonly id?: string, readonly input?: import('./sink.mjs').StepId }} Pending
- */
+/** @typedef {import('./sink.mjs').StepId} StepId */
+/** @typedef {{ readonly kind: string, readonly key: string, readonly id?: string, readonly input?: StepId }} Pending */
 /**
  * The report of a worker about a turn.
  * @typedef {object} TurnReport

@@ -1,6 +1,6 @@
 // Hostile clones: an operator clones a repository and uses every verb in it, except for those that grant authority
-// (`trust`) or write to a given path (`init`, `--out`). No code of the clone may run, no secret may be sent, and no file may
-// change outside of the project's data directory. See README.md.
+// (`trust`) or write to a given path (`init`, `--out`). No code of the clone may run, no secret may be sent, and no
+// file may change outside of the project's data directory. See README.md.
 
 import { lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

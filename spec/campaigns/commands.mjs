@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 /** @typedef {import('rondo/protocol').Entry} Entry */
+/** @typedef {import('node:stream').Readable} Readable */
 /**
  * @typedef {object} CommandTurn
  * @property {string} name The name of the turn, also its session and its key.
@@ -151,7 +152,7 @@ export class Commands {
 
 /**
  * Waits until a command exits.
- * @param {import('node:child_process').ChildProcessByStdio<null, import('node:stream').Readable, import('node:stream').Readable>} child
+ * @param {import('node:child_process').ChildProcessByStdio<null, Readable, Readable>} child
  * @returns {Promise<CommandResult>}
  */
 function resultOf(child) {

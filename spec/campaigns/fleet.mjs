@@ -20,7 +20,8 @@ const KILL_MS = 40_000;
  * @property {string} socket The socket of the sink.
  * @property {number} size The number of workers to keep running.
  * @property {boolean} copiesFiles True if the owner copies the files of the data directory.
- * @property {boolean} pausesWorkers True if the mode blocks or stops workers, so that a fault about an unresponsive owner is correct.
+ * @property {boolean} pausesWorkers True if the mode blocks or stops workers. A fault about an unresponsive owner
+ *   is then correct.
  * @property {() => number} random
  * @property {import('./campaign-log.mjs').CampaignLog} log
  * @property {import('./sink.mjs').Sink} sink

@@ -10,10 +10,13 @@ import { isExternal, outputOf } from './plans.mjs';
 /** @typedef {import('rondo/protocol').Entry} Entry */
 /** @typedef {import('./client.mjs').Turn} Turn */
 /** @typedef {readonly import('./commands.mjs').CommandTurn[]} CommandTurns */
+/** @typedef {import('./sink.mjs').Sink} Sink */
 /**
- * @typedef {{ readonly turns: readonly Turn[], readonly commands: CommandTurns, readonly sink: import('./sink.mjs').Sink }} CampaignResults
+ * The results of a campaign.
+ * @typedef {{ readonly turns: readonly Turn[], readonly commands: CommandTurns, readonly sink: Sink }} CampaignResults
  */
 /**
+ * A turn, the entries of its session and its last entry.
  * @typedef {{ readonly turn: Turn, readonly entries: readonly Entry[], readonly end: Entry | undefined }} TurnRecord
  */
 
@@ -161,7 +164,7 @@ function checkFaults({ turn, entries }) {
 
 /**
  * The sink received each effect as often as its safety permits.
- * @param {TurnRecord} record @param {import('./sink.mjs').Sink} sink @returns {string[]}
+ * @param {TurnRecord} record @param {Sink} sink @returns {string[]}
  */
 function checkEffects({ turn, entries, end }, sink) {
   const returned = new Set(entries.filter(({ type }) => type === 'effect.returned').map(({ key }) => key));

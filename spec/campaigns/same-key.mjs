@@ -30,7 +30,14 @@ const { values } = parseArgs({
 const [rounds = 0, processes = 0, seed = 0] = [values.rounds, values.processes, values.seed].map(Number);
 
 /**
- * @typedef {{ pid: number, turnId?: string, status?: string, output?: unknown, thrown?: unknown, code?: number | null }} Report
+ * The report of a process; `code` is its exit code.
+ * @typedef {object} Report
+ * @property {number} pid
+ * @property {string} [turnId]
+ * @property {string} [status]
+ * @property {unknown} [output]
+ * @property {unknown} [thrown]
+ * @property {number | null} [code]
  */
 
 const folder = mkdtempSync(join(tmpdir(), 'rondo-same-key-'));

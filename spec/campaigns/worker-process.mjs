@@ -4,14 +4,21 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { eachLine } from './json-lines.mjs';
 
+/** @typedef {(event: string, details: object) => void} LogFunction */
+/** @typedef {{ readonly [name: string]: unknown }} ErrorData */
 /**
- * @typedef {{ readonly name?: string, readonly code?: string, readonly message: string, readonly data?: Record<string, unknown> }} Failure
+ * The error of an operation, as the worker reports it.
+ * @typedef {object} Failure
+ * @property {string} [name]
+ * @property {string} [code]
+ * @property {string} message
+ * @property {ErrorData} [data]
  */
 /**
  * The outcome of an operation: a value, a refusal (a LoopError), a fault, or no report because the worker died.
  * @template T
- * @typedef {{ readonly kind: 'ok', readonly value: T } | { readonly kind: 'refused' | 'fault', readonly error: Failure }
- *   | { readonly kind: 'lost' }} Outcome
+ * @typedef {{ readonly kind: 'ok', readonly value: T } | { readonly kind: 'lost' }
+ *   | { readonly kind: 'refused' | 'fault', readonly error: Failure }} Outcome
  */
 /**
  * @typedef {object} Operation
@@ -42,12 +49,13 @@ export class WorkerProcess {
   #child;
   /** The periods in which the controller blocked or stopped the worker. @type {{ from: number, to: number }[]} */
   #pauses = [];
-  /** @type {(event: string, details: object) => void} */
+  /** @type {LogFunction} */
   #log;
 
   /**
+   * Starts a worker. `drained` resolves when no effect of a process is in flight.
    * @param {readonly string[]} args
-   * @param {{ stderr: number, log: (event: string, details: object) => void, drained: (pid: number) => Promise<void> }} parts
+   * @param {{ stderr: number, log: LogFunction, drained: (pid: number) => Promise<void> }} parts
    */
   constructor(args, { stderr, log, drained }) {
     this.#log = log;

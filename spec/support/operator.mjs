@@ -79,7 +79,7 @@ export function startRondo(args, { cwd, env, input }) {
 
 /**
  * Starts a local server that records its requests.
- * @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => void} [answer]
+ * @param {(...args: Parameters<import('node:http').RequestListener>) => void} [answer]
  */
 export async function listen(answer) {
   const requests = /** @type {string[]} */ ([]);

@@ -205,7 +205,7 @@ async function checkStillVisible(fixture, line) {
 }
 
 /**
- * A command does not see a data directory in /usr, which every command may read. The directory is in a mount of its own
+ * A command does not see a data directory in /usr, which every command may read. The host process has its own mount
  * namespace.
  */
 async function checkSystemDirectory(fixture) {

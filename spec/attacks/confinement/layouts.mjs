@@ -79,7 +79,8 @@ export const layouts = {
 
 /**
  * Returns the inode, mode, size and content digest of the directory and its files. The content of the shared memory
- * file is left out, because a live store may change it. @param {Layout} layout
+ * file is left out, because a live store may change it.
+ * @param {Layout} layout
  */
 export function fingerprint({ directory, file, whole }) {
   const names = readdirSync(directory).filter((name) => whole || name.startsWith('journal.db'));

@@ -101,8 +101,8 @@ function decodedForms(text) {
 }
 
 /**
- * Asserts that no text has a part of a secret, in any encoding. The keys of `texts` say where mapCharacters text is
- * from.
+ * Asserts that no text has a part of a secret, in any encoding. The keys of `texts` name the source
+ * of each text.
  * @param {Record<string, string>} texts @param {readonly string[]} parts
  */
 export function assertAbsent(texts, parts) {

@@ -45,7 +45,10 @@ export function environmentOf(home) {
 
 /** @typedef {{ code: number | null, signal: string | null, stdout: string, stderr: string, late: boolean }} Ended */
 
-/** Starts the command line. `late` is true if it was killed at the time limit. @param {readonly string[]} args @param {{ cwd: string, env: NodeJS.ProcessEnv, input: string }} options */
+/**
+ * Starts the command line. `late` is true if it was killed at the time limit.
+ * @param {readonly string[]} args @param {{ cwd: string, env: NodeJS.ProcessEnv, input: string }} options
+ */
 export function startRondo(args, { cwd, env, input }) {
   const child = spawn(process.execPath, [bin, ...args], { cwd, env, stdio: 'pipe', detached: true });
   const output = { stdout: '', stderr: '' };
@@ -74,7 +77,10 @@ export function startRondo(args, { cwd, env, input }) {
   return { child, ended, kill, output };
 }
 
-/** Starts a local server that records its requests. @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => void} [answer] */
+/**
+ * Starts a local server that records its requests.
+ * @param {(...args: Parameters<import('node:http').RequestListener>) => void} [answer]
+ */
 export async function listen(answer) {
   const requests = /** @type {string[]} */ ([]);
   const server = createServer((request, response) => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { chain, crowd, price, rag, Story, stepsOf } from '../../spec/support/trace-story.mjs';
+import { nestedEvents, price, ragTrace, stepsOf, TraceBuilder, wideEvents } from '../../spec/support/trace-builder.mjs';
 import { verifies } from '../../spec/verifies.js';
 import type { TraceEvent } from '../protocol/trace.js';
 import { type CallNode, TraceTree, totalsOf, treeOf } from './trace-tree.js';
@@ -12,7 +12,7 @@ function treeFrom(events: Iterable<TraceEvent>): CallNode {
 }
 
 verifies('cli.tree', 'a tree has the callers, the usage and the durations of its calls', () => {
-  const root = treeFrom(rag().events);
+  const root = treeFrom(ragTrace().events);
   expect(root).toMatchObject({
     callId: 't1',
     loopId: 'rag',
@@ -38,17 +38,17 @@ verifies('cli.tree', 'a tree has the callers, the usage and the durations of its
 });
 
 verifies('cli.tree', 'each response is priced by the model of its request', () => {
-  const story = new Story()
+  const builder = new TraceBuilder()
     .begin('t', 'ask')
     .model('t', 5, { input: 100, output: 0 })
     .model('t', 5, { backendId: 'x', model: 'y' });
-  const { backend } = treeFrom(story.done('t').events);
+  const { backend } = treeFrom(builder.done('t').events);
   expect(backend).toMatchObject({ backendId: 'x', attempts: 2, inputTokens: 112, costMicros: 15, unpricedTokens: 20 });
 });
 
 verifies('cli.tree', 'the running totals equal the totals of the tree', () => {
   const tree = new TraceTree({ price });
-  for (const event of rag().events) {
+  for (const event of ragTrace().events) {
     tree.apply(event);
     if (tree.root !== undefined) expect(tree.totals).toEqual(totalsOf(tree.root));
   }
@@ -56,13 +56,15 @@ verifies('cli.tree', 'the running totals equal the totals of the tree', () => {
 });
 
 verifies('cli.tree', 'retries, fallbacks, cache hits, delays, logs and vendor events are notes of the call', () => {
-  const story = new Story().begin('t', 'ask');
-  story.say('t', 'rondo.retry', { attempt: 1, code: 'TIMEOUT', delayMs: 200 });
-  story.say('t', 'rondo.backend.fallback', { from: 'a', to: 'b', code: 'TIMEOUT' });
-  story.say('t', 'rondo.cache.read', { key: 'k', hit: false }).say('t', 'rondo.cache.read', { hit: true, value: {} });
-  story.say('t', 'rondo.rate.waited', { name: 'a', delayMs: 0 }).say('t', 'rondo.rate.waited', { delayMs: 30 });
-  story.begin('t/0', 'inner').done('t/0').log('t', 'info', 'after').say('t', 'org.x', { a: 1, deep: {}, b: 'two' });
-  expect(treeFrom(story.events).notes).toEqual([
+  const builder = new TraceBuilder().begin('t', 'ask');
+  builder.write('t', 'rondo.retry', { attempt: 1, code: 'TIMEOUT', delayMs: 200 });
+  builder.write('t', 'rondo.backend.fallback', { from: 'a', to: 'b', code: 'TIMEOUT' });
+  builder
+    .write('t', 'rondo.cache.read', { key: 'k', hit: false })
+    .write('t', 'rondo.cache.read', { hit: true, value: {} });
+  builder.write('t', 'rondo.rate.waited', { name: 'a', delayMs: 0 }).write('t', 'rondo.rate.waited', { delayMs: 30 });
+  builder.begin('t/0', 'inner').done('t/0').log('t', 'info', 'after').write('t', 'org.x', { a: 1, deep: {}, b: 'two' });
+  expect(treeFrom(builder.events).notes).toEqual([
     { before: 0, kind: 'retry', attempt: 1, code: 'TIMEOUT', delayMs: 200 },
     { before: 0, kind: 'fallback', to: 'b' },
     { before: 0, kind: 'cached' },
@@ -73,36 +75,36 @@ verifies('cli.tree', 'retries, fallbacks, cache hits, delays, logs and vendor ev
 });
 
 verifies('cli.tree', 'a call keeps a bounded number of notes, the newest included', () => {
-  const story = new Story().begin('t', 'chatty');
-  for (let i = 0; i < 10_050; i++) story.log('t', 'info', `line ${i}`);
-  const { notes, droppedNotes } = treeFrom(story.events);
+  const builder = new TraceBuilder().begin('t', 'chatty');
+  for (let i = 0; i < 10_050; i++) builder.log('t', 'info', `line ${i}`);
+  const { notes, droppedNotes } = treeFrom(builder.events);
   expect(notes.length + droppedNotes).toBe(10_050);
   expect(notes.length).toBeLessThan(200);
   expect(notes.at(-1)).toMatchObject({ message: 'line 10049' });
 });
 
 verifies('cli.tree', 'a truncated trace has a tree whose unfinished calls are running', () => {
-  const { events } = rag();
+  const { events } = ragTrace();
   for (let cut = 1; cut < events.length; cut++) {
     expect(treeFrom(events.slice(0, cut)).status).toBe('running');
     const withoutStart = treeFrom(events.slice(cut));
     expect(totalsOf(withoutStart).calls).toBeGreaterThan(0);
   }
-  const story = new Story()
+  const builder = new TraceBuilder()
     .begin('t', 'outer')
-    .say('t', 'child.started', { childCallId: 't/0', loopId: 'inner', stepIndex: 0 });
-  expect(treeFrom(story.events).children[0]).toMatchObject({
+    .write('t', 'child.started', { childCallId: 't/0', loopId: 'inner', stepIndex: 0 });
+  expect(treeFrom(builder.events).children[0]).toMatchObject({
     loopId: 'inner',
     loopVersion: undefined,
     status: 'running',
   });
-  story.after(7).say('t', 'child.completed', { childCallId: 't/0', status: 'error' });
-  expect(treeFrom(story.events).children[0]).toMatchObject({ status: 'error', durationMs: 7 });
+  builder.after(7).write('t', 'child.completed', { childCallId: 't/0', status: 'error' });
+  expect(treeFrom(builder.events).children[0]).toMatchObject({ status: 'error', durationMs: 7 });
 });
 
 verifies('cli.tree', 'later events do not change a call that has ended', () => {
-  const story = rag().log('t1/0', 'info', 'late').fail('t1', 'CANCELLED', 'late').begin('t1', 'another');
-  const root = treeFrom(story.events);
+  const builder = ragTrace().log('t1/0', 'info', 'late').fail('t1', 'CANCELLED', 'late').begin('t1', 'another');
+  const root = treeFrom(builder.events);
   expect(root).toMatchObject({ loopId: 'rag', status: 'ok', error: undefined });
   expect(root.children[0]?.notes).toEqual([]);
 });
@@ -122,7 +124,7 @@ verifies('cli.tree', 'a hostile trace cannot create cycles or pollute a prototyp
 });
 
 verifies('cli.tree', 'invalid events are ignored', () => {
-  const type = fc.oneof(fc.constantFrom(...new Set(rag().events.map((event) => event.type))), fc.string());
+  const type = fc.oneof(fc.constantFrom(...new Set(ragTrace().events.map((event) => event.type))), fc.string());
   const id = fc.constantFrom('t', 't/0', 't/1', 't/0/0', '');
   const payload = fc.oneof(
     fc.anything(),
@@ -147,7 +149,7 @@ verifies('cli.tree', 'invalid events are ignored', () => {
 });
 
 verifies('cli.tree', 'the cost of an event does not grow with the tree', () => {
-  for (const make of [chain, crowd]) {
+  for (const make of [nestedEvents, wideEvents]) {
     const [small, large] = [make(100), make(1000)];
     const smallCost = stepsOf(() => totalsOf(treeFrom(small)));
     const largeCost = stepsOf(() => totalsOf(treeFrom(large)));
@@ -158,13 +160,13 @@ verifies('cli.tree', 'the cost of an event does not grow with the tree', () => {
   const quadraticCost = (calls: number) =>
     stepsOf(() => {
       const tree = new TraceTree();
-      for (const event of crowd(calls)) {
+      for (const event of wideEvents(calls)) {
         tree.apply(event);
         if (tree.root !== undefined) totalsOf(tree.root);
       }
     });
   expect(quadraticCost(200) / quadraticCost(20)).toBeGreaterThan(50);
-  const events = crowd(20_000);
+  const events = wideEvents(20_000);
   expect(events.length).toBeGreaterThan(100_000);
   expect(treeFrom(events).children).toHaveLength(20_000);
 });

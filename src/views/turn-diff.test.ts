@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { chain, crowd, rag, Story, stepsOf } from '../../spec/support/trace-story.mjs';
+import { nestedEvents, ragTrace, stepsOf, TraceBuilder, wideEvents } from '../../spec/support/trace-builder.mjs';
 import { verifies } from '../../spec/verifies.js';
 import { canonicalJson } from '../json/canonical.js';
 import type { Json } from '../protocol/json.js';
@@ -10,14 +10,14 @@ import { diffTurns, type OutputDiff } from './turn-diff.js';
 const ok = (output: Json) => ({ status: 'ok', output });
 
 function outputDiffs(a: Json, b: Json): readonly OutputDiff[] | undefined {
-  const { events } = rag();
+  const { events } = ragTrace();
   return diffTurns(events, events, { a: ok(a), b: ok(b) }).output?.differs;
 }
 
 verifies('cli.tree', 'two turns that did the same have no differences', () => {
-  const a = rag().events;
+  const a = ragTrace().events;
   expect(diffTurns(a, a)).toEqual({ same: true, shared: 4, calls: [] });
-  const other = new Story()
+  const other = new TraceBuilder()
     .begin('t9', 'rag')
     .begin('t9/0', 'retrieve', '1.2.0')
     .tool('t9/0', 'vector-search', 40)
@@ -33,14 +33,14 @@ verifies('cli.tree', 'two turns that did the same have no differences', () => {
 });
 
 verifies('cli.tree', 'differences in version, status, error, model, tokens and duration are reported', () => {
-  const other = new Story()
+  const other = new TraceBuilder()
     .begin('t2', 'rag', '1.1.0')
     .begin('t2/0', 'retrieve', '1.2.0')
     .tool('t2/0', 'vector-search', 12)
     .done('t2/0');
   other.begin('t2/1', 'rerank').model('t2/1', 900, { model: 'gpt-4o', input: 812, output: 120 }).done('t2/1');
-  other.begin('t2/2', 'answer', '2.0.1').ask('t2/2', { model: 'gpt-4o' }).fail('t2/2', 'TIMEOUT', 'Too slow.');
-  const diff = diffTurns(rag().events, other.fail('t2', 'TIMEOUT', 'Too slow.').events);
+  other.begin('t2/2', 'answer', '2.0.1').requestModel('t2/2', { model: 'gpt-4o' }).fail('t2/2', 'TIMEOUT', 'Too slow.');
+  const diff = diffTurns(ragTrace().events, other.fail('t2', 'TIMEOUT', 'Too slow.').events);
   expect(diff).toMatchObject({ same: false, shared: 4 });
   expect(diff.calls).toEqual([
     {
@@ -73,10 +73,15 @@ verifies('cli.tree', 'differences in version, status, error, model, tokens and d
 });
 
 verifies('cli.tree', 'an inserted step leaves the steps after it matched', () => {
-  const other = new Story().begin('u', 'rag').begin('u/0', 'expand').begin('u/0/0', 'ask').done('u/0/0').done('u/0');
+  const other = new TraceBuilder()
+    .begin('u', 'rag')
+    .begin('u/0', 'expand')
+    .begin('u/0/0', 'ask')
+    .done('u/0/0')
+    .done('u/0');
   other.begin('u/1', 'retrieve', '1.2.0').tool('u/1', 'vector-search', 12).done('u/1');
   other.begin('u/2', 'answer', '2.0.1').model('u/2', 830, { model: 'gpt-4o', input: 1204, output: 310 }).done('u/2');
-  const { shared, calls } = diffTurns(rag().events, other.done('u').events);
+  const { shared, calls } = diffTurns(ragTrace().events, other.done('u').events);
   expect(shared).toBe(3);
   expect(calls).toEqual([
     { loopId: 'rerank', path: '/1', depth: 1, only: 'a', calls: 1, changes: [] },
@@ -88,14 +93,14 @@ verifies('cli.tree', 'calls whose ids are not paths are aligned by position', ()
   const rename = (events: readonly TraceEvent[], ids: ReadonlyMap<string, string>): TraceEvent[] =>
     JSON.parse(JSON.stringify(events), (_, value) => (typeof value === 'string' ? (ids.get(value) ?? value) : value));
   const names = ['t1', 't1/0', 't1/1', 't1/2'];
-  const foreign = (side: string) => rename(rag().events, new Map(names.map((id, i) => [id, `${side}-${7 * i}`])));
+  const foreign = (side: string) => rename(ragTrace().events, new Map(names.map((id, i) => [id, `${side}-${7 * i}`])));
   expect(diffTurns(foreign('x'), foreign('y'))).toEqual({ same: true, shared: 4, calls: [] });
   expect(diffTurns([], foreign('y'))).toMatchObject({ same: false, shared: 0, calls: [{ only: 'b', calls: 4 }] });
   expect(diffTurns([], [])).toEqual({ same: true, shared: 0, calls: [] });
 });
 
 verifies('cli.tree', 'a paused turn differs from an ended one', () => {
-  const { events } = rag();
+  const { events } = ragTrace();
   const { calls } = diffTurns(events, events, { a: ok(1), b: { status: 'paused' } });
   expect(calls[0]?.changes).toEqual([{ what: 'status', a: 'ok', b: 'paused' }]);
 });
@@ -116,7 +121,7 @@ verifies('cli.tree', 'every difference of the outputs has its JSON pointer and b
 });
 
 verifies('cli.tree', 'reported differences are bounded, and outputs deeper than the call stack are compared', () => {
-  const { events } = rag();
+  const { events } = ragTrace();
   const list = (n: number): Json => Array.from({ length: 1000 }, () => n);
   const { output } = diffTurns(events, events, { a: ok(list(1)), b: ok(list(2)) });
   expect(output?.differs).toHaveLength(20);
@@ -142,11 +147,11 @@ verifies('cli.tree', 'outputs have a difference exactly if their canonical JSON 
 });
 
 verifies('cli.tree', 'the cost of a comparison is linear in the number of calls', () => {
-  for (const make of [chain, crowd]) {
+  for (const make of [nestedEvents, wideEvents]) {
     const [small, large] = [make(100), make(1000)];
     const steps = (events: readonly TraceEvent[]) => stepsOf(() => diffTurns(events, events.slice(0, -3)));
     expect(steps(large) / steps(small)).toBeCloseTo(large.length / small.length, 0);
   }
-  const many = crowd(20_000);
+  const many = wideEvents(20_000);
   expect(diffTurns(many, many).shared).toBe(20_001);
 });

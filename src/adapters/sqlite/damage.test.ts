@@ -43,7 +43,7 @@ const acceptable = new Set(['intact', 'reported', 'refused', 'stopped']);
 async function checkRange(from: number, until: number): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (let next = from; next < until; ) {
-    const args = [script, builtStore, 'judge', base, root, seed, next, until].map(String);
+    const args = [script, builtStore, 'check', base, root, seed, next, until].map(String);
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] });
     const exit = once(child, 'exit');
     let currentDamage = '';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
-import { crowd, price, rag, Story } from '../../../spec/support/trace-story.mjs';
+import { price, ragTrace, TraceBuilder, wideEvents } from '../../../spec/support/trace-builder.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import type { TraceEvent } from '../../protocol/trace.js';
 import { type LiveOutput, LiveTree } from './live-tree.js';
@@ -133,7 +133,7 @@ verifies('cli.tree', 'frames replace each other, and the end shows the complete 
   const screen = new Screen(80, 24);
   const tree = createTree(screen);
   screen.write('$ rondo run rag --watch\n');
-  const { events } = rag();
+  const { events } = ragTrace();
   for (const event of events) {
     vi.setSystemTime(Date.parse(event.ts));
     tree.apply(event);
@@ -149,7 +149,8 @@ verifies('cli.tree', 'frames replace each other, and the end shows the complete 
 verifies('cli.tree', 'a running call shows a spinner and its duration so far', () => {
   const screen = new Screen(60, 24);
   const tree = createTree(screen);
-  for (const event of new Story().begin('t', 'slow').begin('t/0', 'ask').ask('t/0').events) tree.apply(event);
+  for (const event of new TraceBuilder().begin('t', 'slow').begin('t/0', 'ask').requestModel('t/0').events)
+    tree.apply(event);
   expect(screen.writes).toEqual([]);
   vi.advanceTimersByTime(100);
   expect(screen.text()).toEqual([
@@ -165,23 +166,24 @@ verifies('cli.tree', 'a running call shows a spinner and its duration so far', (
 
 /** Returns the events of a random turn: most calls end, some fail, some names are long or wide. */
 function randomTurn(choices: readonly number[]): TraceEvent[] {
-  const story = new Story().begin('t', 'root');
+  const builder = new TraceBuilder().begin('t', 'root');
   const open = ['t'];
   for (const [i, choice] of choices.entries()) {
     const id = open[choice % open.length] ?? 't';
-    story.after(choice % 300);
+    builder.after(choice % 300);
     if (choice % 5 <= 1) {
       const name = ['短い名前', 'n'.repeat(choice % 90), 'short', '😀 smile'][choice % 4] ?? '';
       open.push(`${id}/${i}`);
-      story.begin(`${id}/${i}`, name);
-    } else if (choice % 5 === 2) story.log(id, 'info', 'w '.repeat(choice % 80));
-    else if (choice % 5 === 3) story.model(id, choice % 7);
+      builder.begin(`${id}/${i}`, name);
+    } else if (choice % 5 === 2) builder.log(id, 'info', 'w '.repeat(choice % 80));
+    else if (choice % 5 === 3) builder.model(id, choice % 7);
     else {
       const last = open.length > 1 ? open.pop() : undefined;
-      if (last !== undefined) choice % 3 === 0 ? story.fail(last, 'TOOL_FAILED', 'm '.repeat(60)) : story.done(last);
+      if (last !== undefined)
+        choice % 3 === 0 ? builder.fail(last, 'TOOL_FAILED', 'm '.repeat(60)) : builder.done(last);
     }
   }
-  return story.events;
+  return builder.events;
 }
 
 const choices = fc.array(fc.nat(10_000), { maxLength: 60 });
@@ -238,9 +240,10 @@ verifies('cli.tree', 'a resize during a turn does not corrupt the screen', () =>
 verifies('cli.tree', 'a tree that is taller than the screen is shortened to fit', () => {
   const screen = new Screen(60, 10);
   const tree = createTree(screen);
-  const story = new Story().begin('t', 'all');
-  for (let i = 0; i < 50; i++) story.begin(`t/${i}`, 'each').begin(`t/${i}/0`, 'inner').done(`t/${i}/0`).done(`t/${i}`);
-  for (const event of story.begin('t/50', 'each').events) tree.apply(event);
+  const builder = new TraceBuilder().begin('t', 'all');
+  for (let i = 0; i < 50; i++)
+    builder.begin(`t/${i}`, 'each').begin(`t/${i}/0`, 'inner').done(`t/${i}/0`).done(`t/${i}`);
+  for (const event of builder.begin('t/50', 'each').events) tree.apply(event);
   vi.advanceTimersByTime(100);
   expect(screen.text()).toEqual([
     '⠙ all@1.0.0      100 ms',
@@ -254,9 +257,9 @@ verifies('cli.tree', 'a tree that is taller than the screen is shortened to fit'
 verifies('cli.tree', 'a deep turn shows its innermost calls', () => {
   const screen = new Screen(70, 8);
   const tree = createTree(screen);
-  const story = new Story();
-  for (let depth = 0; depth < 1000; depth++) story.begin(`t${'/0'.repeat(depth)}`, `at${depth}`);
-  for (const event of story.events) tree.apply(event);
+  const builder = new TraceBuilder();
+  for (let depth = 0; depth < 1000; depth++) builder.begin(`t${'/0'.repeat(depth)}`, `at${depth}`);
+  for (const event of builder.events) tree.apply(event);
   vi.advanceTimersByTime(100);
   expect(screen.text().map((line) => line.trim().replace(/ {2,}100 ms$/, ''))).toEqual([
     '⠙ at0@1.0.0',
@@ -269,7 +272,7 @@ verifies('cli.tree', 'a deep turn shows its innermost calls', () => {
 verifies('cli.tree', 'a busy turn is drawn at most ten times a second', () => {
   const screen = new Screen(100, 30);
   const tree = createTree(screen);
-  const events = crowd(20_000).slice(0, -1);
+  const events = wideEvents(20_000).slice(0, -1);
   for (const [i, event] of events.entries()) {
     tree.apply(event);
     if (i % 100 === 0) vi.advanceTimersByTime(1);
@@ -285,7 +288,7 @@ verifies('cli.tree', 'the timer does not keep the process alive, and nothing is 
   const screen = new Screen(80, 24);
   const interval = vi.spyOn(globalThis, 'setInterval');
   const tree = createTree(screen);
-  for (const event of rag().events.slice(0, 5)) tree.apply(event);
+  for (const event of ragTrace().events.slice(0, 5)) tree.apply(event);
   expect(interval).toHaveBeenCalledTimes(1);
   expect(interval.mock.results[0]?.value.hasRef()).toBe(false);
   vi.advanceTimersByTime(500);
@@ -293,7 +296,7 @@ verifies('cli.tree', 'the timer does not keep the process alive, and nothing is 
   expect(vi.getTimerCount()).toBe(0);
   const { length } = screen.writes;
   tree.end();
-  for (const event of rag().events) tree.apply(event);
+  for (const event of ragTrace().events) tree.apply(event);
   vi.advanceTimersByTime(500);
   expect(screen.writes).toHaveLength(length);
   interval.mockRestore();
@@ -302,9 +305,9 @@ verifies('cli.tree', 'the timer does not keep the process alive, and nothing is 
 verifies('cli.tree', 'a stream that is not a terminal gets plain lines', () => {
   const lines: string[] = [];
   const tree = new LiveTree({ write: (text) => lines.push(text) }, { color: false, price, now: () => Date.now() });
-  const story = rag().begin('t1', 'ignored');
-  const failing = new Story().begin('t2', 'outer').begin('t2/0', 'inner').after(7);
-  for (const event of story.events) tree.apply(event);
+  const builder = ragTrace().begin('t1', 'ignored');
+  const failing = new TraceBuilder().begin('t2', 'outer').begin('t2/0', 'inner').after(7);
+  for (const event of builder.events) tree.apply(event);
   tree.end();
   expect(lines).toEqual([
     '  ✓ retrieve@1.2.0  vector-search  12 ms\n',

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { chain, crowd, price, rag, Story, stepsOf } from '../../../spec/support/trace-story.mjs';
+import {
+  nestedEvents,
+  price,
+  ragTrace,
+  stepsOf,
+  TraceBuilder,
+  wideEvents,
+} from '../../../spec/support/trace-builder.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import type { TraceEvent } from '../../protocol/trace.js';
 import { type RenderTreeOptions, renderTree } from './render-tree.js';
@@ -16,10 +23,10 @@ function expectTree(
 }
 
 verifies('cli.tree', 'a single prompt is rendered in one line', () => {
-  const story = new Story().begin('t1', 'hello').model('t1', 430, { input: 812, output: 96 }).done('t1');
-  expectTree(story.events, ['✓ hello@1.0.0  gpt-4o-mini 812→96 tok  430 ms', '1 call · 812→96 tok · 430 ms']);
+  const builder = new TraceBuilder().begin('t1', 'hello').model('t1', 430, { input: 812, output: 96 }).done('t1');
+  expectTree(builder.events, ['✓ hello@1.0.0  gpt-4o-mini 812→96 tok  430 ms', '1 call · 812→96 tok · 430 ms']);
   expectTree(
-    story.events,
+    builder.events,
     ['✓ hello@1.0.0  gpt-4o-mini 812→96 tok  $0.0002  430 ms', '1 call · 812→96 tok · $0.0002 · 430 ms'],
     {
       price,
@@ -29,7 +36,7 @@ verifies('cli.tree', 'a single prompt is rendered in one line', () => {
 
 verifies('cli.tree', 'the steps, costs and durations of a composite are aligned', () => {
   expectTree(
-    rag().events,
+    ragTrace().events,
     [
       '✓ rag@1.0.0                                         1.24 s',
       '├─ ✓ retrieve@1.2.0  vector-search                   12 ms',
@@ -44,14 +51,14 @@ verifies('cli.tree', 'the steps, costs and durations of a composite are aligned'
 verifies('cli.tree', 'a failure deep in the tree is shown once, where it happened', () => {
   const message =
     'Too many requests wait for the rate limit of "crawl"; ask again later, or raise the limit in its policy.';
-  const story = new Story().begin('t1', 'report').begin('t1/0', 'collect').begin('t1/0/0', 'fetch');
-  story
+  const builder = new TraceBuilder().begin('t1', 'report').begin('t1/0', 'collect').begin('t1/0/0', 'fetch');
+  builder
     .tool('t1/0/0', 'exec:./crawl', 2400)
     .done('t1/0/0')
     .begin('t1/0/1', 'fetch')
-    .say('t1/0/1', 'call.tool.invoked', { toolName: 'exec:./crawl' });
-  story.after(120_600).fail('t1/0/1', 'TOOL_FAILED', message).fail('t1/0', 'TOOL_FAILED', message);
-  expectTree(story.after(3).fail('t1', 'MAPPING_FAILED', '$.pages found nothing.').events, [
+    .write('t1/0/1', 'call.tool.invoked', { toolName: 'exec:./crawl' });
+  builder.after(120_600).fail('t1/0/1', 'TOOL_FAILED', message).fail('t1/0', 'TOOL_FAILED', message);
+  expectTree(builder.after(3).fail('t1', 'MAPPING_FAILED', '$.pages found nothing.').events, [
     '✗ report@1.0.0                     2 m 03 s',
     '│ MAPPING_FAILED  $.pages found nothing.',
     '└─ ✗ collect@1.0.0                 2 m 03 s',
@@ -64,26 +71,26 @@ verifies('cli.tree', 'a failure deep in the tree is shown once, where it happene
 });
 
 verifies('cli.tree', 'cache hits, retries, fallbacks and rate limits are shown', () => {
-  const story = new Story().begin('t1', 'pair').begin('t1/0', 'ask').ask('t1/0').after(100);
-  story
-    .say('t1/0', 'rondo.retry', { attempt: 1, code: 'BACKEND_FAILED', delayMs: 200 })
+  const builder = new TraceBuilder().begin('t1', 'pair').begin('t1/0', 'ask').requestModel('t1/0').after(100);
+  builder
+    .write('t1/0', 'rondo.retry', { attempt: 1, code: 'BACKEND_FAILED', delayMs: 200 })
     .after(200)
-    .ask('t1/0')
+    .requestModel('t1/0')
     .after(100);
-  story
-    .say('t1/0', 'rondo.retry', { attempt: 2, code: 'BACKEND_FAILED', delayMs: 400 })
+  builder
+    .write('t1/0', 'rondo.retry', { attempt: 2, code: 'BACKEND_FAILED', delayMs: 400 })
     .after(400)
-    .ask('t1/0')
+    .requestModel('t1/0')
     .after(100);
-  story.say('t1/0', 'rondo.backend.fallback', { from: 'openai', to: 'mock', code: 'BACKEND_FAILED' });
-  story.model('t1/0', 2, { backendId: 'mock', model: 'mock' }).done('t1/0');
-  story.begin('t1/1', 'ask').say('t1/1', 'rondo.cache.read', { key: 'k', hit: true, value: {} }).done('t1/1');
-  story
+  builder.write('t1/0', 'rondo.backend.fallback', { from: 'openai', to: 'mock', code: 'BACKEND_FAILED' });
+  builder.model('t1/0', 2, { backendId: 'mock', model: 'mock' }).done('t1/0');
+  builder.begin('t1/1', 'ask').write('t1/1', 'rondo.cache.read', { key: 'k', hit: true, value: {} }).done('t1/1');
+  builder
     .begin('t1/2', 'ask')
-    .say('t1/2', 'rondo.rate.waited', { name: 'openai', delayMs: 1500 })
+    .write('t1/2', 'rondo.rate.waited', { name: 'openai', delayMs: 1500 })
     .after(1500)
     .model('t1/2', 10);
-  expectTree(story.done('t1/2').done('t1').events, [
+  expectTree(builder.done('t1/2').done('t1').events, [
     '✓ pair@1.0.0                          2.41 s',
     '├─ ✓ ask@1.0.0  mock ×4 12→8 tok      902 ms',
     '│    retry 1 after 200 ms (BACKEND_FAILED)',
@@ -98,19 +105,19 @@ verifies('cli.tree', 'cache hits, retries, fallbacks and rate limits are shown',
 });
 
 verifies('cli.tree', 'log messages of a body are shown in chronological order', () => {
-  const story = new Story()
+  const builder = new TraceBuilder()
     .begin('t1', 'job')
     .log('t1', 'info', 'two pages')
     .begin('t1/0', 'page')
     .log('t1/0', 'debug', 'small')
     .after(5);
-  story
+  builder
     .done('t1/0')
     .log('t1', 'warn', 'the first is empty')
     .begin('t1/1', 'page')
     .done('t1/1')
     .log('t1', 'error', 'so is the other');
-  expectTree(story.say('t1', 'acme.index.built', { pages: 2, kind: 'flat' }).done('t1').events, [
+  expectTree(builder.write('t1', 'acme.index.built', { pages: 2, kind: 'flat' }).done('t1').events, [
     '✓ job@1.0.0      5 ms',
     '│ info   two pages',
     '├─ ✓ page@1.0.0  5 ms',
@@ -124,12 +131,12 @@ verifies('cli.tree', 'log messages of a body are shown in chronological order', 
 });
 
 verifies('cli.tree', 'an incomplete trace is shown as not finished', () => {
-  const story = new Story().begin('t1', 'rag').begin('t1/0', 'retrieve').tool('t1/0', 'find', 8).done('t1/0');
-  story
+  const builder = new TraceBuilder().begin('t1', 'rag').begin('t1/0', 'retrieve').tool('t1/0', 'find', 8).done('t1/0');
+  builder
     .begin('t1/1', 'answer')
-    .ask('t1/1')
-    .say('t1', 'child.started', { childCallId: 't1/2', loopId: 'cite', stepIndex: 2 });
-  expectTree(story.events, [
+    .requestModel('t1/1')
+    .write('t1', 'child.started', { childCallId: 't1/2', loopId: 'cite', stepIndex: 2 });
+  expectTree(builder.events, [
     '● rag@1.0.0',
     '├─ ✓ retrieve@1.0.0  find       8 ms',
     '├─ ● answer@1.0.0  gpt-4o-mini',
@@ -140,23 +147,23 @@ verifies('cli.tree', 'an incomplete trace is shown as not finished', () => {
 });
 
 verifies('cli.tree', 'a total with unknown prices is shown as a lower bound', () => {
-  const story = new Story()
+  const builder = new TraceBuilder()
     .begin('t1', 'two')
     .begin('t1/0', 'a')
     .model('t1/0', 1, { input: 1e6, output: 0 })
     .done('t1/0');
-  story.begin('t1/1', 'b').model('t1/1', 1, { backendId: 'own', model: 'm' }).done('t1/1').done('t1');
-  expect(renderTree(story.events, { color: false, width: 80, price })).toContain('· at least $0.1500 ·');
+  builder.begin('t1/1', 'b').model('t1/1', 1, { backendId: 'own', model: 'm' }).done('t1/1').done('t1');
+  expect(renderTree(builder.events, { color: false, width: 80, price })).toContain('· at least $0.1500 ·');
 });
 
 verifies('cli.tree', 'hostile names and messages are escaped', () => {
-  const story = new Story()
+  const builder = new TraceBuilder()
     .begin('t1', '\u001b[2Jevil\u202e', '1\n2')
     .begin('t1/0', 'x'.repeat(10_000), '9'.repeat(10_000));
-  story.tool('t1/0', 'a\u0007b', 1).log('t1/0', '\u001b[31m', 'one\ntwo\u200b').fail('t1/0', 'BAD\r', '\u009b2J');
+  builder.tool('t1/0', 'a\u0007b', 1).log('t1/0', '\u001b[31m', 'one\ntwo\u200b').fail('t1/0', 'BAD\r', '\u009b2J');
   const long = `${'x'.repeat(64)}…@999999999…`;
   expectTree(
-    story.done('t1').events,
+    builder.done('t1').events,
     [
       `✓ \\x1b[2Jevil\\u202e@1⏎2${' '.repeat(60)}1 ms`,
       `└─ ✗ ${long}  1 ms`,
@@ -169,14 +176,14 @@ verifies('cli.tree', 'hostile names and messages are escaped', () => {
 });
 
 verifies('cli.tree', 'the tree is coloured on a terminal', () => {
-  const story = new Story().begin('t1', 'hello').model('t1', 4).done('t1');
-  expect(renderTree(story.events, { color: true, width: 80 }).split('\n')[0]).toBe(
+  const builder = new TraceBuilder().begin('t1', 'hello').model('t1', 4).done('t1');
+  expect(renderTree(builder.events, { color: true, width: 80 }).split('\n')[0]).toBe(
     '\u001b[32m✓\u001b[39m \u001b[1mhello\u001b[22m\u001b[2m@1.0.0\u001b[22m  \u001b[36mgpt-4o-mini\u001b[39m\u001b[2m 12→8 tok\u001b[22m  4 ms',
   );
 });
 
 verifies('cli.tree', 'the names of a deep tree stay visible', () => {
-  const lines = renderTree(chain(1000), { color: false, width: 80 }).split('\n');
+  const lines = renderTree(nestedEvents(1000), { color: false, width: 80 }).split('\n');
   expect(lines).toHaveLength(1001);
   expect(lines[12]).toBe(`${' '.repeat(33)}└─ ✓ inner@1.0.0      0 ms`);
   expect(lines[13]).toBe(`${' '.repeat(36)}13 ✓ inner@1.0.0   0 ms`);
@@ -184,11 +191,11 @@ verifies('cli.tree', 'the names of a deep tree stay visible', () => {
 });
 
 verifies('cli.tree', 'a failed call stays visible among many siblings', () => {
-  const story = new Story().begin('t', 'all');
-  for (let i = 0; i < 50; i++) story.begin(`t/${i}`, `n${i}`);
-  for (let i = 0; i < 49; i++) i === 7 ? story.fail('t/7', 'TIMEOUT', 'Too slow.') : story.done(`t/${i}`);
+  const builder = new TraceBuilder().begin('t', 'all');
+  for (let i = 0; i < 50; i++) builder.begin(`t/${i}`, `n${i}`);
+  for (let i = 0; i < 49; i++) i === 7 ? builder.fail('t/7', 'TIMEOUT', 'Too slow.') : builder.done(`t/${i}`);
   expectTree(
-    story.events,
+    builder.events,
     [
       '● all@1.0.0',
       '├─ … 46 more ok',
@@ -201,7 +208,7 @@ verifies('cli.tree', 'a failed call stays visible among many siblings', () => {
     ],
     { max: 4 },
   );
-  expect(renderTree(story.events, { color: false, width: 80 }).split('\n')).toHaveLength(53);
+  expect(renderTree(builder.events, { color: false, width: 80 }).split('\n')).toHaveLength(53);
 });
 
 const text = fc.oneof(
@@ -234,7 +241,7 @@ const payload = fc.record(
   { requiredKeys: [] },
 );
 const types = [
-  ...new Set(rag().events.map(({ type }) => type)),
+  ...new Set(ragTrace().events.map(({ type }) => type)),
   'call.errored',
   'log',
   'rondo.retry',
@@ -263,11 +270,11 @@ verifies('cli.tree', 'any trace is rendered without errors, overlong lines or co
 
 verifies('cli.tree', 'rendering takes linear time and does not overflow the stack', () => {
   const draw = (events: readonly TraceEvent[]) => () => renderTree(events, { color: false, width: 100, price });
-  for (const make of [chain, crowd]) {
+  for (const make of [nestedEvents, wideEvents]) {
     const [small, large] = [make(200), make(2000)];
     expect(stepsOf(draw(large)) / stepsOf(draw(small))).toBeCloseTo(large.length / small.length, 0);
   }
-  const events = crowd(20_000);
+  const events = wideEvents(20_000);
   expect(events.length).toBeGreaterThan(100_000);
   expect(draw(events)().split('\n')).toHaveLength(40_002);
 });

@@ -1,32 +1,33 @@
-// Forms in which a server or a program can repeat a secret, and a search for a secret in all of them.
+// Encodings in which a server or a program can echo a secret, and a search that finds a secret in any of them.
 
 import { expect } from '../../support/store-attack.mjs';
 
-const percent = (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
-const unit = (code) => `\\u${code.toString(16).padStart(4, '0')}`;
+const percentEncode = (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+const unicodeEscape = (code) => `\\u${code.toString(16).padStart(4, '0')}`;
 const bytesOf = (text) => [...Buffer.from(text)];
-const each = (text, one) => [...text].map((character, n) => one(character, n)).join('');
+const mapCharacters = (text, encode) => [...text].map((character, n) => encode(character, n)).join('');
 
-/** What the text of a secret becomes; each is a form that servers, logs or traces really use. */
-export const forms = {
+/** Common encodings of a secret in responses, logs and traces. */
+export const encodings = {
   plain: (text) => text,
   quoted: (text) => `'${text}'`,
   glued: (text) => `x${text}x`,
   url: encodeURIComponent,
   'url-lower': (text) => encodeURIComponent(text).replace(/%../g, (code) => code.toLowerCase()),
-  'url-all': (text) => bytesOf(text).map(percent).join(''),
-  'url-partial': (text) => each(text, (character, n) => (n % 3 === 0 ? percent(character.charCodeAt(0)) : character)),
+  'url-all': (text) => bytesOf(text).map(percentEncode).join(''),
+  'url-partial': (text) =>
+    mapCharacters(text, (character, n) => (n % 3 === 0 ? percentEncode(character.charCodeAt(0)) : character)),
   'url-form': (text) => new URLSearchParams({ v: text }).toString().slice(2),
   'url-path': (text) => encodeURI(text),
   'url-twice': (text) => encodeURIComponent(encodeURIComponent(text)),
   json: (text) => JSON.stringify(text),
   'json-twice': (text) => JSON.stringify(JSON.stringify(text)),
   'json-slash': (text) => JSON.stringify(text).replaceAll('/', '\\/'),
-  'json-units': (text) => each(text, (character) => unit(character.charCodeAt(0))),
+  'json-units': (text) => mapCharacters(text, (character) => unicodeEscape(character.charCodeAt(0))),
   'json-units-upper': (text) =>
-    each(text, (character) => `\\u${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`),
+    mapCharacters(text, (character) => `\\u${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`),
   'json-units-some': (text) =>
-    each(text, (character) => (/\w/.test(character) ? character : unit(character.charCodeAt(0)))),
+    mapCharacters(text, (character) => (/\w/.test(character) ? character : unicodeEscape(character.charCodeAt(0)))),
   base64: (text) => Buffer.from(text).toString('base64'),
   'base64-bare': (text) => Buffer.from(text).toString('base64').replace(/=+$/, ''),
   base64url: (text) => Buffer.from(text).toString('base64url'),
@@ -35,12 +36,12 @@ export const forms = {
   'base64-dump': (text) => Buffer.from(`Host: h\r\nKey: ${text}\r\n`).toString('base64'),
 };
 
-/** Encodings that are mixed, repeated, or seldom. */
-export const rarer = {
+/** Rare, combined and repeated encodings. */
+export const rareEncodings = {
   hex: (text) => Buffer.from(text).toString('hex'),
   'hex-upper': (text) => Buffer.from(text).toString('hex').toUpperCase(),
   html: (text) =>
-    each(
+    mapCharacters(
       text,
       (character) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' })[character] ?? character,
     ),
@@ -60,15 +61,15 @@ export const rarer = {
       .map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`)
       .join(''),
   'html-names': (text) =>
-    each(text, (character) => ({ '/': '&sol;', '+': '&plus;', '=': '&equals;' })[character] ?? character),
+    mapCharacters(text, (character) => ({ '/': '&sol;', '+': '&plus;', '=': '&equals;' })[character] ?? character),
   'json-four-times': (text) => Array.from({ length: 4 }).reduce((rest) => JSON.stringify(rest), text),
-  'html-numbers': (text) => each(text, (character) => `&#${character.charCodeAt(0)};`),
+  'html-numbers': (text) => mapCharacters(text, (character) => `&#${character.charCodeAt(0)};`),
 };
 
 const NAMED = { amp: '&', lt: '<', gt: '>', quot: '"', sol: '/', plus: '+', equals: '=' };
 
-/** Undoes one layer of every escape at once. */
-function decoded(text) {
+/** Decodes one layer of every kind of escape. */
+function decodeEscapes(text) {
   return text
     .replace(/\\u([0-9a-f]{4})/gi, (_, code) => String.fromCharCode(Number.parseInt(code, 16)))
     .replace(/\\(["\\/])/g, '$1')
@@ -80,42 +81,47 @@ function decoded(text) {
     .replace(/&(amp|lt|gt|quot|sol|plus|equals);/g, (_, name) => NAMED[name]);
 }
 
-/** A text with every run that is base64 or hex followed by what it decodes to. */
-function unpacked(text) {
+/** Returns the text, followed by the decoded form of every run of base64 or hexadecimal characters. */
+function decodeRuns(text) {
   const runs = text.match(/[\w+/=:-]{12,}/g) ?? [];
-  const found = runs.flatMap((run) => [
+  const decodedRuns = runs.flatMap((run) => [
     Buffer.from(run, 'base64').toString('latin1'),
     Buffer.from(run.replace(/[^0-9a-f]/gi, ''), 'hex').toString('latin1'),
   ]);
-  return [text, ...found].join('\n');
+  return [text, ...decodedRuns].join('\n');
 }
 
-/** Each way to look at a text. */
-function views(text) {
-  const all = [text];
-  for (let layer = 0; layer < 6; layer++) all.push(decoded(all.at(-1) ?? ''));
-  const opened = all.map((one) => unpacked(one.replace(/(\\r|\\n|\r|\n)/g, '')));
-  return [...new Set([...all, ...all.map(unpacked), ...opened, ...opened.map(decoded), ...opened.map(unpacked)])];
+/** Returns the text in every decoded form. */
+function decodedForms(text) {
+  const layers = [text];
+  for (let layer = 0; layer < 6; layer++) layers.push(decodeEscapes(layers.at(-1) ?? ''));
+  const joined = layers.map((form) => decodeRuns(form.replace(/(\\r|\\n|\r|\n)/g, '')));
+  const again = [...joined.map(decodeEscapes), ...joined.map(decodeRuns)];
+  return [...new Set([...layers, ...layers.map(decodeRuns), ...joined, ...again])];
 }
 
-/** The parts of secrets that are found in a text, in any form. @param {Record<string, string>} places @param {readonly string[]} parts */
-export function assertAbsent(places, parts) {
-  for (const [place, text] of Object.entries(places)) {
-    for (const view of views(text)) {
+/**
+ * Asserts that no text has a part of a secret, in any encoding. The keys of `texts` name the source
+ * of each text.
+ * @param {Record<string, string>} texts @param {readonly string[]} parts
+ */
+export function assertAbsent(texts, parts) {
+  for (const [source, text] of Object.entries(texts)) {
+    for (const form of decodedForms(text)) {
       for (const part of parts) {
-        const at = view.indexOf(part);
-        const around = at < 0 ? '' : view.slice(Math.max(0, at - 60), at + part.length + 20);
-        expect(at < 0, `nothing of the secret in ${place}`, `it has ${part} in: ${around}`);
+        const at = form.indexOf(part);
+        const excerpt = at < 0 ? '' : form.slice(Math.max(0, at - 60), at + part.length + 20);
+        expect(at < 0, `no part of the secret in ${source}`, `${part} in: ${excerpt}`);
       }
     }
   }
 }
 
-/** A text that nothing else has, of these many characters, with the characters that escapes are for. */
-export function secretOf(random, length = 30) {
+/** Returns a random secret of `length` characters. It includes characters that encodings escape. */
+export function randomSecret(random, length = 30) {
   const letters = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789';
-  const odd = '/+"&<=';
+  const escaped = '/+"&<=';
   return Array.from({ length }, (_, n) =>
-    n % 5 === 3 ? odd[Math.floor(n / 5) % odd.length] : letters[Math.floor(random() * letters.length)],
+    n % 5 === 3 ? escaped[Math.floor(n / 5) % escaped.length] : letters[Math.floor(random() * letters.length)],
   ).join('');
 }

@@ -1,32 +1,35 @@
-// Hostile surroundings: settings, links, owner files, packages and names that a clone brings along.
+// Hostile files in a clone beside its definitions: configuration, links, owner files, packages and file names.
 
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { evil, program } from './definitions.mjs';
+import { hostileCode, writeProgram } from './definitions.mjs';
 
 /** @typedef {import('./victim.mjs').Victim} Victim */
 /** @typedef {import('./definitions.mjs').Clone} Clone */
 /** @typedef {import('./definitions.mjs').Pick} Pick */
 
-/** @param {string} path @param {string} text @param {number} [mode] */
-function put(path, text, mode = 0o644) {
+/** Writes a file, in place of an existing one. @param {string} path @param {string} text @param {number} [mode] */
+function writeFile(path, text, mode = 0o644) {
   mkdirSync(dirname(path), { recursive: true });
   rmSync(path, { force: true, recursive: true });
   writeFileSync(path, text, { mode });
 }
 
-/** @param {string} target @param {string} path */
+/** Creates a symlink, in place of an existing file. @param {string} target @param {string} path */
 function link(target, path) {
   mkdirSync(dirname(path), { recursive: true });
   rmSync(path, { force: true, recursive: true });
   symlinkSync(target, path);
 }
 
-/** Settings. Only one of them is in a clone. @type {{ readonly [name: string]: (victim: Victim, clone: Clone, pick: Pick) => void }} */
+/**
+ * Functions that write a hostile rondo.toml. A clone has at most one.
+ * @type {{ readonly [name: string]: (victim: Victim, clone: Clone, pick: Pick) => void }}
+ */
 export const configs = {
   'trusts itself': ({ project }, _, pick) => {
     const directories = pick(['["."]', '["loops"]', '["/"]', '["../.."]', '[".", "loops"]']);
-    put(join(project, 'rondo.toml'), `${pick(['', 'loops = "loops"\n'])}[trust]\ndirectories = ${directories}\n`);
+    writeFile(join(project, 'rondo.toml'), `${pick(['', 'loops = "loops"\n'])}[trust]\ndirectories = ${directories}\n`);
   },
   'trusts itself elsewhere': ({ project }, _, pick) => {
     const text = `directories = ["${project}", "/"]\n`;
@@ -38,13 +41,13 @@ export const configs = {
       'rondo/trust.toml',
       'home/.config/rondo/trust.toml',
     ];
-    put(join(project, pick(places)), text, 0o600);
-    put(join(project, '.env'), `RONDO_TRUST=${project}\nHOME=${project}/home\n`);
+    writeFile(join(project, pick(places)), text, 0o600);
+    writeFile(join(project, '.env'), `RONDO_TRUST=${project}\nHOME=${project}/home\n`);
   },
   'sends a key': ({ project, listener }, clone, pick) => {
     const baseURL = `http://${pick(['127.0.0.1', 'localhost', '127.1'])}:${listener.port}/v1`;
     const key = pick(['AWS_SECRET_ACCESS_KEY', 'OPENAI_API_KEY', 'GITHUB_TOKEN', 'MY_TOKEN']);
-    put(
+    writeFile(
       join(project, 'rondo.toml'),
       `[backends.mine]\nkind = "openai-compatible"\nbaseURL = "${baseURL}"\napiKeyEnv = "${key}"\nmodel = "m"\n`,
     );
@@ -58,7 +61,7 @@ export const configs = {
       prompt: { template: 'Hi.' },
       backend: { id: 'mine' },
     };
-    put(join(project, 'loops', 'mine.json'), JSON.stringify(definition));
+    writeFile(join(project, 'loops', 'mine.json'), JSON.stringify(definition));
     clone.loops.push('mine');
   },
   'data outside': ({ project, outside, home }, _, pick) => {
@@ -69,10 +72,10 @@ export const configs = {
       'store = "sqlite:../../outside/precious.txt"',
       `data = "${home}"`,
     ];
-    put(join(project, 'rondo.toml'), `${pick(places)}\n`);
+    writeFile(join(project, 'rondo.toml'), `${pick(places)}\n`);
   },
   'loops outside': ({ project, home }, _, pick) => {
-    put(join(project, 'rondo.toml'), `loops = "${pick([home, '/etc', '../..', '/proc/self'])}"\n`);
+    writeFile(join(project, 'rondo.toml'), `loops = "${pick([home, '/etc', '../..', '/proc/self'])}"\n`);
   },
   'a link': ({ project, home }, _, pick) => {
     link(
@@ -80,8 +83,8 @@ export const configs = {
       join(project, 'rondo.toml'),
     );
   },
-  rubbish: ({ project }, _, pick) => {
-    put(
+  'invalid or extreme': ({ project }, _, pick) => {
+    writeFile(
       join(project, 'rondo.toml'),
       pick([
         '\0\0\0',
@@ -96,8 +99,11 @@ export const configs = {
   },
 };
 
-/** @type {{ readonly [name: string]: (victim: Victim, clone: Clone, pick: Pick) => void }} */
-export const surroundings = {
+/**
+ * Functions that write hostile files.
+ * @type {{ readonly [name: string]: (victim: Victim, clone: Clone, pick: Pick) => void }}
+ */
+export const projectFiles = {
   'packages of its own': (victim, _, pick) => {
     const name = pick([
       'libsql',
@@ -111,23 +117,23 @@ export const surroundings = {
     for (const folder of ['node_modules', 'loops/node_modules', '../node_modules']) {
       if (folder.startsWith('..') && pick([true, false])) continue;
       const home = join(victim.project, folder, name);
-      put(
+      writeFile(
         join(home, 'package.json'),
         JSON.stringify({ name, version: '9.9.9', type: 'module', main: 'index.js', exports: './index.js' }),
       );
-      put(join(home, 'index.js'), `${evil(victim, `package ${name}`)}export default class {}\n`);
+      writeFile(join(home, 'index.js'), `${hostileCode(victim, `package ${name}`)}export default class {}\n`);
     }
     const scripts = { preinstall: 'node evil.js', postinstall: 'node evil.js' };
-    put(
+    writeFile(
       join(victim.project, 'package.json'),
       JSON.stringify({ name: 'x', type: 'module', imports: { '#x': './evil.js' }, scripts }),
     );
-    put(join(victim.project, 'evil.js'), evil(victim, 'package script'));
+    writeFile(join(victim.project, 'evil.js'), hostileCode(victim, 'package script'));
   },
-  'programs in the way': (victim) => {
+  'programs with common names': (victim) => {
     for (const name of ['node', 'bwrap', 'sh', 'git', 'rondo', 'id', 'who']) {
       mkdirSync(join(victim.project, 'bin'), { recursive: true });
-      program(join(victim.project, name === 'rondo' ? 'bin/rondo' : name), evil(victim, `program ${name}`));
+      writeProgram(join(victim.project, name === 'rondo' ? 'bin/rondo' : name), hostileCode(victim, `program ${name}`));
     }
   },
   'data directory is a link': ({ project, outside, home }, _, pick) => {
@@ -169,14 +175,14 @@ export const surroundings = {
       secret: 'a'.repeat(64),
       directory: pick(['1:2:3', '']),
     };
-    put(
+    writeFile(
       join(project, '.rondo', 'journal.db.owner'),
       pick([JSON.stringify(record), '{', 'null', 'x'.repeat(10_000)]),
       0o600,
     );
   },
   'store is no store': ({ project }, _, pick) => {
-    put(join(project, '.rondo', 'journal.db'), pick(['', 'SQLite format 3\0', 'x'.repeat(8192), '{}']), 0o600);
+    writeFile(join(project, '.rondo', 'journal.db'), pick(['', 'SQLite format 3\0', 'x'.repeat(8192), '{}']), 0o600);
   },
   names: ({ project }, clone, pick) => {
     const body = {
@@ -206,10 +212,13 @@ export const surroundings = {
     ];
     for (let n = 0; n < 3; n++) {
       const name = pick(names);
-      put(join(project, 'loops', `${name}.json`), JSON.stringify({ id: pick([name, 'named']), ...body }));
+      writeFile(join(project, 'loops', `${name}.json`), JSON.stringify({ id: pick([name, 'named']), ...body }));
       clone.loops.push(name);
     }
-    put(join(project, pick(['--trust', '--config', '@input', 'loops'])) + (pick([true, false]) ? '.d' : '.json'), '{}');
+    writeFile(
+      join(project, pick(['--trust', '--config', '@input', 'loops'])) + (pick([true, false]) ? '.d' : '.json'),
+      '{}',
+    );
   },
   'documents that are hard to read': ({ project }, clone, pick) => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
@@ -225,7 +234,7 @@ export const surroundings = {
     });
     const polluting =
       '{"__proto__": {"trusted": true, "polluted": 1}, "id": "p", "constructor": {"prototype": {"trusted": true}}}';
-    put(
+    writeFile(
       join(project, 'loops', 'hard.json'),
       pick([deep, slow, polluting, '\ufeff{}', '{"id": "a", "id": "b"}', 'null', '0'.repeat(5_000_000)]),
     );

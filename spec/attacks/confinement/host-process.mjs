@@ -1,4 +1,4 @@
-// A process that opens stores and uses the toolbox as it is told, one JSON line a command.
+// A process that opens stores and calls tools of the toolbox. Each command and each response is one line of JSON.
 
 import { openSqlite } from 'rondo/sqlite';
 import { toolbox } from 'rondo/toolbox';
@@ -18,16 +18,19 @@ readCommands({
     }
     return store.owner;
   },
-  /** All values of a session, and what damage the store knows of. */
+  /** Returns all values of a session and the reported damage of the store. */
   values: async ({ session = 'a', store = 0 }) => {
-    const all = [];
-    for await (const some of stores[store].journal.read(session, 0)) all.push(...some.map(({ value }) => value));
-    return { values: all, damage: stores[store].report.damage };
+    const values = [];
+    for await (const entries of stores[store].journal.read(session, 0))
+      values.push(...entries.map(({ value }) => value));
+    return { values, damage: stores[store].report.damage };
   },
+  /** Appends one value to a session. */
   append: async ({ session = 'a', store = 0, value }) => {
     const { fence, nextSeq: next } = await stores[store].journal.claim(session);
     await stores[store].journal.append({ session, fence, firstSeq: next, entries: [entryOf(next, value)] });
   },
+  /** Calls a tool without an approval. The result also has its duration and its streamed output. */
   tool: async ({ name, input, options, abortMs }) => {
     const { execute } = toolbox(options)[name].withApproval('always_allow');
     const deltas = [];
@@ -39,5 +42,6 @@ readCommands({
     });
     return { ...result, ms: Math.round(performance.now() - started), streamed: deltas.join('').slice(0, 100_000) };
   },
+  /** Returns the approval request of a tool call. */
   question: ({ name, input, options }) => toolbox(options)[name].requestApproval(input, {}),
 });

@@ -1,22 +1,20 @@
-// Model providers and programs repeat their secrets: providers the key that they got, programs a variable that they were given.
+// Model providers that echo their API key, and programs and commands that print a secret variable.
 
 import { chmodSync } from 'node:fs';
 import { expect } from '../../support/store-attack.mjs';
-import { assertAbsent, forms, rarer, secretOf } from './echoes.mjs';
-import { seen } from './secrets-http.mjs';
-
-const piecesOf = (secret) => [secret.slice(0, 10), secret.slice(10, 20), secret.slice(-10)];
+import { assertAbsent, encodings, randomSecret, rareEncodings } from './secret-encodings.mjs';
+import { partsOf, runAndCollect } from './secrets-http.mjs';
 
 const chunk = (delta, more = {}) =>
   `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, ...more }] })}\n\n`;
 
-const streamed = (response, ...chunks) => {
+const sendStream = (response, ...chunks) => {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   response.end(`${chunks.join('')}${chunk({}, { finish_reason: 'stop' })}data: [DONE]\n\n`);
 };
 
-/** What a provider answers. Each gets what is repeated, the response, and whether a stream was asked for. */
-const providers = {
+/** Functions that echo a text in one part of a provider's response. */
+const providerChannels = {
   'error-message': (echo, response) =>
     response
       .writeHead(401, { 'content-type': 'application/json' })
@@ -39,11 +37,11 @@ const providers = {
   'not-json': (echo, response) => response.writeHead(200).end(`welcome ${echo}`),
   'wrong-shape': (echo, response) =>
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ choices: echo, [echo]: 1 })),
-  'answer-text': (echo, response) => streamed(response, chunk({ content: `your key is ${echo}` })),
+  'answer-text': (echo, response) => sendStream(response, chunk({ content: `your key is ${echo}` })),
   'answer-reasoning': (echo, response) =>
-    streamed(response, chunk({ reasoning_content: `I was sent ${echo}` }), chunk({ content: 'ok' })),
+    sendStream(response, chunk({ reasoning_content: `I was sent ${echo}` }), chunk({ content: 'ok' })),
   'answer-model': (echo, response) =>
-    streamed(
+    sendStream(
       response,
       chunk({ content: 'ok' }).replace(
         '"id":"c"',
@@ -89,30 +87,30 @@ const providers = {
 
 const isStream = (name) => name.startsWith('stream-');
 
-/** A prompt, or an agent where the answer is streamed, whose provider repeats its key. */
-async function provider(scene, channel, form, secret = secretOf(scene.random)) {
-  let asked = '';
-  const echo = form(secret);
-  const url = await scene.server((request, _, response) => {
-    asked = request.headers.authorization ?? '';
-    providers[channel](echo, response);
+/** Runs a prompt, or an agent if the response is a stream, whose provider echoes its API key. */
+async function checkProvider(fixture, channel, encode, secret = randomSecret(fixture.random)) {
+  let received = '';
+  const echo = encode(secret);
+  const url = await fixture.server((request, _, response) => {
+    received = request.headers.authorization ?? '';
+    providerChannels[channel](echo, response);
   });
   const backend = { id: 'openai-compatible', model: 'm', options: { baseURL: `${url}/v1`, apiKeyEnv: 'TOK' } };
   const schema = { type: 'object' };
-  scene.file('p/loops/m.json', {
+  fixture.file('p/loops/m.json', {
     ...{ id: 'm', name: 'm', version: '1.0.0', inputSchema: schema },
     ...(isStream(channel)
       ? { kind: 'composite', outputSchema: schema, composite: { agent: { backend, tools: [], maxRounds: 2 } } }
       : { kind: 'prompt', outputSchema: { type: 'string' }, prompt: { template: 'Say {{prompt}}.' }, backend }),
   });
   const args = ['m', '--input', '{"prompt": "hello"}', ...(isStream(channel) ? ['--watch'] : [])];
-  const { run, places } = await seen(scene, args, { TOK: secret });
-  expect(asked === `Bearer ${secret}`, 'the key to be sent', { asked, run });
-  expect(!channel.startsWith('answer-') || run.code === 0, 'an answer', run);
-  assertAbsent(places, piecesOf(secret));
+  const { run, texts } = await runAndCollect(fixture, args, { TOK: secret });
+  expect(received === `Bearer ${secret}`, 'the API key in the request', { received, run });
+  expect(!channel.startsWith('answer-') || run.code === 0, 'the run to succeed', run);
+  assertAbsent(texts, partsOf(secret));
 }
 
-/** Answers of a provider that gets its key in a header of its own, and whose answers come in several blocks. */
+/** Responses of a provider of the Anthropic API, which gets its key in x-api-key and streams content blocks. */
 const blocks = {
   error: (echo) => [
     401,
@@ -123,11 +121,11 @@ const blocks = {
   thinking: (echo) => [200, blocksOf(['thinking', echo], ['text', 'ok'])],
 };
 
-/** A stream of blocks: each has a kind and a text. */
-function blocksOf(...all) {
+/** Returns an event stream of content blocks, each with a type and a text. */
+function blocksOf(...contents) {
   const usage = { input_tokens: 1, output_tokens: 1 };
   const message = { id: 'm', type: 'message', role: 'assistant', model: 'm', content: [], stop_reason: null, usage };
-  const events = all.flatMap(([kind, text], index) => [
+  const events = contents.flatMap(([kind, text], index) => [
     { type: 'content_block_start', index, content_block: { type: kind, [kind]: '' } },
     { type: 'content_block_delta', index, delta: { type: `${kind}_delta`, [kind]: text } },
     { type: 'content_block_stop', index },
@@ -138,27 +136,28 @@ function blocksOf(...all) {
     .join('');
 }
 
-async function inBlocks(scene, answer) {
-  const secret = `sk-ant-${secretOf(scene.random)}`;
-  let asked = '';
-  const url = await scene.server((request, _, response) => {
-    asked = request.headers['x-api-key'] ?? '';
-    const [status, body] = answer(secret);
+/** Runs a prompt whose provider echoes its API key in content blocks. */
+async function checkBlocks(fixture, responseFor) {
+  const secret = `sk-ant-${randomSecret(fixture.random)}`;
+  let received = '';
+  const url = await fixture.server((request, _, response) => {
+    received = request.headers['x-api-key'] ?? '';
+    const [status, body] = responseFor(secret);
     const type = status === 200 ? 'text/event-stream' : 'application/json';
     response.writeHead(status, { 'content-type': type }).end(body);
   });
-  scene.file('p/loops/m.json', {
+  fixture.file('p/loops/m.json', {
     ...{ id: 'm', name: 'm', version: '1.0.0', kind: 'prompt', inputSchema: {}, outputSchema: { type: 'string' } },
     ...{ prompt: { template: 'Say it.' }, backend: { id: 'anthropic', model: 'm' } },
   });
   const env = { ANTHROPIC_API_KEY: secret, ANTHROPIC_BASE_URL: `${url}/v1` };
-  const { run, places } = await seen(scene, ['m', '--input', '{}'], env);
-  expect(asked === secret, 'the key to be sent', { asked, run });
-  expect(run.code === (answer === blocks.error ? 1 : 0), 'an answer', run);
-  assertAbsent(places, [secret.slice(0, 14), secret, secret.slice(10, 22)]);
+  const { run, texts } = await runAndCollect(fixture, ['m', '--input', '{}'], env);
+  expect(received === secret, 'the API key in the request', { received, run });
+  expect(run.code === (responseFor === blocks.error ? 1 : 0), 'the expected exit code', run);
+  assertAbsent(texts, [secret.slice(0, 14), secret, secret.slice(10, 22)]);
 }
 
-/** What a program prints of a variable that it was given: a script of sh, with the text in a file beside it. */
+/** Shell scripts of an exec: tool. echo.txt and echo.json have the encoded secret. */
 const programs = {
   stderr: 'cat echo.txt >&2; exit 1',
   'stderr-retry': 'cat echo.txt >&2; exit 75',
@@ -172,20 +171,21 @@ const programs = {
   flood: 'while :; do cat echo.txt; done',
 };
 
-async function executed(scene, how, form) {
-  const secret = secretOf(scene.random);
-  const echo = form(secret);
-  scene.file('p/loops/echo.txt', echo);
-  scene.file('p/loops/echo.json', JSON.stringify(echo));
-  chmodSync(scene.file('p/loops/tell.sh', `#!/bin/sh\n[ -n "$TOK" ] || exit 9\n${programs[how]}\n`), 0o755);
-  scene.toolLoop('x', 'exec:./tell.sh', { env: ['TOK'], maxOutputBytes: 100_000 });
-  const { run, places } = await seen(scene, ['x', '--input', '{}'], { TOK: secret });
-  expect(!run.stdout.includes('"exitCode":9'), 'the variable to be given', run);
-  assertAbsent(places, piecesOf(secret));
+/** Runs an exec: tool that prints its secret variable. */
+async function checkProgram(fixture, name, encode) {
+  const secret = randomSecret(fixture.random);
+  const echo = encode(secret);
+  fixture.file('p/loops/echo.txt', echo);
+  fixture.file('p/loops/echo.json', JSON.stringify(echo));
+  chmodSync(fixture.file('p/loops/print.sh', `#!/bin/sh\n[ -n "$TOK" ] || exit 9\n${programs[name]}\n`), 0o755);
+  fixture.toolLoop('x', 'exec:./print.sh', { env: ['TOK'], maxOutputBytes: 100_000 });
+  const { run, texts } = await runAndCollect(fixture, ['x', '--input', '{}'], { TOK: secret });
+  expect(!run.stdout.includes('"exitCode":9'), 'the variable in the environment of the program', run);
+  assertAbsent(texts, partsOf(secret));
 }
 
-/** Commands in the sandbox that print a variable which they were given. */
-const printing = {
+/** Sandboxed commands that print a secret variable. */
+const commandLines = {
   plain: 'echo "$NPM_TOKEN"',
   environment: 'env; set; export -p',
   trace: 'set -x; : "$NPM_TOKEN"',
@@ -213,62 +213,69 @@ for n, c in enumerate(s): os.write(1 + n % 2, c.encode()); time.sleep(0.005)"`,
   killed: 'echo "$NPM_TOKEN"; sleep 30',
 };
 
-async function commanded(scene, line) {
-  const secret = secretOf(scene.random);
-  const host = await scene.host();
+/** Runs a sandboxed command that prints its secret variable. */
+async function checkCommand(fixture, line) {
+  const secret = randomSecret(fixture.random);
+  const host = await fixture.host();
   const options = { env: { NPM_TOKEN: secret, OTHER: 'x' }, maxOutputBytes: 1000, timeoutMs: 5000 };
-  const { ok } = await host.command(line, { roots: [scene.place], commands: options });
-  expect(ok?.output.length > 0, 'a command that printed', ok);
-  assertAbsent({ output: ok.output, streamed: ok.streamed, note: ok.note ?? '' }, piecesOf(secret));
+  const { ok } = await host.command(line, { roots: [fixture.project], commands: options });
+  expect(ok?.output.length > 0, 'output of the command', ok);
+  assertAbsent({ output: ok.output, streamed: ok.streamed, note: ok.note ?? '' }, partsOf(secret));
 }
 
-/** A backend of the project's config, which gets a key by the operator's leave. */
-async function configured(scene, channel) {
-  const secret = secretOf(scene.random);
-  const url = await scene.server((_, __, response) => providers[channel](secret, response));
+/** Runs a prompt with a provider of the project's configuration. The operator permits to send the key. */
+async function checkConfiguredProvider(fixture, channel) {
+  const secret = randomSecret(fixture.random);
+  const url = await fixture.server((_, __, response) => providerChannels[channel](secret, response));
   const host = new URL(url).host;
-  scene.file(
+  fixture.file(
     'p/rondo.toml',
     `[backends.lab]\nkind = "openai-compatible"\nbaseURL = "${url}/v1"\nmodel = "m"\napiKeyEnv = "LAB"\n`,
   );
-  scene.file('p/loops/m.json', {
+  fixture.file('p/loops/m.json', {
     ...{ id: 'm', name: 'm', version: '1.0.0', kind: 'prompt', inputSchema: {}, outputSchema: { type: 'string' } },
     ...{ prompt: { template: 'Say it.' }, backend: { id: 'lab' } },
   });
-  const { places } = await seen(scene, ['m', '--input', '{}', '--send', `LAB=${host}`], { LAB: secret });
-  const doctor = await scene.cli(['doctor', '--json'], { env: { LAB: secret, RONDO_SEND: `LAB=${host}` } });
-  assertAbsent({ ...places, doctor: doctor.stdout + doctor.stderr }, piecesOf(secret));
+  const { texts } = await runAndCollect(fixture, ['m', '--input', '{}', '--send', `LAB=${host}`], { LAB: secret });
+  const doctor = await fixture.cli(['doctor', '--json'], { env: { LAB: secret, RONDO_SEND: `LAB=${host}` } });
+  assertAbsent({ ...texts, doctor: doctor.stdout + doctor.stderr }, partsOf(secret));
 }
 
-/** A variable that cannot be a header is named, and not shown. */
-async function unfit(scene, value) {
-  const url = await scene.server((_, __, response) => response.writeHead(200).end('{}'));
-  scene.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
-  const { run, places } = await seen(scene, ['h', '--input', '{}'], { TOK: value });
-  expect(run.code === 1 && run.stdout.includes('TOK'), 'a failure that names the variable', run);
-  assertAbsent(places, ['Zq7xW9kPl']);
+/** The error names a variable that is not valid as a header, without its value. */
+async function checkInvalidHeader(fixture, value) {
+  const url = await fixture.server((_, __, response) => response.writeHead(200).end('{}'));
+  fixture.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
+  const { run, texts } = await runAndCollect(fixture, ['h', '--input', '{}'], { TOK: value });
+  expect(run.code === 1 && run.stdout.includes('TOK'), 'a failure with the name of the variable', run);
+  assertAbsent(texts, ['Zq7xW9kPl']);
 }
 
 export function cases() {
-  const all = [];
-  const add = (id, run) => all.push({ id: `secrets.${id}`, run });
-  for (const channel of Object.keys(providers)) {
-    add(`model.${channel}.plain`, (scene) => provider(scene, channel, forms.plain));
+  const list = [];
+  const add = (id, run) => list.push({ id: `secrets.${id}`, run });
+  for (const channel of Object.keys(providerChannels)) {
+    add(`model.${channel}.plain`, (fixture) => checkProvider(fixture, channel, encodings.plain));
   }
-  for (const [name, answer] of Object.entries(blocks)) add(`blocks.${name}`, (scene) => inBlocks(scene, answer));
-  const some = ['url', 'url-partial', 'json', 'json-slash', 'json-units', 'base64', 'base64url', 'base64-shift-1'];
+  for (const [name, responseFor] of Object.entries(blocks))
+    add(`blocks.${name}`, (fixture) => checkBlocks(fixture, responseFor));
+  const selected = ['url', 'url-partial', 'json', 'json-slash', 'json-units', 'base64', 'base64url', 'base64-shift-1'];
   for (const channel of ['error-message', 'error-text', 'answer-text', 'stream-error', 'stream-whole']) {
-    for (const name of some) add(`model.${channel}.${name}`, (scene) => provider(scene, channel, forms[name]));
+    for (const name of selected)
+      add(`model.${channel}.${name}`, (fixture) => checkProvider(fixture, channel, encodings[name]));
   }
-  for (const how of Object.keys(programs)) add(`exec.${how}.plain`, (scene) => executed(scene, how, forms.plain));
-  for (const how of ['stderr', 'stdout']) {
-    for (const name of some) add(`exec.${how}.${name}`, (scene) => executed(scene, how, forms[name]));
-    add(`exec.${how}.rare.hex`, (scene) => executed(scene, how, rarer.hex));
+  for (const program of Object.keys(programs))
+    add(`exec.${program}.plain`, (fixture) => checkProgram(fixture, program, encodings.plain));
+  for (const program of ['stderr', 'stdout']) {
+    for (const name of selected)
+      add(`exec.${program}.${name}`, (fixture) => checkProgram(fixture, program, encodings[name]));
+    add(`exec.${program}.rare.hex`, (fixture) => checkProgram(fixture, program, rareEncodings.hex));
   }
-  for (const [name, line] of Object.entries(printing)) add(`command.${name}`, (scene) => commanded(scene, line));
+  for (const [name, line] of Object.entries(commandLines))
+    add(`command.${name}`, (fixture) => checkCommand(fixture, line));
   for (const channel of ['error-message', 'answer-text'])
-    add(`config.${channel}`, (scene) => configured(scene, channel));
+    add(`config.${channel}`, (fixture) => checkConfiguredProvider(fixture, channel));
   const values = { feed: 'Zq7xW9kPl\nnext: line', emoji: 'Zq7xW9kPl\u{1f600}', escape: 'Zq7xW9kPl\u001b[0m' };
-  for (const [name, value] of Object.entries(values)) add(`unfit.${name}`, (scene) => unfit(scene, value));
-  return all;
+  for (const [name, value] of Object.entries(values))
+    add(`unfit.${name}`, (fixture) => checkInvalidHeader(fixture, value));
+  return list;
 }

@@ -222,7 +222,7 @@ const hostileRequests = {
     wire.send({ op: 'acquire', i: 1, session: 'honest-self', turn: 't' });
     await wire.answer(1);
     wire.send({ op: 'ask', i: 2, session: 'honest-self', request: {} });
-    expect((await wire.answer(2)).ok?.status === 'nobody', 'no holder', 'a holder');
+    expect((await wire.answer(2)).ok?.status === 'not-held', 'no holder', 'a holder');
   },
   'bye-and-more': async (wire) => {
     wire.send({ op: 'bye', i: 1 });
@@ -236,7 +236,7 @@ const hostileRequests = {
   },
   'line-50MB': async (wire) => {
     wire.send({ op: 'ask', i: 1, session: 'evil', request: 'x'.repeat(50 << 20) });
-    expect((await within(wire.answer(1), 8000, 'an answer'))?.ok?.status === 'nobody', 'no holder', 'a holder');
+    expect((await within(wire.answer(1), 8000, 'an answer'))?.ok?.status === 'not-held', 'no holder', 'a holder');
   },
   'half-a-line-50MB': async (wire) => {
     wire.send(`{"op":"ask","i":1,"session":"evil","request":"${'x'.repeat(50 << 20)}`);
@@ -292,7 +292,7 @@ const claimedIdentities = {
   'id-zero-byte': { id: 'a\0b' },
   'id-surrogate': { id: '\ud800' },
   'id-long': { id: 'x'.repeat(1000) },
-  'id-quotes': { id: `'; DROP TABLE peers; --` },
+  'id-quotes': { id: `'; DROP TABLE clients; --` },
   'pid-zero': { process: { pid: 0, start: '' } },
   'pid-one': { process: { pid: 1, start: 'x' } },
   'pid-huge': { process: { pid: Number.MAX_SAFE_INTEGER, start: '' } },

@@ -319,7 +319,7 @@ const epochs = {
   text: "UPDATE ownership SET epoch = 'abc'",
   real: 'UPDATE ownership SET epoch = 1.5',
   blob: "UPDATE ownership SET epoch = x'00'",
-  'peers-damaged': "INSERT INTO peers VALUES ('x', -5, ''), (x'ff', 'abc', x'ff')",
+  'clients-damaged': "INSERT INTO clients VALUES ('x', -5, ''), (x'ff', 'abc', x'ff')",
 };
 
 export function cases() {

@@ -86,7 +86,7 @@ verifies('authority.trust', 'a rondo.toml that trusts its own project is refused
   expect(clone.executed).toBe(false);
 });
 
-verifies('authority.trust', "an operator's file inside of the project is neither trusted nor written", async () => {
+verifies('authority.trust', 'a trust.toml inside of the project is neither trusted nor written', async () => {
   const clone = new Clone();
   const shipped = `directories = [${JSON.stringify(clone.directory)}]\n`;
   for (const path of ['.config/rondo/trust.toml', 'rondo/trust.toml', 'loops/rondo/trust.toml']) {
@@ -132,7 +132,7 @@ verifies('authority.trust', 'a trusted path that has become a link to a clone is
   expect(readFileSync(file, 'utf8')).toContain('tools\\u007f');
 });
 
-verifies('authority.trust', "an operator's file that is writable by others or malformed is not trusted", async () => {
+verifies('authority.trust', 'a trust.toml that is writable by others or malformed is not trusted', async () => {
   const clone = new Clone();
   const { file } = await clone.json<TrustReport>(['trust', '.']);
   expect(statSync(file).mode & 0o777).toBe(0o600);

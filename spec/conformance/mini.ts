@@ -34,7 +34,7 @@ export function mini({ wrong }: { readonly wrong?: Wrong } = {}): LsemDriver {
       backend: {
         answering: { ref: { is: 'parrot' }, id: 'parrot', model: 'parrot-1' },
         failing: { is: 'mute' },
-        unknown: { is: 'nobody' },
+        unknown: { is: 'unknown' },
       },
       tool: {
         echo: { use: 'echo' },

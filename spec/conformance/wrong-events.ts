@@ -79,7 +79,7 @@ export const wrongLifecycle = {
   /** An unknown backend makes `run` throw. */
   'LIF-07': class extends Mini {
     override async run(loopId: string, input: unknown, onEvent?: (event: TraceEvent) => void): Promise<LsemResult> {
-      if (this.loops.get(loopId)?.backend?.is === 'nobody') throw new Error('there is no such backend');
+      if (this.loops.get(loopId)?.backend?.is === 'unknown') throw new Error('there is no such backend');
       return super.run(loopId, input, onEvent);
     }
   },

@@ -202,7 +202,7 @@ const modelClientPerTrust: Check = async ({ openaiCompatibleProvider }) => {
 
 export const authorityChecks = {
   'a trust.toml inside of a project is refused': fileInsideProject,
-  "an operator's file that others can write is refused": fileWritableByOthers,
+  'a trust.toml that others can write is refused': fileWritableByOthers,
   'listing an untrusted project imports none of its code': untrustedCode,
   'a journal cannot make its own definitions trusted': forgedJournal,
   'an untrusted project cannot choose where files are written': pathOutsideProject,

@@ -7,7 +7,7 @@ const guard = guardsOf(authorityChecks);
 
 proveGuards(compositionParts, [
   guard('authority.trust', 'a trust.toml inside of a project is refused', 'trust-file-outside-project', 'always'),
-  guard('authority.trust', "an operator's file that others can write is refused", 'trust-file-owned-by-user', 'drop'),
+  guard('authority.trust', 'a trust.toml that others can write is refused', 'trust-file-owned-by-user', 'drop'),
   guard(
     'authority.verbs',
     'listing an untrusted project imports none of its code',

@@ -149,12 +149,12 @@ const replacedByLink: Check = async (library) => {
 
 export const trustChecks = {
   'trust.toml and its directory are private to their user': privateFile,
-  "a planted draft does not redirect the operator's file": plantedDraft,
-  "an operator's file that is a link stays a link, and its target is replaced": linkedFile,
-  "a failed write of the operator's file leaves no draft": failedWrite,
+  'a planted draft does not redirect trust.toml': plantedDraft,
+  'a trust.toml that is a link stays a link, and its target is replaced': linkedFile,
+  'a failed write of trust.toml leaves no draft': failedWrite,
   'a directory of any name is stored exactly': anyName,
-  "the operator's file is not written into the project": fileInsideProject,
-  "the operator's file is not written into the project through a link": fileLinkedIntoProject,
+  'trust.toml is not written into the project': fileInsideProject,
+  'trust.toml is not written into the project through a link': fileLinkedIntoProject,
   'the home directory and the directories above it cannot be trusted': homeDirectory,
   'the real path of a directory is stored': realPath,
   'a stored directory that became a link is not trusted': replacedByLink,

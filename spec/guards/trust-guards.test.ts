@@ -12,28 +12,23 @@ proveGuards(trustParts, [
   guard('authority.trust', 'trust.toml and its directory are private to their user', 'trust-directory-private', {
     literal: ['0o700', '0o755'],
   }),
-  guard('authority.trust', "a planted draft does not redirect the operator's file", 'draft-created-exclusively', {
+  guard('authority.trust', 'a planted draft does not redirect trust.toml', 'draft-created-exclusively', {
     rewrite: [/rmSync\([^;]*;([^;]*?)\w+\.O_EXCL \| /, '$1'],
   }),
   guard(
     'authority.trust',
-    "an operator's file that is a link stays a link, and its target is replaced",
+    'a trust.toml that is a link stays a link, and its target is replaced',
     'linked-trust-file-kept',
     { take: 1 },
   ),
-  guard('authority.trust', "a failed write of the operator's file leaves no draft", 'failed-draft-removed', 'drop'),
+  guard('authority.trust', 'a failed write of trust.toml leaves no draft', 'failed-draft-removed', 'drop'),
   guard('authority.trust', 'a directory of any name is stored exactly', 'delete-character-escaped', {
     take: 'receiver',
   }),
+  guard('authority.trust', 'trust.toml is not written into the project', 'trust-file-not-written-into-project', 'drop'),
   guard(
     'authority.trust',
-    "the operator's file is not written into the project",
-    'trust-file-not-written-into-project',
-    'drop',
-  ),
-  guard(
-    'authority.trust',
-    "the operator's file is not written into the project through a link",
+    'trust.toml is not written into the project through a link',
     'links-into-project-resolved',
     'drop',
   ),

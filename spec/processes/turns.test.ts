@@ -189,8 +189,8 @@ for (const at of ['owner', 'client'] as const) {
       expect(await otherStore.leases.acquire('s', holder('s.2'))).toBeUndefined();
       expect(await otherStore.leases.list()).toEqual([{ session: 's', turn: 's.1', pid: process.pid }]);
       expect(await otherStore.leases.request('s', 'hello')).toEqual({ status: 'answered', value: { got: 'hello' } });
-      expect(await runnerStore.leases.request('s', 'hello')).toEqual({ status: 'nobody' });
-      expect(await otherStore.leases.request('free', 'hello')).toEqual({ status: 'nobody' });
+      expect(await runnerStore.leases.request('s', 'hello')).toEqual({ status: 'not-held' });
+      expect(await otherStore.leases.request('free', 'hello')).toEqual({ status: 'not-held' });
       lease?.release();
       await expect.poll(() => otherStore.leases.list()).toEqual([]);
       const next = await otherStore.leases.acquire('s', holder('s.2'));

@@ -61,7 +61,7 @@ function profileOf(bodies: Map<string, ToolBody>): LsemProfile {
     backend: {
       answering: { ref: { id: 'mock' }, id: 'mock', model: 'mock-1' },
       failing: { id: 'mute' },
-      unknown: { id: 'nobody' },
+      unknown: { id: 'unknown' },
     },
     tool: {
       echo: { implementation: 'builtin:echo' },

@@ -84,7 +84,7 @@ export class PeerHosts {
     for (let retried = false; ; retried = true) {
       const reply = await this.leases.request(sessionId, identified);
       if (reply.status === 'answered') return { answered: true, value: reply.value };
-      if (reply.status === 'nobody') return { answered: false, retried };
+      if (reply.status === 'not-held') return { answered: false, retried };
     }
   }
 

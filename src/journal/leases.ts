@@ -4,7 +4,7 @@ import type { Lease, Leases } from './store.js';
 /** A lease that needs no release, because no other process competes for it. */
 export const NOOP_LEASE: Lease = { release: () => {} };
 
-const NO_HOLDER = Promise.resolve({ status: 'nobody' } as const);
+const NO_HOLDER = Promise.resolve({ status: 'not-held' } as const);
 
 /** Leases for a store without other processes. */
 export const singleProcessLeases: Leases = {

@@ -86,12 +86,12 @@ export interface Lease {
 }
 
 /**
- * The reply to a request. `nobody`: no process holds the session. `lost`: the holder went away and may have received
+ * The reply to a request. `not-held`: no process holds the session. `lost`: the holder went away and may have received
  * the request.
  */
 export type LeaseReply =
   | { readonly status: 'answered'; readonly value: Json }
-  | { readonly status: 'nobody' }
+  | { readonly status: 'not-held' }
   | { readonly status: 'lost' };
 
 /** Options of a request to the holder of a lease. */

@@ -317,7 +317,7 @@ function forgedGrantCases() {
         tool: 'pay',
         definition: '',
         schema: LIMIT,
-        limits: ['["amount"]'],
+        limitedPaths: ['["amount"]'],
         by: 'ada',
         approval: 's.1:x',
         at: Date.now(),

@@ -100,7 +100,7 @@ export class SharedLeases implements Leases {
   /** Answers a request of another process for a session that this one holds. */
   async answer(session: string, request: Json, send: (piece: Json, droppable?: boolean) => void): Promise<LeaseReply> {
     const holder = this.ownHolders.get(session);
-    if (holder === undefined) return { status: 'nobody' };
+    if (holder === undefined) return { status: 'not-held' };
     return { status: 'answered', value: await holder.handleRequest(request, send) };
   }
 
@@ -113,7 +113,7 @@ export class SharedLeases implements Leases {
     };
     const pendingReply = this.route.perform(
       async (): Promise<LeaseReply> =>
-        this.route.leaseTable?.ask(session, request, this.id, sink) ?? { status: 'nobody' },
+        this.route.leaseTable?.ask(session, request, this.id, sink) ?? { status: 'not-held' },
       // A lost request is not repeated here: only the caller can decide whether it may be performed twice.
       (client) => client.ask(session, request, sink).catch(toLostReply),
     );

@@ -125,12 +125,12 @@ export class LeaseTable {
   }
 
   /**
-   * Forwards a request to the process that holds a session. Replies `nobody` if there is none, or it is the requester.
+   * Forwards a request to the process that holds a session. Replies `not-held` if there is none, or it is the requester.
    */
   async ask(session: string, request: Json, from: string, sink: ReplySink): Promise<LeaseReply> {
     if (this.pendingRecovery !== undefined) await this.pendingRecovery;
     const member = this.leases.get(session)?.member;
-    if (member === undefined || member.id === from) return { status: 'nobody' };
+    if (member === undefined || member.id === from) return { status: 'not-held' };
     sink.asked(member.process);
     return member.ask(session, request, sink);
   }

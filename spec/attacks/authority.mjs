@@ -1,6 +1,6 @@
 // Attacks on approvals, trust, permits and identities. See README.md.
 
-import { Broken, show } from '../support/store-attack.mjs';
+import { ExpectationError, show } from '../support/store-attack.mjs';
 import { AuthorityFixture } from './authority/fixture.mjs';
 import { runAttacks } from './runner.mjs';
 
@@ -16,5 +16,5 @@ await runAttacks({
   subject: (seed, id) => new AuthorityFixture(seed, id),
   options: { lanes: { type: 'string', default: '2' } },
   lanes: (cases, { lanes }) => Array.from({ length: Number(lanes) }, () => cases),
-  describeFailure: (error) => (error instanceof Broken ? error.message : show(error.stack ?? error.message)),
+  describeFailure: (error) => (error instanceof ExpectationError ? error.message : show(error.stack ?? error.message)),
 });

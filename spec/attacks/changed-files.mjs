@@ -115,14 +115,14 @@ const WRITES = ['alone', 'group', 'client'];
 
 /**
  * Values that are acknowledged after a change can be read at the path; other writes are refused with a Fault.
- * @param {import('../support/store-attack.mjs').Stage} stage @param {(stage: any) => unknown} change
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture @param {(fixture: any) => unknown} change
  * @param {string} writes @param {number} settleMs
  */
-async function writesAfterChange(stage, change, writes, settleMs) {
-  const { path } = stage;
-  const owner = await stage.actor();
+async function writesAfterChange(fixture, change, writes, settleMs) {
+  const { path } = fixture;
+  const owner = await fixture.actor();
   const { fence, next } = await owner.fill(path);
-  const writer = writes === 'client' ? await stage.actor() : owner;
+  const writer = writes === 'client' ? await fixture.actor() : owner;
   if (writes === 'client') await writer.must('open', { path });
   if (settleMs > 0) {
     // Two delays with an append in between, so that the owner caches the state of the unchanged directory.
@@ -131,7 +131,7 @@ async function writesAfterChange(stage, change, writes, settleMs) {
     await sleep(settleMs);
   }
   const first = settleMs > 0 ? next + 1 : next;
-  await change(stage);
+  await change(fixture);
   const others = writes === 'group' ? [1, 2, 3].map((n) => writer.do('claim', { session: `other-${n}` })) : [];
   const answers = [await writer.do('append', { session: 'a', fence, first }, 22_000), ...(await Promise.all(others))];
   const secondAnswer =
@@ -142,19 +142,19 @@ async function writesAfterChange(stage, change, writes, settleMs) {
   const acked = [answers[0], secondAnswer].filter((answer) => answer !== undefined && 'ok' in answer).length;
   await owner.kill();
   if (writer !== owner) await writer.kill();
-  if (acked > 0) await assertReadable(stage, first + acked);
+  if (acked > 0) await assertReadable(fixture, first + acked);
 }
 
 /**
  * Asserts that the store at the path holds all acknowledged values.
- * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
  * @param {number} count
  */
-async function assertReadable(stage, count) {
-  const { path } = stage;
+async function assertReadable(fixture, count) {
+  const { path } = fixture;
   // The store refuses a link in place of the anchor, and the message asks for its removal.
   if (existsSync(`${path}.anchor.away`)) renameSync(`${path}.anchor.away`, `${path}.anchor`);
-  const reader = await stage.actor();
+  const reader = await fixture.actor();
   const opened = existsSync(path)
     ? await reader.do('open', { path })
     : { fault: { message: 'the file does not exist' } };
@@ -166,9 +166,9 @@ async function assertReadable(stage, count) {
 }
 
 /** A file is truncated in place: the next opening reports the loss. */
-async function truncated(stage, name, size) {
-  const { path } = stage;
-  const owner = await stage.actor();
+async function truncated(fixture, name, size) {
+  const { path } = fixture;
+  const owner = await fixture.actor();
   const { fence, next } = await owner.fill(path);
   truncateSync(path + name, size);
   let acked = 0;
@@ -180,7 +180,7 @@ async function truncated(stage, name, size) {
   await owner.kill();
   owner.code = undefined;
   owner.crash = undefined;
-  const reader = await stage.actor();
+  const reader = await fixture.actor();
   const opened = await reader.do('open', { path });
   if (opened.ok === undefined) return expectFault(opened, ERROR_CODES);
   const found = await reader.do('values', { session: 'a' });
@@ -197,17 +197,17 @@ async function truncated(stage, name, size) {
 }
 
 /** A file system is mounted over the directory. */
-async function mountedOver(stage, how) {
-  const directory = dirname(stage.path);
+async function mountedOver(fixture, how) {
+  const directory = dirname(fixture.path);
   await writesAfterChange(
-    stage,
+    fixture,
     () => {
       if (how === 'tmpfs') sh('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory);
       else {
         sh('cp', '-a', directory, `${directory}.copy`);
         sh('mount', '--bind', `${directory}.copy`, directory);
       }
-      stage.atEnd(() => sh('umount', directory));
+      fixture.atEnd(() => sh('umount', directory));
     },
     'alone',
     150,
@@ -215,13 +215,13 @@ async function mountedOver(stage, how) {
 }
 
 /** Another process can use the store after a file was removed, while the first owner still runs. */
-async function usableAfterRemoval(stage, name) {
-  const { path } = stage;
-  const owner = await stage.actor();
+async function usableAfterRemoval(fixture, name) {
+  const { path } = fixture;
+  const owner = await fixture.actor();
   const { fence, next } = await owner.fill(path);
   rmSync(path + name);
   await owner.do('append', { session: 'a', fence, first: next });
-  const other = await stage.actor();
+  const other = await fixture.actor();
   const opened = await other.must('open', { path });
   expect(opened.damage.length === 0, 'no damage', opened.damage);
   const found = await other.must('values', { session: 'a' });
@@ -238,7 +238,7 @@ export function cases() {
         const settleMs = how.endsWith('mtime-kept') ? 150 : 0;
         add(
           `gone.j.db${name}.${how}.${writes}`,
-          (stage) => writesAfterChange(stage, () => change(stage.path + name), writes, settleMs),
+          (fixture) => writesAfterChange(fixture, () => change(fixture.path + name), writes, settleMs),
           {
             waits: true,
           },
@@ -249,19 +249,19 @@ export function cases() {
   for (const [how, change] of Object.entries(directoryChanges)) {
     for (const writes of WRITES) {
       for (const settleMs of [0, 150]) {
-        const run = (stage) => {
+        const run = (fixture) => {
           if (how === 'parent-moved')
-            stage.atEnd(() => rmSync(`${stage.folder}.away`, { recursive: true, force: true }));
-          return writesAfterChange(stage, () => change(dirname(stage.path)), writes, settleMs);
+            fixture.atEnd(() => rmSync(`${fixture.folder}.away`, { recursive: true, force: true }));
+          return writesAfterChange(fixture, () => change(dirname(fixture.path)), writes, settleMs);
         };
         add(`gone.directory.${how}.${writes}.${settleMs > 0 ? 'settled' : 'at-once'}`, run, { waits: true });
       }
     }
   }
   for (const name of ['', '-wal', '-shm', '.anchor', '.lock', '.owner'])
-    for (const size of [0, 100, 5000]) add(`cut.j.db${name}.${size}`, (stage) => truncated(stage, name, size));
-  for (const how of ['tmpfs', 'bind']) add(`gone.mounted.${how}`, (stage) => mountedOver(stage, how));
+    for (const size of [0, 100, 5000]) add(`cut.j.db${name}.${size}`, (fixture) => truncated(fixture, name, size));
+  for (const how of ['tmpfs', 'bind']) add(`gone.mounted.${how}`, (fixture) => mountedOver(fixture, how));
   for (const name of ['.owner', '.lock', '.sock', '.anchor'])
-    add(`goes-on.j.db${name}`, (stage) => usableAfterRemoval(stage, name), { waits: true });
+    add(`goes-on.j.db${name}`, (fixture) => usableAfterRemoval(fixture, name), { waits: true });
   return all;
 }

@@ -1,7 +1,7 @@
 // A process is killed, stopped or delayed, or an operation of it fails, at each step of opening, committing and
 // closing.
 
-import { Broken, expect, expectFault, sleep } from '../support/store-attack.mjs';
+import { ExpectationError, expect, expectFault, sleep } from '../support/store-attack.mjs';
 import { assertAckedStored } from './owner-files.mjs';
 
 /** The maximum duration of a takeover, without the start of the process. */
@@ -26,54 +26,54 @@ const ERROR_CODES = [
  * @param {number} step
  */
 function assertReached(actor, step) {
-  if (actor.at === undefined) throw new Broken(`skipped: the process has no step ${step}`);
+  if (actor.at === undefined) throw new ExpectationError(`skipped: the process has no step ${step}`);
 }
 
 /**
  * Creates the store of an earlier process, which was killed or closed it; creates none for `fresh`.
- * @param {import('../support/store-attack.mjs').Stage} stage @param {string} before
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture @param {string} before
  */
-async function prepareStore(stage, before) {
+async function prepareStore(fixture, before) {
   const acked = new Map();
   if (before === 'fresh') return acked;
-  const creator = await stage.actor();
-  const { next } = await creator.fill(stage.path, 'before', 3);
+  const creator = await fixture.actor();
+  const { next } = await creator.fill(fixture.path, 'before', 3);
   if (before === 'closed') await creator.must('close');
   await creator.kill();
   return acked.set('before', next);
 }
 
 /** Asserts that another process opens the store in time and can write, and that all acknowledged values are stored. */
-async function assertTakeover(stage, acked, actor) {
-  const next = actor ?? (await stage.actor());
+async function assertTakeover(fixture, acked, actor) {
+  const next = actor ?? (await fixture.actor());
   const at = Date.now();
-  const answer = await next.do('open', { path: stage.path });
+  const answer = await next.do('open', { path: fixture.path });
   expect(answer.ok !== undefined, 'the next process to open the store', answer);
   const took = Date.now() - at;
   expect(took < TAKEOVER_MS, `a takeover within ${TAKEOVER_MS} ms`, `${took} ms`);
   const { fence, next: first } = await next.must('claim', { session: 'next' });
   await next.must('append', { session: 'next', fence, first });
   await next.kill();
-  await assertAckedStored(stage, stage.path, new Map([...acked, ['next', first + 1]]));
+  await assertAckedStored(fixture, fixture.path, new Map([...acked, ['next', first + 1]]));
 }
 
 /** A process is killed while it opens the store. */
-async function killedOpening(stage, before, step) {
-  const acked = await prepareStore(stage, before);
-  const first = await stage.actor({ plan: { how: 'kill' } });
+async function killedOpening(fixture, before, step) {
+  const acked = await prepareStore(fixture, before);
+  const first = await fixture.actor({ plan: { how: 'kill' } });
   await first.must('armFault', { at: step });
-  await first.do('open', { path: stage.path });
+  await first.do('open', { path: fixture.path });
   assertReached(first, step);
   await first.closed;
-  await assertTakeover(stage, acked);
+  await assertTakeover(fixture, acked);
 }
 
 /** The owner is killed while it commits its own appends and those of a client. The client continues. */
-async function killedCommitting(stage, step) {
-  const { path } = stage;
-  const owner = await stage.actor({ plan: { how: 'kill' } });
+async function killedCommitting(fixture, step) {
+  const { path } = fixture;
+  const owner = await fixture.actor({ plan: { how: 'kill' } });
   const ownerFill = await owner.fill(path, 'own', 1);
-  const client = await stage.actor();
+  const client = await fixture.actor();
   const clientFill = await client.fill(path, 'theirs', 1);
   await owner.must('armFault', { at: step });
   const acked = new Map([
@@ -93,15 +93,15 @@ async function killedCommitting(stage, step) {
   const values = await client.must('values', { session: 'theirs' });
   expect(new Set(values).size === values.length && values.length === clientFill.next + 6, 'each append once', values);
   await client.kill();
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /** The owner is killed while it closes the store. Its client continues. */
-async function killedClosing(stage, step) {
-  const { path } = stage;
-  const owner = await stage.actor({ plan: { how: 'kill' } });
+async function killedClosing(fixture, step) {
+  const { path } = fixture;
+  const owner = await fixture.actor({ plan: { how: 'kill' } });
   const ownerFill = await owner.fill(path, 'own', 2);
-  const client = await stage.actor();
+  const client = await fixture.actor();
   const clientFill = await client.fill(path, 'theirs', 1);
   await owner.must('armFault', { at: step });
   void owner.do('close').catch(() => undefined);
@@ -112,7 +112,7 @@ async function killedClosing(stage, step) {
   expect(Date.now() - at < TAKEOVER_MS, 'the client to continue within 2 s', Date.now() - at);
   await client.kill();
   await assertAckedStored(
-    stage,
+    fixture,
     path,
     new Map([
       ['own', ownerFill.next],
@@ -122,11 +122,11 @@ async function killedClosing(stage, step) {
 }
 
 /** A process is delayed while it opens or closes the store, and two other processes open it. */
-async function delayed(stage, before, operation, step) {
-  const { path } = stage;
-  const acked = await prepareStore(stage, before);
-  const first = await stage.actor({ plan: { how: 'pause', ms: 700 } });
-  const others = [await stage.actor(), await stage.actor()];
+async function delayed(fixture, before, operation, step) {
+  const { path } = fixture;
+  const acked = await prepareStore(fixture, before);
+  const first = await fixture.actor({ plan: { how: 'pause', ms: 700 } });
+  const others = [await fixture.actor(), await fixture.actor()];
   if (operation === 'close') acked.set('first', (await first.fill(path, 'first', 1)).next);
   await first.must('armFault', { at: step });
   const pending = first.do(operation, { path });
@@ -145,22 +145,22 @@ async function delayed(stage, before, operation, step) {
     acked.set(`w${n}`, next + 1);
   }
   for (const writer of [first, ...others]) await writer.kill();
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /**
  * A process is stopped while it opens the store. Another process opens the store, or throws a Fault with the pid of the
  * stopped one. After SIGCONT, the first process continues without damage.
  */
-async function stoppedOpening(stage, before, step) {
-  const { path } = stage;
-  const acked = await prepareStore(stage, before);
-  const first = await stage.actor({ plan: { how: 'stop' } });
+async function stoppedOpening(fixture, before, step) {
+  const { path } = fixture;
+  const acked = await prepareStore(fixture, before);
+  const first = await fixture.actor({ plan: { how: 'stop' } });
   await first.must('armFault', { at: step });
   const pending = first.do('open', { path }, 40_000);
   await sleep(400);
   assertReached(first, step);
-  const second = await stage.actor();
+  const second = await fixture.actor();
   const answer = await second.do('open', { path });
   if (answer.fault !== undefined) {
     expectFault(answer, ['STORE_OWNED']);
@@ -181,31 +181,31 @@ async function stoppedOpening(stage, before, step) {
   }
   await first.kill();
   await second.kill();
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /**
  * A step of the opening fails: the process throws a Fault, and this and other processes can open the store afterwards.
  */
-async function failedOpening(stage, before, step, how) {
-  const { path } = stage;
-  const acked = await prepareStore(stage, before);
-  const first = await stage.actor({ plan: { how } });
+async function failedOpening(fixture, before, step, how) {
+  const { path } = fixture;
+  const acked = await prepareStore(fixture, before);
+  const first = await fixture.actor({ plan: { how } });
   await first.must('armFault', { at: step });
   const answer = await first.do('open', { path });
   assertReached(first, step);
   if (answer.fault !== undefined) expectFault(answer, ERROR_CODES);
   else await first.must('close');
-  const second = await stage.actor();
-  await assertTakeover(stage, acked, second);
+  const second = await fixture.actor();
+  await assertTakeover(fixture, acked, second);
   const reopened = await first.do('open', { path, store: 'again' });
   expect(reopened.ok !== undefined, 'the same process to open the store again', reopened);
 }
 
 /** A step of a commit fails: all acknowledged values are stored. */
-async function failedCommitting(stage, step, how) {
-  const { path } = stage;
-  const owner = await stage.actor({ plan: { how } });
+async function failedCommitting(fixture, step, how) {
+  const { path } = fixture;
+  const owner = await fixture.actor({ plan: { how } });
   const { fence, next } = await owner.fill(path, 'own', 1);
   await owner.must('armFault', { at: step });
   const acked = new Map([['own', next]]);
@@ -217,19 +217,19 @@ async function failedCommitting(stage, step, how) {
   }
   assertReached(owner, step);
   await owner.kill();
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /** A step of the closing fails: another process can use the store. */
-async function failedClosing(stage, step, how) {
-  const { path } = stage;
-  const owner = await stage.actor({ plan: { how } });
+async function failedClosing(fixture, step, how) {
+  const { path } = fixture;
+  const owner = await fixture.actor({ plan: { how } });
   const { next } = await owner.fill(path, 'own', 2);
   await owner.must('armFault', { at: step });
   const answer = await owner.do('close');
   assertReached(owner, step);
   if (answer.fault !== undefined) expectFault(answer, ERROR_CODES);
-  await assertTakeover(stage, new Map([['own', next]]));
+  await assertTakeover(fixture, new Map([['own', next]]));
 }
 
 /** @param {number} from @param {number} to @param {number} by */
@@ -238,18 +238,20 @@ const range = (from, to, by = 1) => Array.from({ length: Math.floor((to - from) 
 export function cases() {
   const all = [];
   const add = (id, run, more = {}) => all.push({ id: `takeover.${id}`, run, ...more });
-  for (const step of range(1, 117, 3)) add(`killed.open.fresh.${step}`, (stage) => killedOpening(stage, 'fresh', step));
-  for (const step of range(2, 120, 3)) add(`killed.open.left.${step}`, (stage) => killedOpening(stage, 'killed', step));
-  for (const step of range(1, 18)) add(`killed.commit.${step}`, (stage) => killedCommitting(stage, step));
-  for (const step of range(1, 41, 2)) add(`killed.close.${step}`, (stage) => killedClosing(stage, step));
+  for (const step of range(1, 117, 3))
+    add(`killed.open.fresh.${step}`, (fixture) => killedOpening(fixture, 'fresh', step));
+  for (const step of range(2, 120, 3))
+    add(`killed.open.left.${step}`, (fixture) => killedOpening(fixture, 'killed', step));
+  for (const step of range(1, 18)) add(`killed.commit.${step}`, (fixture) => killedCommitting(fixture, step));
+  for (const step of range(1, 41, 2)) add(`killed.close.${step}`, (fixture) => killedClosing(fixture, step));
   for (const step of range(3, 117, 9))
-    add(`held-up.open.fresh.${step}`, (stage) => delayed(stage, 'fresh', 'open', step), { waits: true });
+    add(`held-up.open.fresh.${step}`, (fixture) => delayed(fixture, 'fresh', 'open', step), { waits: true });
   for (const step of range(6, 120, 9))
-    add(`held-up.open.left.${step}`, (stage) => delayed(stage, 'killed', 'open', step), { waits: true });
+    add(`held-up.open.left.${step}`, (fixture) => delayed(fixture, 'killed', 'open', step), { waits: true });
   for (const step of range(1, 41, 4))
-    add(`held-up.close.${step}`, (stage) => delayed(stage, 'fresh', 'close', step), { waits: true });
+    add(`held-up.close.${step}`, (fixture) => delayed(fixture, 'fresh', 'close', step), { waits: true });
   for (const step of range(4, 118, 10))
-    add(`stopped.open.${step}`, (stage) => stoppedOpening(stage, 'fresh', step), { waits: true });
+    add(`stopped.open.${step}`, (fixture) => stoppedOpening(fixture, 'fresh', step), { waits: true });
   for (const [how, by] of [
     ['fail EIO', 2],
     ['fail ENOSPC', 7],
@@ -258,23 +260,25 @@ export function cases() {
   ]) {
     const name = how.slice(5);
     for (const step of range(1, 55, by))
-      add(`refused.open.${name}.${step}`, (stage) => failedOpening(stage, 'fresh', step, how), { waits: true });
+      add(`refused.open.${name}.${step}`, (fixture) => failedOpening(fixture, 'fresh', step, how), { waits: true });
     for (const step of range(2, 40, by * 2))
-      add(`refused.open-left.${name}.${step}`, (stage) => failedOpening(stage, 'killed', step, how), { waits: true });
+      add(`refused.open-left.${name}.${step}`, (fixture) => failedOpening(fixture, 'killed', step, how), {
+        waits: true,
+      });
     for (const step of range(1, 6))
-      add(`refused.commit.${name}.${step}`, (stage) => failedCommitting(stage, step, how));
+      add(`refused.commit.${name}.${step}`, (fixture) => failedCommitting(fixture, step, how));
     for (const step of range(1, 15))
-      add(`refused.close.${name}.${step}`, (stage) => failedClosing(stage, step, how), { waits: true });
+      add(`refused.close.${name}.${step}`, (fixture) => failedClosing(fixture, step, how), { waits: true });
   }
   for (const code of [5, 10, 11, 13]) {
     for (const step of range(1, 25, code === 10 ? 1 : 3))
-      add(`sqlite.open.${code}.${step}`, (stage) => failedOpening(stage, 'fresh', step, `sqlite ${code}`), {
+      add(`sqlite.open.${code}.${step}`, (fixture) => failedOpening(fixture, 'fresh', step, `sqlite ${code}`), {
         waits: true,
       });
     for (const step of [1, 2, 3])
-      add(`sqlite.commit.${code}.${step}`, (stage) => failedCommitting(stage, step, `sqlite ${code}`));
+      add(`sqlite.commit.${code}.${step}`, (fixture) => failedCommitting(fixture, step, `sqlite ${code}`));
     for (const step of [1, 2])
-      add(`sqlite.close.${code}.${step}`, (stage) => failedClosing(stage, step, `sqlite ${code}`), { waits: true });
+      add(`sqlite.close.${code}.${step}`, (fixture) => failedClosing(fixture, step, `sqlite ${code}`), { waits: true });
   }
   return all;
 }

@@ -2,7 +2,7 @@
 // that it does not answer; the client does not reveal the secret, crash or wait forever.
 
 import { readFileSync } from 'node:fs';
-import { Broken, expect, expectFault, LONGEST_MS, sleep } from '../support/store-attack.mjs';
+import { ExpectationError, expect, expectFault, LONGEST_MS, sleep } from '../support/store-attack.mjs';
 import { authenticateAsOwner, falseOwner, proofOf, startOf } from './wire.mjs';
 
 const NONCE = '00112233445566778899aabbccddeeff';
@@ -81,11 +81,11 @@ const proofs = {
 };
 
 /** The client refuses the impostor in time, reports its pid, and sends only a nonce and a proof. */
-async function assertImpostorRefused(stage, behave) {
-  const { path } = stage;
+async function assertImpostorRefused(fixture, behave) {
+  const { path } = fixture;
   const owner = await falseOwner(path, behave);
-  stage.atEnd(owner.close);
-  const actor = await stage.actor();
+  fixture.atEnd(owner.close);
+  const actor = await fixture.actor();
   const at = Date.now();
   const answer = await actor.do('open', { path });
   expectFault(answer, ['STORE_OWNED']);
@@ -134,8 +134,8 @@ async function sendHeartbeats(wire, message) {
 }
 
 /** The client finishes its opening in time: it succeeds or throws a Fault. */
-async function hostileHello(stage, behave) {
-  const { path } = stage;
+async function hostileHello(fixture, behave) {
+  const { path } = fixture;
   let secret = '';
   const owner = await falseOwner(path, async (wire) => {
     await authenticateAsOwner(wire, secret);
@@ -143,8 +143,8 @@ async function hostileHello(stage, behave) {
     await behave(wire);
   });
   ({ secret } = owner);
-  stage.atEnd(owner.close);
-  const actor = await stage.actor();
+  fixture.atEnd(owner.close);
+  const actor = await fixture.actor();
   const answer = await actor.do('open', { path });
   if (answer.ok === undefined) expectFault(answer, ['STORE_OWNED', 'STORE_FAILED', 'STORE_FULL']);
   const open = owner.wires.filter(({ ended }) => !ended).length;
@@ -199,8 +199,8 @@ const answers = {
 };
 
 /** After a valid opening and a hostile answer, the operation ends in time and the client process keeps running. */
-async function hostileAnswer(stage, [op, answersTo]) {
-  const { path } = stage;
+async function hostileAnswer(fixture, [op, answersTo]) {
+  const { path } = fixture;
   let secret = '';
   const owner = await falseOwner(path, async (wire) => {
     await authenticateAsOwner(wire, secret);
@@ -211,12 +211,12 @@ async function hostileAnswer(stage, [op, answersTo]) {
     }
   });
   ({ secret } = owner);
-  stage.atEnd(owner.close);
-  const actor = await stage.actor();
+  fixture.atEnd(owner.close);
+  const actor = await fixture.actor();
   await actor.must('open', { path });
   const answer = await actor
     .do(op, { session: 'a' }, 11_500)
-    .catch((thrown) => ({ late: thrown instanceof Broken ? thrown.message : thrown }));
+    .catch((thrown) => ({ late: thrown instanceof ExpectationError ? thrown.message : thrown }));
   await sleep(700);
   expect(actor.crash === undefined && !actor.ended, 'the client to keep running', actor.crash ?? answer);
   if (op !== 'ask') expect(answer.late === undefined, 'an answer in time', answer.late);
@@ -235,8 +235,8 @@ const forwardedRequests = {
 };
 
 /** The client survives invented forwarded requests. */
-async function hostileForwardedRequest(stage, message) {
-  const { path } = stage;
+async function hostileForwardedRequest(fixture, message) {
+  const { path } = fixture;
   let secret = '';
   const owner = await falseOwner(path, async (wire) => {
     await authenticateAsOwner(wire, secret);
@@ -250,8 +250,8 @@ async function hostileForwardedRequest(stage, message) {
     }
   });
   ({ secret } = owner);
-  stage.atEnd(owner.close);
-  const actor = await stage.actor();
+  fixture.atEnd(owner.close);
+  const actor = await fixture.actor();
   await actor.must('open', { path });
   await actor.must('acquire', { session: 'h' });
   await sleep(200);
@@ -262,23 +262,23 @@ export function cases() {
   const all = [];
   const add = (id, run) => all.push({ id: `socket.${id}`, run, waits: true });
   for (const [name, behave] of Object.entries(greetings))
-    add(`false-owner.greeting.${name}`, (stage) => assertImpostorRefused(stage, behave));
+    add(`false-owner.greeting.${name}`, (fixture) => assertImpostorRefused(fixture, behave));
   for (const [name, prove] of Object.entries(proofs)) {
-    add(`false-owner.proof.${name}`, (stage) => {
+    add(`false-owner.proof.${name}`, (fixture) => {
       const behave = async (wire) => {
         wire.send({ rondo: 1, nonce: NONCE });
         const answer = await wire.next(20_000);
-        const { secret } = JSON.parse(readFileSync(`${stage.path}.owner`, 'utf8'));
+        const { secret } = JSON.parse(readFileSync(`${fixture.path}.owner`, 'utf8'));
         if (answer !== undefined) await prove(wire, answer, secret, answer.nonce);
       };
-      return assertImpostorRefused(stage, behave);
+      return assertImpostorRefused(fixture, behave);
     });
   }
   for (const [name, behave] of Object.entries(hellos))
-    add(`hostile-owner.hello.${name}`, (stage) => hostileHello(stage, behave));
+    add(`hostile-owner.hello.${name}`, (fixture) => hostileHello(fixture, behave));
   for (const [name, answer] of Object.entries(answers))
-    add(`hostile-owner.answer.${name}`, (stage) => hostileAnswer(stage, answer));
+    add(`hostile-owner.answer.${name}`, (fixture) => hostileAnswer(fixture, answer));
   for (const [name, message] of Object.entries(forwardedRequests))
-    add(`hostile-owner.demand.${name}`, (stage) => hostileForwardedRequest(stage, message));
+    add(`hostile-owner.demand.${name}`, (fixture) => hostileForwardedRequest(fixture, message));
   return all;
 }

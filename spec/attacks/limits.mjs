@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
-import { Broken, expect, expectFault, sleep } from '../support/store-attack.mjs';
+import { ExpectationError, expect, expectFault, sleep } from '../support/store-attack.mjs';
 import { assertAckedStored } from './owner-files.mjs';
 
 const sh = (command, ...args) => execFileSync(command, args, { stdio: 'ignore' });
@@ -22,8 +22,8 @@ const ERROR_CODES = [
 ];
 
 /** An owner and a client can use a store at this path; with `mayRefuse`, it may throw a Fault instead. */
-async function assertUsable(stage, path, mayRefuse = false) {
-  const owner = await stage.actor();
+async function assertUsable(fixture, path, mayRefuse = false) {
+  const owner = await fixture.actor();
   const opened = await owner.do('open', { path });
   if (opened.fault !== undefined && mayRefuse) {
     expectFault(opened, ERROR_CODES);
@@ -36,14 +36,14 @@ async function assertUsable(stage, path, mayRefuse = false) {
   expect(opened.ok?.owner.here === true, 'an owner', opened);
   const { fence } = await owner.must('claim', { session: 'a' });
   await owner.must('append', { session: 'a', fence, first: 0 });
-  const client = await stage.actor();
+  const client = await fixture.actor();
   expect((await client.fill(path, 'b', 1)).owner.here === false, 'a client', 'an owner');
   await owner.kill();
   await client.must('append', { session: 'b', fence: 1, first: 1 });
   await client.must('close');
   await client.kill();
   await assertAckedStored(
-    stage,
+    fixture,
     path,
     new Map([
       ['a', 1],
@@ -64,22 +64,22 @@ function pathOf(folder, length) {
   return left < 1 ? undefined : join(path, 'y'.repeat(left), 'j.db');
 }
 
-/** A store works at a long path. @param {import('../support/store-attack.mjs').Stage} stage @param {number} length */
-async function longPath(stage, length) {
-  const path = pathOf(stage.folder, length);
-  if (path === undefined) throw new Broken('skipped: the path of the temporary directory is too long');
-  await assertUsable(stage, path, length > 500);
+/** A store works at a long path. @param {import('../support/store-attack.mjs').StoreFixture} fixture @param {number} length */
+async function longPath(fixture, length) {
+  const path = pathOf(fixture.folder, length);
+  if (path === undefined) throw new ExpectationError('skipped: the path of the temporary directory is too long');
+  await assertUsable(fixture, path, length > 500);
 }
 
 /**
  * The directory of a store at a long path is removed while its owner is idle: another process can create a new store.
  */
-async function longPathReplaced(stage, length) {
-  const path = pathOf(stage.folder, length) ?? stage.path;
-  const owner = await stage.actor();
+async function longPathReplaced(fixture, length) {
+  const path = pathOf(fixture.folder, length) ?? fixture.path;
+  const owner = await fixture.actor();
   await owner.fill(path);
   rmSync(dirname(path), { recursive: true });
-  const other = await stage.actor();
+  const other = await fixture.actor();
   await other.fill(path, 'b', 1);
 }
 
@@ -117,18 +117,18 @@ const unusualNames = {
 
 /**
  * Mounts a small file system at the data directory.
- * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
  * @param {string} options
  */
-function mountSmall(stage, options) {
-  const directory = dirname(stage.path);
+function mountSmall(fixture, options) {
+  const directory = dirname(fixture.path);
   mkdirSync(directory, { mode: 0o700 });
   try {
     sh('mount', '-t', 'tmpfs', '-o', options, 'tmpfs', directory);
   } catch {
-    throw new Broken('skipped: a file system cannot be mounted');
+    throw new ExpectationError('skipped: a file system cannot be mounted');
   }
-  stage.atEnd(() => sh('umount', '-l', directory));
+  fixture.atEnd(() => sh('umount', '-l', directory));
 }
 
 /** Appends `count` values of `size` characters; returns the first Fault. */
@@ -145,13 +145,13 @@ async function appendUntilRefused(actor, fence, acked, count, size) {
 
 /**
  * The disk becomes full, and later has space again.
- * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
  * @param {number} kib
  */
-async function fullDisk(stage, kib) {
-  mountSmall(stage, `size=${kib}k`);
-  const { path } = stage;
-  const actor = await stage.actor();
+async function fullDisk(fixture, kib) {
+  mountSmall(fixture, `size=${kib}k`);
+  const { path } = fixture;
+  const actor = await fixture.actor();
   const opened = await actor.do('open', { path });
   if (opened.ok === undefined) expectFault(opened, ERROR_CODES);
   const acked = new Map();
@@ -166,14 +166,14 @@ async function fullDisk(stage, kib) {
     if (more !== undefined) expectFault(more, ERROR_CODES);
   }
   await actor.kill();
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /** The file system runs out of inodes. */
-async function noInodes(stage, count) {
-  mountSmall(stage, `size=16m,nr_inodes=${count}`);
-  const { path } = stage;
-  const actor = await stage.actor();
+async function noInodes(fixture, count) {
+  mountSmall(fixture, `size=16m,nr_inodes=${count}`);
+  const { path } = fixture;
+  const actor = await fixture.actor();
   const opened = await actor.do('open', { path });
   const acked = new Map();
   if (opened.ok === undefined) expectFault(opened, ERROR_CODES);
@@ -184,14 +184,14 @@ async function noInodes(stage, count) {
   }
   sh('mount', '-o', 'remount,nr_inodes=1000', dirname(path));
   await actor.kill();
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /** The file system becomes read-only. */
-async function readOnly(stage, when) {
-  mountSmall(stage, 'size=16m');
-  const { path } = stage;
-  const actor = await stage.actor();
+async function readOnly(fixture, when) {
+  mountSmall(fixture, 'size=16m');
+  const { path } = fixture;
+  const actor = await fixture.actor();
   const acked = new Map();
   if (when === 'open') {
     const { fence, next } = await actor.fill(path);
@@ -202,12 +202,12 @@ async function readOnly(stage, when) {
     } catch {
       sh('mount', '--bind', dirname(path), dirname(path));
       sh('mount', '-o', 'remount,bind,ro', dirname(path));
-      stage.atEnd(() => sh('umount', '-l', dirname(path)));
+      fixture.atEnd(() => sh('umount', '-l', dirname(path)));
     }
     const answer = await actor.do('append', { session: 'a', fence, first: next });
     if (answer.fault === undefined) acked.set('a', next + 1);
     else expectFault(answer, ERROR_CODES);
-    const client = await stage.actor();
+    const client = await fixture.actor();
     const joined = await client.do('open', { path });
     if (joined.ok === undefined) expectFault(joined, ERROR_CODES);
     await actor.kill();
@@ -217,7 +217,7 @@ async function readOnly(stage, when) {
     } catch {
       sh('mount', '-o', 'remount,bind,rw', dirname(path));
     }
-    return assertAckedStored(stage, path, acked);
+    return assertAckedStored(fixture, path, acked);
   }
   if (when === 'closed') {
     acked.set('a', (await actor.fill(path)).next);
@@ -225,23 +225,23 @@ async function readOnly(stage, when) {
   }
   await actor.kill();
   sh('mount', '-o', 'remount,ro', dirname(path));
-  const other = await stage.actor();
+  const other = await fixture.actor();
   const opened = await other.do('open', { path });
   expectFault(opened, ['STORE_READ_ONLY', 'STORE_FAILED']);
   sh('mount', '-o', 'remount,rw', dirname(path));
   await other.must('open', { path });
   await other.kill();
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /**
  * The process has a limit for the size of files.
- * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
  * @param {number} bytes
  */
-async function fileSizeLimit(stage, bytes) {
-  const { path } = stage;
-  const actor = await stage.actor({ as: ['prlimit', `--fsize=${bytes}`] });
+async function fileSizeLimit(fixture, bytes) {
+  const { path } = fixture;
+  const actor = await fixture.actor({ as: ['prlimit', `--fsize=${bytes}`] });
   const opened = await actor.do('open', { path });
   const acked = new Map();
   if (opened.ok === undefined) expectFault(opened, ERROR_CODES);
@@ -255,17 +255,17 @@ async function fileSizeLimit(stage, bytes) {
     }
   }
   await actor.kill();
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /**
  * The process has a limit for descriptors, and unauthenticated connections use some of them.
- * @param {import('../support/store-attack.mjs').Stage} stage @param {number} count @param {number} connections
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture @param {number} count @param {number} connections
  */
-async function descriptorLimit(stage, count, connections) {
-  const { path } = stage;
-  const actor = await stage.actor({ as: ['prlimit', `--nofile=${count}`] });
-  if (actor.ended) throw new Broken('skipped: a process cannot start with so few descriptors');
+async function descriptorLimit(fixture, count, connections) {
+  const { path } = fixture;
+  const actor = await fixture.actor({ as: ['prlimit', `--nofile=${count}`] });
+  if (actor.ended) throw new ExpectationError('skipped: a process cannot start with so few descriptors');
   const opened = await actor.do('open', { path });
   const acked = new Map();
   if (opened.ok === undefined) expectFault(opened, ERROR_CODES);
@@ -274,7 +274,7 @@ async function descriptorLimit(stage, count, connections) {
     const sockets = Array.from({ length: connections }, () =>
       connect({ path: `${path}.sock` }).on('error', () => undefined),
     );
-    stage.atEnd(() => {
+    fixture.atEnd(() => {
       for (const socket of sockets) socket.destroy();
     });
     await sleep(200);
@@ -282,33 +282,33 @@ async function descriptorLimit(stage, count, connections) {
     if (refused !== undefined) expectFault(refused, ERROR_CODES);
     for (const socket of sockets) socket.destroy();
     await sleep(100);
-    const client = await stage.actor();
+    const client = await fixture.actor();
     await client.fill(path, 'b', 1);
     await client.kill();
   }
   expect(!actor.ended, 'the process to keep running', { code: actor.code, crash: actor.crash, stderr: actor.stderr });
   await actor.kill();
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /** The process runs out of descriptors while it opens the store, and opens it later with enough of them. */
-async function noDescriptors(stage, left, isFirst) {
-  const actor = await stage.actor({ as: ['prlimit', '--nofile=80'] });
-  mkdirSync(dirname(stage.path), { mode: 0o700 });
-  if (!isFirst) await actor.must('reopen', { path: `${stage.path}-before.db`, times: 1 });
-  const { first, here } = await actor.must('openWithFewDescriptors', { path: stage.path, left });
+async function noDescriptors(fixture, left, isFirst) {
+  const actor = await fixture.actor({ as: ['prlimit', '--nofile=80'] });
+  mkdirSync(dirname(fixture.path), { mode: 0o700 });
+  if (!isFirst) await actor.must('reopen', { path: `${fixture.path}-before.db`, times: 1 });
+  const { first, here } = await actor.must('openWithFewDescriptors', { path: fixture.path, left });
   expect(here && /^(opened|Fault)/.test(first), 'a Fault, and then an owner', { first, here });
 }
 
 /** Killed owners leave no useless files behind. */
-async function leftoverFiles(stage, rounds) {
-  const { path } = stage;
+async function leftoverFiles(fixture, rounds) {
+  const { path } = fixture;
   for (let n = 0; n < rounds; n++) {
-    const actor = await stage.actor();
+    const actor = await fixture.actor();
     await actor.fill(path, 'a', 1);
     await actor.kill();
   }
-  const last = await stage.actor();
+  const last = await fixture.actor();
   await last.must('open', { path });
   await last.must('close');
   const names = readdirSync(dirname(path)).sort();
@@ -322,20 +322,20 @@ export function cases() {
   for (const length of [
     60, 80, 90, 95, 99, 100, 101, 103, 104, 107, 108, 109, 120, 200, 300, 1000, 3000, 4050, 4090, 5000,
   ])
-    add(`long.${length}`, (stage) => longPath(stage, length));
+    add(`long.${length}`, (fixture) => longPath(fixture, length));
   for (const length of [80, 200])
-    add(`long-and-replaced.${length}`, (stage) => longPathReplaced(stage, length), { waits: true });
+    add(`long-and-replaced.${length}`, (fixture) => longPathReplaced(fixture, length), { waits: true });
   for (const [name, file] of Object.entries(unusualNames))
-    add(`name.${name}`, (stage) => assertUsable(stage, join(stage.folder, 'd', file)));
+    add(`name.${name}`, (fixture) => assertUsable(fixture, join(fixture.folder, 'd', file)));
   for (const name of ['n'.repeat(245), 'n'.repeat(250), 'n'.repeat(255), 'n'.repeat(256)])
-    add(`name.of-${name.length}`, (stage) => assertUsable(stage, join(stage.folder, 'd', name), true));
+    add(`name.of-${name.length}`, (fixture) => assertUsable(fixture, join(fixture.folder, 'd', name), true));
   for (const kib of [4, 16, 40, 64, 100, 128, 160, 256, 512, 1024])
-    add(`full.${kib}k`, (stage) => fullDisk(stage, kib));
-  for (const count of [2, 3, 4, 5, 6, 7, 8, 9]) add(`inodes.${count}`, (stage) => noInodes(stage, count));
+    add(`full.${kib}k`, (fixture) => fullDisk(fixture, kib));
+  for (const count of [2, 3, 4, 5, 6, 7, 8, 9]) add(`inodes.${count}`, (fixture) => noInodes(fixture, count));
   for (const when of ['open', 'closed', 'fresh'])
-    add(`read-only.${when}`, (stage) => readOnly(stage, when), { waits: true });
+    add(`read-only.${when}`, (fixture) => readOnly(fixture, when), { waits: true });
   for (const bytes of [1, 1000, 10_000, 33_000, 70_000, 150_000, 500_000])
-    add(`file-size.${bytes}`, (stage) => fileSizeLimit(stage, bytes));
+    add(`file-size.${bytes}`, (fixture) => fileSizeLimit(fixture, bytes));
   for (const [count, connections] of [
     [24, 0],
     [26, 0],
@@ -346,10 +346,12 @@ export function cases() {
     [60, 100],
     [90, 200],
   ])
-    add(`descriptors.${count}.${connections}`, (stage) => descriptorLimit(stage, count, connections), { waits: true });
+    add(`descriptors.${count}.${connections}`, (fixture) => descriptorLimit(fixture, count, connections), {
+      waits: true,
+    });
   for (let left = 0; left <= 10; left++)
-    add(`exhausted.${left}`, (stage) => noDescriptors(stage, left, false), { waits: true });
-  for (const left of [3, 4]) add(`exhausted-first.${left}`, (stage) => noDescriptors(stage, left, true));
-  add('leftovers', (stage) => leftoverFiles(stage, 8));
+    add(`exhausted.${left}`, (fixture) => noDescriptors(fixture, left, false), { waits: true });
+  for (const left of [3, 4]) add(`exhausted-first.${left}`, (fixture) => noDescriptors(fixture, left, true));
+  add('leftovers', (fixture) => leftoverFiles(fixture, 8));
   return all;
 }

@@ -19,37 +19,37 @@ const aliases = {
   dots: ({ path }) => path.replace(/\/d\//, '/d/../d/./'),
   relative: ({ path }) => relative(process.cwd(), path),
   'proc-root': ({ path }) => `/proc/self/root${path}`,
-  bind: (stage) => {
-    const { folder, path } = stage;
+  bind: (fixture) => {
+    const { folder, path } = fixture;
     mkdirSync(join(folder, 'e'));
     sh('mount', '--bind', dirname(path), join(folder, 'e'));
-    stage.atEnd(() => sh('umount', join(folder, 'e')));
+    fixture.atEnd(() => sh('umount', join(folder, 'e')));
     return join(folder, 'e', 'j.db');
   },
 };
 
 /**
  * A second process that uses another path becomes a client of the owner.
- * @param {import('../support/store-attack.mjs').Stage} stage @param {(stage: any) => string} alias
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture @param {(fixture: any) => string} alias
  * @param {boolean} dropsLocks
  */
-async function openByAlias(stage, alias, dropsLocks) {
-  const first = await stage.actor();
-  const { fence, next } = await first.fill(stage.path);
-  const path = alias(stage);
-  stage.atEnd(() => rmSync(`${stage.folder}-link`, { force: true }));
-  if (dropsLocks) await first.must('readStoreFiles', { path: stage.path });
-  const { owners } = await twoWriters(stage, { first, fence, next, path });
+async function openByAlias(fixture, alias, dropsLocks) {
+  const first = await fixture.actor();
+  const { fence, next } = await first.fill(fixture.path);
+  const path = alias(fixture);
+  fixture.atEnd(() => rmSync(`${fixture.folder}-link`, { force: true }));
+  if (dropsLocks) await first.must('readStoreFiles', { path: fixture.path });
+  const { owners } = await twoWriters(fixture, { first, fence, next, path });
   expect(owners.length === 1 && owners[0] === first.pid, 'the first process to stay the owner', owners);
 }
 
 /** A second name of the file has its own lock: both processes write, or the second is refused; no value is lost. */
-async function openByLink(stage, createLink) {
-  const { folder, path } = stage;
-  const first = await stage.actor();
+async function openByLink(fixture, createLink) {
+  const { folder, path } = fixture;
+  const first = await fixture.actor();
   const { fence, next } = await first.fill(path);
-  const other = createLink(stage, join(folder, 'e', 'j.db'));
-  const second = await stage.actor();
+  const other = createLink(fixture, join(folder, 'e', 'j.db'));
+  const second = await fixture.actor();
   const opened = await second.do('open', { path: other });
   const acked = new Map([['a', next]]);
   const ackedByOther = new Map();
@@ -65,25 +65,25 @@ async function openByLink(stage, createLink) {
   await first.do('close');
   await first.kill();
   await second.kill();
-  if (ackedByOther.size > 0) await assertAckedStored(stage, other, ackedByOther);
-  await assertAckedStored(stage, path, acked);
+  if (ackedByOther.size > 0) await assertAckedStored(fixture, other, ackedByOther);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /**
  * Several processes open the store at the same time: exactly one owns it.
- * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
  * @param {number} count
  * @param {string} before
  */
-async function openConcurrently(stage, count, before) {
-  const { path } = stage;
+async function openConcurrently(fixture, count, before) {
+  const { path } = fixture;
   if (before !== 'fresh') {
-    const creator = await stage.actor();
+    const creator = await fixture.actor();
     await creator.fill(path, 'before', 2);
     if (before === 'closed') await creator.must('close');
     await creator.kill();
   }
-  const actors = await Promise.all(Array.from({ length: count }, () => stage.actor()));
+  const actors = await Promise.all(Array.from({ length: count }, () => fixture.actor()));
   const opened = await Promise.all(actors.map((actor) => actor.must('open', { path })));
   const owners = opened.filter(({ owner }) => owner.here).length;
   expect(owners === 1, 'one owner', owners);
@@ -97,7 +97,7 @@ async function openConcurrently(stage, count, before) {
     }),
   );
   await Promise.all(actors.map((actor) => actor.kill()));
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /** Commands that start a process in other namespaces. */
@@ -111,23 +111,23 @@ const namespaces = {
 
 /**
  * A process in another namespace becomes a client of the owner.
- * @param {import('../support/store-attack.mjs').Stage} stage @param {readonly string[]} as @param {boolean} dropsLocks
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture @param {readonly string[]} as @param {boolean} dropsLocks
  */
-async function openInNamespace(stage, as, dropsLocks) {
-  const first = await stage.actor();
-  const { fence, next } = await first.fill(stage.path);
-  if (dropsLocks) await first.must('readStoreFiles', { path: stage.path });
-  const { opened, owners } = await twoWriters(stage, { first, fence, next, as });
+async function openInNamespace(fixture, as, dropsLocks) {
+  const first = await fixture.actor();
+  const { fence, next } = await first.fill(fixture.path);
+  if (dropsLocks) await first.must('readStoreFiles', { path: fixture.path });
+  const { opened, owners } = await twoWriters(fixture, { first, fence, next, as });
   expect(opened.ok?.owner.here === false, 'the second process to be a client', opened);
   expect(owners.length === 1, 'one owner', owners);
 }
 
 /** A process takes over from a killed owner in another namespace. */
-async function takeOverFromNamespace(stage, as) {
-  const first = await stage.actor({ as });
-  const { next } = await first.fill(stage.path);
-  const second = await stage.actor();
-  await second.must('open', { path: stage.path });
+async function takeOverFromNamespace(fixture, as) {
+  const first = await fixture.actor({ as });
+  const { next } = await first.fill(fixture.path);
+  const second = await fixture.actor();
+  await second.must('open', { path: fixture.path });
   await first.kill();
   const at = Date.now();
   const { fence } = await second.must('claim', { session: 'b' });
@@ -135,8 +135,8 @@ async function takeOverFromNamespace(stage, as) {
   await second.must('append', { session: 'b', fence, first: 0 });
   await second.kill();
   await assertAckedStored(
-    stage,
-    stage.path,
+    fixture,
+    fixture.path,
     new Map([
       ['a', next],
       ['b', 1],
@@ -145,23 +145,23 @@ async function takeOverFromNamespace(stage, as) {
 }
 
 /** Files of the owner are removed while it is idle, and another process opens the store. */
-async function withRemovedFiles(stage, names, dropsLocks) {
-  const first = await stage.actor();
-  const { fence, next } = await first.fill(stage.path);
-  if (dropsLocks) await first.must('readStoreFiles', { path: stage.path });
-  for (const name of names) rmSync(stage.path + name);
-  await twoWriters(stage, { first, fence, next });
+async function withRemovedFiles(fixture, names, dropsLocks) {
+  const first = await fixture.actor();
+  const { fence, next } = await first.fill(fixture.path);
+  if (dropsLocks) await first.must('readStoreFiles', { path: fixture.path });
+  for (const name of names) rmSync(fixture.path + name);
+  await twoWriters(fixture, { first, fence, next });
 }
 
 /** The ownership tables are changed while no process has the store open. */
-async function withChangedEpoch(stage, sql) {
-  const { path } = stage;
-  const creator = await stage.actor();
+async function withChangedEpoch(fixture, sql) {
+  const { path } = fixture;
+  const creator = await fixture.actor();
   const { next } = await creator.fill(path);
   await creator.must('close');
   await creator.kill();
   sh(process.execPath, '--input-type=module', '-e', sqlScript(path, sql));
-  const actor = await stage.actor();
+  const actor = await fixture.actor();
   const opened = await actor.do('open', { path });
   if (opened.ok === undefined) return expectFault(opened, ['STORE_DAMAGED', 'STORE_FAILED']);
   const acked = new Map([['a', next]]);
@@ -171,7 +171,7 @@ async function withChangedEpoch(stage, sql) {
   expect(!('fault' in answer), 'an append after a claim that was acknowledged', answer.fault);
   acked.set('new', 1);
   await actor.kill();
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /** Returns a script that executes SQL in the database and then runs `end`. */
@@ -179,11 +179,11 @@ const sqlScript = (path, sql, end = 'd.close(); process.exit(0);') =>
   `import { openDriver } from ${JSON.stringify(import.meta.resolve('rondo/sqlite'))}; const d = openDriver(${JSON.stringify(path)}); d.exec(${JSON.stringify(sql)}); ${end}`;
 
 /** Another process raises the epoch after the owner lost its locks: the owner commits nothing under the old epoch. */
-async function withRaisedEpoch(stage, writes) {
-  const { path } = stage;
-  const first = await stage.actor();
+async function withRaisedEpoch(fixture, writes) {
+  const { path } = fixture;
+  const first = await fixture.actor();
   const { fence, next } = await first.fill(path);
-  const writer = writes === 'client' ? await stage.actor() : first;
+  const writer = writes === 'client' ? await fixture.actor() : first;
   if (writes === 'client') await writer.must('open', { path });
   await first.must('readStoreFiles', { path });
   sh(
@@ -203,17 +203,17 @@ async function withRaisedEpoch(stage, writes) {
   acked.set('a', acked.get('a') + 1);
   await first.kill();
   await writer.kill();
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /** A worker thread owns the store. After it is terminated, only its process can take over. */
-async function ownedByThread(stage, end) {
-  const { path } = stage;
+async function ownedByThread(fixture, end) {
+  const { path } = fixture;
   mkdirSync(dirname(path), { mode: 0o700 });
-  const actor = await stage.actor();
+  const actor = await fixture.actor();
   const { owner } = await actor.must('thread', { path, end });
   expect(owner.here === true, 'the thread to be the owner', owner);
-  const other = await stage.actor();
+  const other = await fixture.actor();
   if (end) {
     // The process of the thread still runs, so no other process takes over; this process itself can.
     const answer = await other.do('open', { path }, 22_000);
@@ -228,9 +228,9 @@ async function ownedByThread(stage, end) {
 }
 
 /** One process opens the store several times and closes the stores in the given order. */
-async function openSeveralTimes(stage, order) {
-  const { path } = stage;
-  const actor = await stage.actor();
+async function openSeveralTimes(fixture, order) {
+  const { path } = fixture;
+  const actor = await fixture.actor();
   const names = ['s0', 's1', 's2'];
   for (const store of names) await actor.must('open', { path, store });
   const acked = new Map();
@@ -242,31 +242,31 @@ async function openSeveralTimes(stage, order) {
     }
     await actor.must('close', { store: `s${n}` });
   }
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /** A child process that outlives the owner does not inherit its locks. */
-async function survivingChild(stage) {
-  const first = await stage.actor();
-  const { next } = await first.fill(stage.path);
+async function survivingChild(fixture) {
+  const first = await fixture.actor();
+  const { next } = await first.fill(fixture.path);
   const child = await first.must('spawn', { ms: 30_000 });
-  stage.atEnd(() => process.kill(child, 'SIGKILL'));
+  fixture.atEnd(() => process.kill(child, 'SIGKILL'));
   await first.kill();
-  const second = await stage.actor();
-  await within(second.must('open', { path: stage.path }), 2000, 'a takeover');
+  const second = await fixture.actor();
+  await within(second.must('open', { path: fixture.path }), 2000, 'a takeover');
   expect((await second.must('values', { session: 'a' })).length === next, 'all values', 'fewer');
 }
 
 /** A process opens a file of the store as if it were a database of its own. */
-async function openStoreFile(stage, suffix, open) {
-  const { path } = stage;
-  const first = await stage.actor();
+async function openStoreFile(fixture, suffix, open) {
+  const { path } = fixture;
+  const first = await fixture.actor();
   const { fence, next } = await first.fill(path);
   if (!open) {
     await first.must('close');
     if (suffix === '.owner') writeFileSync(`${path}.owner`, '{}', { mode: 0o600 });
   }
-  const second = await stage.actor();
+  const second = await fixture.actor();
   const answer = await second.do('open', { path: path + suffix });
   if (answer.fault !== undefined)
     expectFault(answer, ['STORE_OWNED', 'STORE_FAILED', 'STORE_DAMAGED', 'STORE_READ_ONLY']);
@@ -275,7 +275,7 @@ async function openStoreFile(stage, suffix, open) {
   const acked = new Map([['a', next]]);
   if (open && 'ok' in (await first.do('append', { session: 'a', fence, first: next }))) acked.set('a', next + 1);
   await first.kill();
-  await assertAckedStored(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /** Ways to give a file a second name. */
@@ -294,11 +294,11 @@ const links = {
     for (const name of ['', '-wal', '-shm', '.anchor']) linkSync(path + name, other + name);
     return other;
   },
-  'bind-file': (stage, other) => {
+  'bind-file': (fixture, other) => {
     mkdirSync(dirname(other), { mode: 0o700 });
     writeFileSync(other, '');
-    sh('mount', '--bind', stage.path, other);
-    stage.atEnd(() => sh('umount', other));
+    sh('mount', '--bind', fixture.path, other);
+    fixture.atEnd(() => sh('umount', other));
     return other;
   },
   copy: ({ path }, other) => {
@@ -327,19 +327,23 @@ export function cases() {
   const add = (id, run, more = {}) => all.push({ id: `ownership.${id}`, run, ...more });
   for (const [name, alias] of Object.entries(aliases))
     for (const dropsLocks of [false, true])
-      add(`path.${name}${dropsLocks ? '.locks-dropped' : ''}`, (stage) => openByAlias(stage, alias, dropsLocks));
+      add(`path.${name}${dropsLocks ? '.locks-dropped' : ''}`, (fixture) => openByAlias(fixture, alias, dropsLocks));
   for (const [name, createLink] of Object.entries(links))
-    add(`link.${name}`, (stage) => openByLink(stage, createLink), { waits: true });
+    add(`link.${name}`, (fixture) => openByLink(fixture, createLink), { waits: true });
   for (const count of [2, 3, 5, 8])
     for (const before of ['fresh', 'closed', 'killed'])
       for (const round of [1])
-        add(`race.${count}.${before}.${round}`, (stage) => openConcurrently(stage, count, before));
+        add(`race.${count}.${before}.${round}`, (fixture) => openConcurrently(fixture, count, before));
   for (const [name, as] of Object.entries(namespaces)) {
     for (const dropsLocks of [false, true])
-      add(`namespace.${name}${dropsLocks ? '.locks-dropped' : ''}`, (stage) => openInNamespace(stage, as, dropsLocks), {
-        waits: true,
-      });
-    add(`namespace.${name}.killed`, (stage) => takeOverFromNamespace(stage, as));
+      add(
+        `namespace.${name}${dropsLocks ? '.locks-dropped' : ''}`,
+        (fixture) => openInNamespace(fixture, as, dropsLocks),
+        {
+          waits: true,
+        },
+      );
+    add(`namespace.${name}.killed`, (fixture) => takeOverFromNamespace(fixture, as));
   }
   const files = ['.owner', '.lock', '.sock'];
   for (let set = 1; set < 8; set++) {
@@ -347,18 +351,18 @@ export function cases() {
     for (const dropsLocks of [false, true])
       add(
         `bereft${names.join('')}${dropsLocks ? '.locks-dropped' : ''}`,
-        (stage) => withRemovedFiles(stage, names, dropsLocks),
+        (fixture) => withRemovedFiles(fixture, names, dropsLocks),
         {
           waits: true,
         },
       );
   }
   for (const [name, sql] of Object.entries(epochs))
-    add(`epoch.${name}`, (stage) => withChangedEpoch(stage, sql), { waits: true });
+    add(`epoch.${name}`, (fixture) => withChangedEpoch(fixture, sql), { waits: true });
   for (const writes of ['alone', 'group', 'client'])
-    add(`epoch.raised.${writes}`, (stage) => withRaisedEpoch(stage, writes), { waits: true });
-  add('thread.living', (stage) => ownedByThread(stage, false), { waits: true });
-  add('thread.ended', (stage) => ownedByThread(stage, true), { waits: true });
+    add(`epoch.raised.${writes}`, (fixture) => withRaisedEpoch(fixture, writes), { waits: true });
+  add('thread.living', (fixture) => ownedByThread(fixture, false), { waits: true });
+  add('thread.ended', (fixture) => ownedByThread(fixture, true), { waits: true });
   for (const order of [
     [0, 1, 2],
     [2, 1, 0],
@@ -367,12 +371,12 @@ export function cases() {
     [0, 2, 1],
     [2, 0, 1],
   ])
-    add(`several.closed-${order.join('')}`, (stage) => openSeveralTimes(stage, order));
+    add(`several.closed-${order.join('')}`, (fixture) => openSeveralTimes(fixture, order));
   add('child-lives-on', survivingChild);
   for (const suffix of ['-wal', '-shm', '.lock', '.owner', '.anchor', '.sock']) {
-    add(`mixed-up.${basename(suffix)}.open`, (stage) => openStoreFile(stage, suffix, true), { waits: true });
+    add(`mixed-up.${basename(suffix)}.open`, (fixture) => openStoreFile(fixture, suffix, true), { waits: true });
     if (/lock|owner|anchor/.test(suffix))
-      add(`mixed-up.${suffix}.closed`, (stage) => openStoreFile(stage, suffix, false), { waits: true });
+      add(`mixed-up.${suffix}.closed`, (fixture) => openStoreFile(fixture, suffix, false), { waits: true });
   }
   return all;
 }

@@ -5,16 +5,16 @@ import { expect, sleep, within } from '../support/store-attack.mjs';
 import { assertAckedStored } from './owner-files.mjs';
 
 /** Appends that are in flight when the owner ends are written once and in order. */
-async function appendsInFlight(stage, { width, kills, closes }) {
-  const { path } = stage;
-  const owners = await Promise.all(Array.from({ length: kills }, () => stage.actor()));
+async function appendsInFlight(fixture, { width, kills, closes }) {
+  const { path } = fixture;
+  const owners = await Promise.all(Array.from({ length: kills }, () => fixture.actor()));
   for (const owner of owners) await owner.must('open', { path });
-  const writer = await stage.actor();
+  const writer = await fixture.actor();
   await writer.must('open', { path });
   const count = 600;
   const appending = writer.must('burst', { session: 'burst', count, width }, 30_000);
   for (const owner of owners) {
-    await sleep(30 + stage.random() * 60);
+    await sleep(30 + fixture.random() * 60);
     if (closes) await owner.must('close');
     else await owner.kill();
   }
@@ -24,13 +24,13 @@ async function appendsInFlight(stage, { width, kills, closes }) {
   const isComplete = values.length === count && values.every((value, n) => value === `burst-${n}`);
   expect(isComplete, 'each append once and in order', { length: values.length, last: values.slice(-3) });
   await writer.kill();
-  await assertAckedStored(stage, path, new Map([['burst', count]]));
+  await assertAckedStored(fixture, path, new Map([['burst', count]]));
 }
 
 /** A client reads a long session completely while the owner changes or is stopped. */
-async function readLongSession(stage, how) {
-  const { path } = stage;
-  const [owner, reader] = [await stage.actor(), await stage.actor()];
+async function readLongSession(fixture, how) {
+  const { path } = fixture;
+  const [owner, reader] = [await fixture.actor(), await fixture.actor()];
   await owner.must('open', { path });
   await owner.must('burst', { session: 'long', count: 3000, width: 500 }, 30_000);
   await reader.must('open', { path });
@@ -48,18 +48,18 @@ async function readLongSession(stage, how) {
 }
 
 /** A client puts a blob under one owner and appends under another: the blob is stored. */
-async function putLargeValue(stage, how) {
-  const { path } = stage;
+async function putLargeValue(fixture, how) {
+  const { path } = fixture;
   const text = JSON.stringify('large '.repeat(50_000));
   const digest = createHash('sha256').update(text).digest('base64url');
-  const [owner, client] = [await stage.actor(), await stage.actor()];
+  const [owner, client] = [await fixture.actor(), await fixture.actor()];
   await owner.must('open', { path });
   await client.must('open', { path });
   const { fence } = await client.must('claim', { session: 'a' });
   await client.must('put', { session: 'a', digest, text });
   if (how === 'killed') await owner.kill();
   if (how === 'closed') await owner.must('close');
-  const third = how === 'third' ? await stage.actor() : undefined;
+  const third = how === 'third' ? await fixture.actor() : undefined;
   if (third !== undefined) {
     await third.must('open', { path });
     await owner.kill();
@@ -67,15 +67,15 @@ async function putLargeValue(stage, how) {
   await client.must('append', { session: 'a', fence, first: 0 });
   await client.kill();
   await third?.kill();
-  const reader = await stage.actor();
+  const reader = await fixture.actor();
   await reader.must('open', { path });
   expect((await reader.must('get', { session: 'a', digest })) === text, 'the large value', 'another value or none');
 }
 
 /** The owner is killed while a lease holder is stopped: other processes acquire leases of other sessions in time. */
-async function stoppedHolder(stage) {
-  const { path } = stage;
-  const [owner, holder, other] = [await stage.actor(), await stage.actor(), await stage.actor()];
+async function stoppedHolder(fixture) {
+  const { path } = fixture;
+  const [owner, holder, other] = [await fixture.actor(), await fixture.actor(), await fixture.actor()];
   for (const actor of [owner, holder, other]) await actor.must('open', { path });
   await holder.must('acquire', { session: 'h' });
   holder.signalled('SIGSTOP');
@@ -87,9 +87,9 @@ async function stoppedHolder(stage) {
 }
 
 /** A stopped holder continues after its lease was given to another process: it cannot write to the session. */
-async function lateHolder(stage) {
-  const { path } = stage;
-  const [owner, holder, other] = [await stage.actor(), await stage.actor(), await stage.actor()];
+async function lateHolder(fixture) {
+  const { path } = fixture;
+  const [owner, holder, other] = [await fixture.actor(), await fixture.actor(), await fixture.actor()];
   for (const actor of [owner, holder, other]) await actor.must('open', { path });
   await holder.must('acquire', { session: 'h' });
   const first = await holder.must('claim', { session: 'h' });
@@ -114,11 +114,11 @@ async function lateHolder(stage) {
 }
 
 /** A store does not keep its process alive, neither in an owner nor in a client. */
-async function endsWhenIdle(stage, role) {
-  const { path } = stage;
-  const actor = await stage.actor();
+async function endsWhenIdle(fixture, role) {
+  const { path } = fixture;
+  const actor = await fixture.actor();
   if (role !== 'owner') {
-    const owner = await stage.actor();
+    const owner = await fixture.actor();
     await owner.must('open', { path });
     await actor.must('open', { path });
     if (role === 'client-of-stopped') owner.signalled('SIGSTOP');
@@ -129,25 +129,25 @@ async function endsWhenIdle(stage, role) {
 }
 
 /** Opening and closing a store repeatedly does not leak descriptors. */
-async function descriptorLeak(stage, role) {
-  const { path } = stage;
-  const actor = await stage.actor();
-  if (role === 'client') await (await stage.actor()).must('open', { path });
+async function descriptorLeak(fixture, role) {
+  const { path } = fixture;
+  const actor = await fixture.actor();
+  if (role === 'client') await (await fixture.actor()).must('open', { path });
   const before = await actor.must('reopen', { path, times: 5 });
   const after = await actor.must('reopen', { path, times: 60 }, 40_000);
   expect(after - before < 40, 'descriptors not to leak', { before, after });
 }
 
 /** A client does not leak descriptors over many changes of the owner. */
-async function manyOwners(stage) {
-  const { path } = stage;
-  const client = await stage.actor();
-  let owner = await stage.actor();
+async function manyOwners(fixture) {
+  const { path } = fixture;
+  const client = await fixture.actor();
+  let owner = await fixture.actor();
   await owner.must('open', { path });
   await client.must('open', { path });
   const before = await client.must('descriptors');
   for (let n = 0; n < 12; n++) {
-    const next = await stage.actor();
+    const next = await fixture.actor();
     await next.must('open', { path });
     await owner.kill();
     await client.must('list');
@@ -158,9 +158,9 @@ async function manyOwners(stage) {
 }
 
 /** A client closes its store in time while the owner is stopped or has ended, or a request is in flight. */
-async function clientCloses(stage, state) {
-  const { path } = stage;
-  const [owner, client] = [await stage.actor(), await stage.actor()];
+async function clientCloses(fixture, state) {
+  const { path } = fixture;
+  const [owner, client] = [await fixture.actor(), await fixture.actor()];
   await owner.must('open', { path });
   await client.must('open', { path });
   if (state === 'owner-stopped') owner.signalled('SIGSTOP');
@@ -180,21 +180,21 @@ export function cases() {
   const add = (id, run, more = {}) => all.push({ id: `takeover.${id}`, run, ...more });
   for (const width of [1, 10, 100, 600]) {
     for (const kills of [1, 3]) {
-      add(`burst.${width}.killed-${kills}`, (stage) => appendsInFlight(stage, { width, kills, closes: false }));
-      add(`burst.${width}.closed-${kills}`, (stage) => appendsInFlight(stage, { width, kills, closes: true }));
+      add(`burst.${width}.killed-${kills}`, (fixture) => appendsInFlight(fixture, { width, kills, closes: false }));
+      add(`burst.${width}.closed-${kills}`, (fixture) => appendsInFlight(fixture, { width, kills, closes: true }));
     }
   }
-  for (const how of ['killed', 'closed', 'stopped']) add(`reading.${how}`, (stage) => readLongSession(stage, how));
+  for (const how of ['killed', 'closed', 'stopped']) add(`reading.${how}`, (fixture) => readLongSession(fixture, how));
   for (const how of ['untouched', 'killed', 'closed', 'third'])
-    add(`large-value.${how}`, (stage) => putLargeValue(stage, how));
+    add(`large-value.${how}`, (fixture) => putLargeValue(fixture, how));
   add('leases.stopped-holder', stoppedHolder, { waits: true });
   add('leases.late-holder', lateHolder, { waits: true });
   for (const role of ['owner', 'client', 'client-of-stopped', 'client-of-killed'])
-    add(`rests.${role}`, (stage) => endsWhenIdle(stage, role), { waits: true });
+    add(`rests.${role}`, (fixture) => endsWhenIdle(fixture, role), { waits: true });
   for (const role of ['owner', 'client'])
-    add(`descriptors.${role}`, (stage) => descriptorLeak(stage, role), { waits: true });
+    add(`descriptors.${role}`, (fixture) => descriptorLeak(fixture, role), { waits: true });
   add('descriptors.many-owners', manyOwners, { waits: true });
   for (const state of ['owner-stopped', 'owner-killed', 'owner-closed', 'under-way'])
-    add(`client-closes.${state}`, (stage) => clientCloses(stage, state), { waits: true });
+    add(`client-closes.${state}`, (fixture) => clientCloses(fixture, state), { waits: true });
   return all;
 }

@@ -77,58 +77,58 @@ const IN_PLACE = /^(no-pid|start-other|empty|no-json|directory-other|secret-shor
 
 /**
  * A process ignores an invalid owner file.
- * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
  * @param {(content: any) => unknown} change
  */
-async function ignoresInvalidFile(stage, change) {
-  const { path } = stage;
+async function ignoresInvalidFile(fixture, change) {
+  const { path } = fixture;
   writeOwnerFile(path, '');
   writeOwnerFile(path, change(validOwnerFile(path, process.pid, SECRET)));
-  await assertBecomesOwner(stage);
+  await assertBecomesOwner(fixture);
 }
 
 /**
  * A new process becomes the owner and removes its file when it closes.
- * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
  */
-async function assertBecomesOwner(stage) {
-  const actor = await stage.actor();
-  const { owner } = await actor.fill(stage.path);
+async function assertBecomesOwner(fixture) {
+  const actor = await fixture.actor();
+  const { owner } = await actor.fill(fixture.path);
   expect(owner.here === true, 'the process to be the owner', owner);
   await actor.must('close');
-  expect(!existsSync(`${stage.path}.owner`), 'no owner file after the store was closed', 'it exists');
+  expect(!existsSync(`${fixture.path}.owner`), 'no owner file after the store was closed', 'it exists');
 }
 
 /** A process ignores a valid owner file that another user could have written. */
-async function ignoresForeignFile(stage, change) {
-  const { path } = stage;
+async function ignoresForeignFile(fixture, change) {
+  const { path } = fixture;
   writeOwnerFile(path, '');
   writeOwnerFile(path, validOwnerFile(path, process.pid, SECRET));
   change(`${path}.owner`);
-  await assertBecomesOwner(stage);
+  await assertBecomesOwner(fixture);
 }
 
 /**
  * Starts a process that does not own a store.
- * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
  * @param {string} script
  */
-async function startOtherProcess(stage, script) {
+async function startOtherProcess(fixture, script) {
   const child = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'ignore'] });
-  stage.atEnd(() => child.kill('SIGKILL'));
+  fixture.atEnd(() => child.kill('SIGKILL'));
   const firstLine = await new Promise((resolve) => child.stdout.once('data', (line) => resolve(String(line))));
   return { child, pid: Number(firstLine) };
 }
 
 /** The owner file names a running process that does not listen: the Fault names its pid. */
-async function reportsOtherProcess(stage, how) {
-  const { path } = stage;
-  const { pid } = await startOtherProcess(stage, 'echo $$; exec sleep 60');
+async function reportsOtherProcess(fixture, how) {
+  const { path } = fixture;
+  const { pid } = await startOtherProcess(fixture, 'echo $$; exec sleep 60');
   if (how === 'stopped') process.kill(pid, 'SIGSTOP');
   await sleep(50);
   writeOwnerFile(path, '');
   writeOwnerFile(path, validOwnerFile(path, pid, SECRET));
-  const actor = await stage.actor();
+  const actor = await fixture.actor();
   const answer = await actor.do('open', { path });
   expectFault(answer, ['STORE_OWNED']);
   expect(
@@ -141,21 +141,21 @@ async function reportsOtherProcess(stage, how) {
 }
 
 /** The owner file names a zombie, which counts as ended. */
-async function ignoresZombie(stage) {
-  const { path } = stage;
-  const { pid } = await startOtherProcess(stage, 'sh -c "echo \\$\\$; sleep 0.2" & exec sleep 60');
+async function ignoresZombie(fixture) {
+  const { path } = fixture;
+  const { pid } = await startOtherProcess(fixture, 'sh -c "echo \\$\\$; sleep 0.2" & exec sleep 60');
   writeOwnerFile(path, '');
   const content = validOwnerFile(path, pid, SECRET);
   await sleep(600);
   expect(/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1')), 'a zombie', 'something else');
   writeOwnerFile(path, content);
-  await assertBecomesOwner(stage);
+  await assertBecomesOwner(fixture);
 }
 
 /** The file of a running owner is overwritten in place: acknowledged values of both processes stay stored. */
-async function overwrittenInPlace(stage, change, dropsLocks) {
-  const { path } = stage;
-  const first = await stage.actor();
+async function overwrittenInPlace(fixture, change, dropsLocks) {
+  const { path } = fixture;
+  const first = await fixture.actor();
   const { fence, next } = await first.fill(path);
   const changed = change(JSON.parse(readFileSync(`${path}.owner`, 'utf8')));
   const descriptor = openSync(`${path}.owner`, 'r+');
@@ -163,12 +163,12 @@ async function overwrittenInPlace(stage, change, dropsLocks) {
   writeSync(descriptor, typeof changed === 'string' ? changed : JSON.stringify(changed));
   closeSync(descriptor);
   if (dropsLocks) await first.must('readStoreFiles', { path });
-  await twoWriters(stage, { first, fence, next });
+  await twoWriters(fixture, { first, fence, next });
 }
 
 /** Two processes try to write: every acknowledged value is stored. */
-export async function twoWriters(stage, { first, fence, next, path = stage.path, as }) {
-  const second = await stage.actor(as === undefined ? {} : { as });
+export async function twoWriters(fixture, { first, fence, next, path = fixture.path, as }) {
+  const second = await fixture.actor(as === undefined ? {} : { as });
   const acked = new Map([['a', next]]);
   const opened = await second.do('open', { path });
   const write = async (actor, session, claim) => {
@@ -198,16 +198,16 @@ export async function twoWriters(stage, { first, fence, next, path = stage.path,
   }
   await first.kill();
   await second.kill();
-  await assertAckedStored(stage, stage.path, acked);
+  await assertAckedStored(fixture, fixture.path, acked);
   return { opened, owners, acked };
 }
 
 /**
  * Asserts that the store reports no damage and holds at least the acknowledged number of values of each session.
- * @param {import('../support/store-attack.mjs').Stage} stage @param {string} path @param {Map<string, number>} acked
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture @param {string} path @param {Map<string, number>} acked
  */
-export async function assertAckedStored(stage, path, acked) {
-  const reader = await stage.actor();
+export async function assertAckedStored(fixture, path, acked) {
+  const reader = await fixture.actor();
   const { damage } = await reader.must('open', { path });
   expect(damage.length === 0, 'a store without damage', damage);
   for (const [session, count] of acked) {
@@ -221,12 +221,12 @@ export function cases() {
   const all = [];
   const add = (id, run, more = {}) => all.push({ id: `ownership.${id}`, run, ...more });
   for (const [name, change] of Object.entries(invalidContents)) {
-    add(`record.${name}`, (stage) => ignoresInvalidFile(stage, change), { waits: true });
+    add(`record.${name}`, (fixture) => ignoresInvalidFile(fixture, change), { waits: true });
     for (const dropsLocks of [false, true]) {
       if (!IN_PLACE.test(name)) continue;
       add(
         `record-in-place.${name}${dropsLocks ? '.locks-dropped' : ''}`,
-        (stage) => overwrittenInPlace(stage, change, dropsLocks),
+        (fixture) => overwrittenInPlace(fixture, change, dropsLocks),
         {
           waits: true,
         },
@@ -236,27 +236,27 @@ export function cases() {
   for (const mode of [0o644, 0o640, 0o666, 0o700, 0o400, 0o000, 0o1600, 0o4600]) {
     const isPrivate = (mode & 0o777) === 0o600;
     if (!isPrivate)
-      add(`record.mode-${mode.toString(8)}`, (stage) => ignoresForeignFile(stage, (file) => chmodSync(file, mode)));
+      add(`record.mode-${mode.toString(8)}`, (fixture) => ignoresForeignFile(fixture, (file) => chmodSync(file, mode)));
   }
-  add('record.of-another-user', (stage) => ignoresForeignFile(stage, (file) => chownSync(file, 65_534, 65_534)));
-  add('record.copied-to-another-directory', async (stage) => {
-    const { path } = stage;
-    const other = `${stage.folder}/e/j.db`;
-    const owner = await stage.actor();
+  add('record.of-another-user', (fixture) => ignoresForeignFile(fixture, (file) => chownSync(file, 65_534, 65_534)));
+  add('record.copied-to-another-directory', async (fixture) => {
+    const { path } = fixture;
+    const other = `${fixture.folder}/e/j.db`;
+    const owner = await fixture.actor();
     await owner.fill(other);
     writeOwnerFile(path, readFileSync(`${other}.owner`, 'utf8'));
-    await assertBecomesOwner(stage);
+    await assertBecomesOwner(fixture);
     await owner.must('list');
   });
-  add('record.hard-linked-from-another-store', async (stage) => {
-    const { path } = stage;
-    const other = `${stage.folder}/e/j.db`;
-    const owner = await stage.actor();
+  add('record.hard-linked-from-another-store', async (fixture) => {
+    const { path } = fixture;
+    const other = `${fixture.folder}/e/j.db`;
+    const owner = await fixture.actor();
     await owner.fill(other);
-    writeOwnerFile(`${stage.folder}/d/x`, '');
+    writeOwnerFile(`${fixture.folder}/d/x`, '');
     linkSync(`${other}.owner`, `${path}.owner`);
     const before = readFileSync(`${other}.owner`, 'utf8');
-    const actor = await stage.actor();
+    const actor = await fixture.actor();
     await actor.must('open', { path });
     expect(
       readFileSync(`${other}.owner`, 'utf8') === before,
@@ -266,7 +266,7 @@ export function cases() {
     await actor.must('close');
   });
   for (const how of ['running', 'stopped'])
-    add(`record.living-bystander-${how}`, (stage) => reportsOtherProcess(stage, how), { waits: true });
+    add(`record.living-bystander-${how}`, (fixture) => reportsOtherProcess(fixture, how), { waits: true });
   add('record.zombie', ignoresZombie);
   return all;
 }

@@ -1,6 +1,6 @@
 // Attacks on a SQLite store that several processes share. See README.md.
 
-import { Stage } from '../support/store-attack.mjs';
+import { StoreFixture } from '../support/store-attack.mjs';
 import { runAttacks } from './runner.mjs';
 
 /** The number of lanes for cases that mostly wait. They run in parallel with the lane of the other cases. */
@@ -14,7 +14,7 @@ await runAttacks({
   areas: ['ownership', 'takeover', 'socket', 'files'],
   modules: [...socketModules, ...fileModules, ...takeoverModules],
   caseMs: 60_000,
-  subject: (seed, id) => new Stage(seed, id),
+  subject: (seed, id) => new StoreFixture(seed, id),
   lanes: (cases) => {
     const waiting = cases.filter(({ waits }) => waits === true);
     const busy = cases.filter(({ waits }) => waits !== true);

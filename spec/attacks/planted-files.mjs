@@ -54,7 +54,7 @@ function digestOutside(folder) {
 
 /**
  * Creates the data directory, and files outside of it that must not change.
- * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
  */
 function createProtectedFiles({ folder, path }) {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -64,10 +64,10 @@ function createProtectedFiles({ folder, path }) {
 }
 
 /** Opens the store with the planted file: it throws a Fault or works, and no file outside changes. */
-async function assertSafeOpen(stage, { mayOpen = true } = {}) {
-  const { folder, path } = stage;
+async function assertSafeOpen(fixture, { mayOpen = true } = {}) {
+  const { folder, path } = fixture;
   const before = digestOutside(folder);
-  const actor = await stage.actor();
+  const actor = await fixture.actor();
   const answer = await actor.do('open', { path });
   if (answer.fault === undefined) {
     expect(answer.ok !== undefined, 'an answer', answer);
@@ -83,15 +83,15 @@ async function assertSafeOpen(stage, { mayOpen = true } = {}) {
 
 /**
  * A symbolic link is planted.
- * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
  * @param {string} name
  * @param {string} target
  */
-async function plantSymlink(stage, name, target) {
-  createProtectedFiles(stage);
-  symlinkSync(join(stage.folder, 'out', target), stage.path + name);
-  await assertSafeOpen(stage, { mayOpen: name.startsWith('.lock-') || name === '.sock' });
-  expect(!existsSync(join(stage.folder, 'out', 'absent')), 'no file at the target of the link', 'it exists');
+async function plantSymlink(fixture, name, target) {
+  createProtectedFiles(fixture);
+  symlinkSync(join(fixture.folder, 'out', target), fixture.path + name);
+  await assertSafeOpen(fixture, { mayOpen: name.startsWith('.lock-') || name === '.sock' });
+  expect(!existsSync(join(fixture.folder, 'out', 'absent')), 'no file at the target of the link', 'it exists');
 }
 
 /** Creates a file system entry that is not a regular file. */
@@ -99,28 +99,28 @@ const fileTypes = {
   directory: (path) => mkdirSync(path),
   fifo: (path) => execFileSync('mkfifo', [path]),
   device: (path) => execFileSync('mknod', [path, 'c', '1', '3']),
-  socket: async (path, stage) => {
+  socket: async (path, fixture) => {
     const server = createServer();
     server.listen({ path });
     await once(server, 'listening');
-    stage.atEnd(() => server.close());
+    fixture.atEnd(() => server.close());
   },
 };
 
 /**
  * An entry that is not a regular file is planted.
- * @param {import('../support/store-attack.mjs').Stage} stage @param {string} name
- * @param {(path: string, stage: any) => unknown} make
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture @param {string} name
+ * @param {(path: string, fixture: any) => unknown} make
  */
-async function plantFileType(stage, name, make) {
-  createProtectedFiles(stage);
-  await make(stage.path + name, stage);
-  if (make !== fileTypes.socket || name !== '.sock') return void (await assertSafeOpen(stage));
+async function plantFileType(fixture, name, make) {
+  createProtectedFiles(fixture);
+  await make(fixture.path + name, fixture);
+  if (make !== fileTypes.socket || name !== '.sock') return void (await assertSafeOpen(fixture));
   // A listener at the socket may be an owner whose owner file was removed, so no process takes over.
-  const actor = await stage.actor();
-  const answer = await actor.do('open', { path: stage.path }, 22_000);
+  const actor = await fixture.actor();
+  const answer = await actor.do('open', { path: fixture.path }, 22_000);
   expectFault(answer, ['STORE_OWNED']);
-  expect(answer.fault.message.includes(`${stage.path}.sock`), 'the path of the socket in the message', answer.fault);
+  expect(answer.fault.message.includes(`${fixture.path}.sock`), 'the path of the socket in the message', answer.fault);
 }
 
 /** Contents of planted files. */
@@ -128,128 +128,128 @@ const contents = {
   empty: Buffer.alloc(0),
   text: Buffer.from('not one of ours\n'.repeat(300)),
   zeros: Buffer.alloc(8192),
-  random: (stage) => Buffer.from(Array.from({ length: 5000 }, () => Math.floor(stage.random() * 256))),
+  random: (fixture) => Buffer.from(Array.from({ length: 5000 }, () => Math.floor(fixture.random() * 256))),
   'sqlite-header': Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(4080, 1)]),
 };
 
 /**
  * A file with foreign content is planted.
- * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
  * @param {string} name
  * @param {any} content
  */
-async function plantContent(stage, name, content) {
-  createProtectedFiles(stage);
-  writeFileSync(stage.path + name, typeof content === 'function' ? content(stage) : content);
-  await assertSafeOpen(stage);
+async function plantContent(fixture, name, content) {
+  createProtectedFiles(fixture);
+  writeFileSync(fixture.path + name, typeof content === 'function' ? content(fixture) : content);
+  await assertSafeOpen(fixture);
 }
 
 /** A sparse file of 8 GiB is planted. */
-async function plantSparseFile(stage, name) {
-  createProtectedFiles(stage);
-  writeFileSync(stage.path + name, '');
-  truncateSync(stage.path + name, 8 * 2 ** 30);
-  await assertSafeOpen(stage);
+async function plantSparseFile(fixture, name) {
+  createProtectedFiles(fixture);
+  writeFileSync(fixture.path + name, '');
+  truncateSync(fixture.path + name, 8 * 2 ** 30);
+  await assertSafeOpen(fixture);
 }
 
 /** The lock is a database in WAL mode, and the given file beside it is a link. */
-async function plantWalLock(stage, suffix, target) {
-  createProtectedFiles(stage);
-  const driver = openDriver(`${stage.path}.lock`);
+async function plantWalLock(fixture, suffix, target) {
+  createProtectedFiles(fixture);
+  const driver = openDriver(`${fixture.path}.lock`);
   driver.exec('PRAGMA journal_mode=WAL');
   driver.exec('CREATE TABLE t (x)');
   driver.close();
-  symlinkSync(join(stage.folder, 'out', target), `${stage.path}.lock${suffix}`);
-  await assertSafeOpen(stage);
-  expect(!existsSync(join(stage.folder, 'out', 'absent')), 'no file at the target of the link', 'it exists');
+  symlinkSync(join(fixture.folder, 'out', target), `${fixture.path}.lock${suffix}`);
+  await assertSafeOpen(fixture);
+  expect(!existsSync(join(fixture.folder, 'out', 'absent')), 'no file at the target of the link', 'it exists');
 }
 
 /** A foreign database has a hot journal that names a file for SQLite to delete. */
-async function plantHotJournal(stage, name) {
-  createProtectedFiles(stage);
-  const file = stage.path + name;
+async function plantHotJournal(fixture, name) {
+  createProtectedFiles(fixture);
+  const file = fixture.path + name;
   const driver = openDriver(file);
   driver.exec('CREATE TABLE t (x)');
   driver.close();
-  writeFileSync(`${file}-journal`, hotJournal(readFileSync(file), join(stage.folder, 'out', 'file')));
-  await assertSafeOpen(stage);
+  writeFileSync(`${file}-journal`, hotJournal(readFileSync(file), join(fixture.folder, 'out', 'file')));
+  await assertSafeOpen(fixture);
 }
 
 /** A valid store has a hot journal that names a file for SQLite to delete. */
-async function plantHotJournalOfStore(stage) {
-  createProtectedFiles(stage);
-  const creator = await stage.actor();
-  await creator.fill(stage.path);
+async function plantHotJournalOfStore(fixture) {
+  createProtectedFiles(fixture);
+  const creator = await fixture.actor();
+  await creator.fill(fixture.path);
   await creator.must('close');
   await creator.kill();
-  writeFileSync(`${stage.path}-journal`, hotJournal(readFileSync(stage.path), join(stage.folder, 'out', 'file')));
-  await assertSafeOpen(stage);
+  writeFileSync(`${fixture.path}-journal`, hotJournal(readFileSync(fixture.path), join(fixture.folder, 'out', 'file')));
+  await assertSafeOpen(fixture);
 }
 
 /** The temporary name of the owner file exists already. */
-async function plantDraft(stage, make) {
-  createProtectedFiles(stage);
-  const actor = await stage.actor();
-  const before = digestOutside(stage.folder);
-  make(`${stage.path}.owner.${actor.pid}`, join(stage.folder, 'out', 'file'));
-  const answer = await actor.do('open', { path: stage.path });
+async function plantDraft(fixture, make) {
+  createProtectedFiles(fixture);
+  const actor = await fixture.actor();
+  const before = digestOutside(fixture.folder);
+  make(`${fixture.path}.owner.${actor.pid}`, join(fixture.folder, 'out', 'file'));
+  const answer = await actor.do('open', { path: fixture.path });
   if (answer.ok === undefined) expectFault(answer, REFUSED);
-  expect(digestOutside(stage.folder) === before, 'no file outside to change', 'a file changed');
+  expect(digestOutside(fixture.folder) === before, 'no file outside to change', 'a file changed');
   if (answer.ok === undefined) return;
   await actor.must('close');
 }
 
 /** The directory contains 65,536 links with short names that resemble the temporary name of the socket. */
-async function plantShortNames(stage) {
-  createProtectedFiles(stage);
-  const target = join(stage.folder, 'out', 'file');
+async function plantShortNames(fixture) {
+  createProtectedFiles(fixture);
+  const target = join(fixture.folder, 'out', 'file');
   for (let n = 0; n < 65_536; n++)
-    symlinkSync(target, join(dirname(stage.path), `.${n.toString(16).padStart(4, '0')}`));
-  const before = digestOutside(stage.folder);
-  const actor = await stage.actor();
-  const answer = await actor.do('open', { path: stage.path });
-  expect(digestOutside(stage.folder) === before, 'no file outside to change', 'a file changed');
+    symlinkSync(target, join(dirname(fixture.path), `.${n.toString(16).padStart(4, '0')}`));
+  const before = digestOutside(fixture.folder);
+  const actor = await fixture.actor();
+  const answer = await actor.do('open', { path: fixture.path });
+  expect(digestOutside(fixture.folder) === before, 'no file outside to change', 'a file changed');
   expect(answer.ok !== undefined, 'the store to be opened', answer.fault ?? answer);
 }
 
 /** A store in a data directory that is a symbolic link is refused. */
-async function refusesLinkedDirectory(stage) {
-  createProtectedFiles(stage);
-  symlinkSync(join(stage.folder, 'out', 'dir'), join(stage.folder, '.rondo'));
-  const before = digestOutside(stage.folder);
-  const actor = await stage.actor();
-  expectFault(await actor.do('open', { path: join(stage.folder, '.rondo', 'journal.db') }), REFUSED);
-  expect(digestOutside(stage.folder) === before, 'no file outside to change', 'a file changed');
+async function refusesLinkedDirectory(fixture) {
+  createProtectedFiles(fixture);
+  symlinkSync(join(fixture.folder, 'out', 'dir'), join(fixture.folder, '.rondo'));
+  const before = digestOutside(fixture.folder);
+  const actor = await fixture.actor();
+  expectFault(await actor.do('open', { path: join(fixture.folder, '.rondo', 'journal.db') }), REFUSED);
+  expect(digestOutside(fixture.folder) === before, 'no file outside to change', 'a file changed');
 }
 
 /** A refused store works again after the planted file is removed. */
-async function worksAfterRemoval(stage, name) {
-  createProtectedFiles(stage);
-  const creator = await stage.actor();
-  await creator.fill(stage.path);
+async function worksAfterRemoval(fixture, name) {
+  createProtectedFiles(fixture);
+  const creator = await fixture.actor();
+  await creator.fill(fixture.path);
   await creator.must('close');
   await creator.kill();
-  const original = existsSync(stage.path + name) ? readFileSync(stage.path + name) : undefined;
-  execFileSync('rm', ['-f', stage.path + name]);
-  symlinkSync(join(stage.folder, 'out', 'file'), stage.path + name);
-  await assertSafeOpen(stage, { mayOpen: false });
-  execFileSync('rm', ['-f', stage.path + name]);
-  if (original !== undefined) writeFileSync(stage.path + name, original, { mode: 0o600 });
-  await expectStored(stage, stage.path, 'a', ['v0', 'v1', 'v2']);
+  const original = existsSync(fixture.path + name) ? readFileSync(fixture.path + name) : undefined;
+  execFileSync('rm', ['-f', fixture.path + name]);
+  symlinkSync(join(fixture.folder, 'out', 'file'), fixture.path + name);
+  await assertSafeOpen(fixture, { mayOpen: false });
+  execFileSync('rm', ['-f', fixture.path + name]);
+  if (original !== undefined) writeFileSync(fixture.path + name, original, { mode: 0o600 });
+  await expectStored(fixture, fixture.path, 'a', ['v0', 'v1', 'v2']);
 }
 
 /** A corrupted file of a complete store: acknowledged values are present, or their loss is reported. */
-async function reportsCorruption(stage, name, how) {
-  createProtectedFiles(stage);
-  const creator = await stage.actor();
-  await creator.fill(stage.path);
+async function reportsCorruption(fixture, name, how) {
+  createProtectedFiles(fixture);
+  const creator = await fixture.actor();
+  await creator.fill(fixture.path);
   await creator.kill();
-  const bytes = readFileSync(stage.path + name);
-  if (how === 'cut') writeFileSync(stage.path + name, bytes.subarray(0, Math.floor(bytes.length / 2)));
-  else if (how === 'random') writeFileSync(stage.path + name, randomBytes(bytes.length));
-  else writeFileSync(stage.path + name, '');
-  const reader = await stage.actor();
-  const answer = await reader.do('open', { path: stage.path });
+  const bytes = readFileSync(fixture.path + name);
+  if (how === 'cut') writeFileSync(fixture.path + name, bytes.subarray(0, Math.floor(bytes.length / 2)));
+  else if (how === 'random') writeFileSync(fixture.path + name, randomBytes(bytes.length));
+  else writeFileSync(fixture.path + name, '');
+  const reader = await fixture.actor();
+  const answer = await reader.do('open', { path: fixture.path });
   if (answer.ok === undefined) return expectFault(answer, REFUSED);
   const found = await reader.do('values', { session: 'a' });
   const isComplete = JSON.stringify(found.ok) === '["v0","v1","v2"]';
@@ -265,30 +265,30 @@ export function cases() {
   const add = (id, run) => all.push({ id: `files.${id}`, run });
   for (const name of SUFFIXES) {
     for (const target of ['file', 'empty', 'absent', 'dir'])
-      add(`symlink.${label(name)}.${target}`, (stage) => plantSymlink(stage, name, target));
+      add(`symlink.${label(name)}.${target}`, (fixture) => plantSymlink(fixture, name, target));
     for (const [which, make] of Object.entries(fileTypes))
-      add(`kind.${label(name)}.${which}`, (stage) => plantFileType(stage, name, make));
+      add(`kind.${label(name)}.${which}`, (fixture) => plantFileType(fixture, name, make));
     for (const [which, bytes] of Object.entries(contents))
-      add(`content.${label(name)}.${which}`, (stage) => plantContent(stage, name, bytes));
-    add(`sparse.${label(name)}`, (stage) => plantSparseFile(stage, name));
+      add(`content.${label(name)}.${which}`, (fixture) => plantContent(fixture, name, bytes));
+    add(`sparse.${label(name)}`, (fixture) => plantSparseFile(fixture, name));
   }
   for (const suffix of ['-wal', '-shm', '-journal']) {
     for (const target of ['file', 'empty', 'absent'])
-      add(`lock-in-wal.${suffix.slice(1)}.${target}`, (stage) => plantWalLock(stage, suffix, target));
+      add(`lock-in-wal.${suffix.slice(1)}.${target}`, (fixture) => plantWalLock(fixture, suffix, target));
   }
-  for (const name of ['', '.lock']) add(`hot-journal.${label(name)}`, (stage) => plantHotJournal(stage, name));
+  for (const name of ['', '.lock']) add(`hot-journal.${label(name)}`, (fixture) => plantHotJournal(fixture, name));
   add('hot-journal.store', plantHotJournalOfStore);
-  add('draft.symlink', (stage) => plantDraft(stage, (path, target) => symlinkSync(target, path)));
-  add('draft.file', (stage) => plantDraft(stage, (path) => writeFileSync(path, 'x', { mode: 0o666 })));
-  add('draft.directory', (stage) => plantDraft(stage, (path) => mkdirSync(path)));
-  add('draft.fifo', (stage) => plantDraft(stage, (path) => execFileSync('mkfifo', [path])));
+  add('draft.symlink', (fixture) => plantDraft(fixture, (path, target) => symlinkSync(target, path)));
+  add('draft.file', (fixture) => plantDraft(fixture, (path) => writeFileSync(path, 'x', { mode: 0o666 })));
+  add('draft.directory', (fixture) => plantDraft(fixture, (path) => mkdirSync(path)));
+  add('draft.fifo', (fixture) => plantDraft(fixture, (path) => execFileSync('mkfifo', [path])));
   add('short-names', plantShortNames);
   add('linked-directory', refusesLinkedDirectory);
   for (const name of ['', '-wal', '-shm', '-journal', '.anchor', '.anchor.new', '.lock', '.owner'])
-    add(`healed.${label(name)}`, (stage) => worksAfterRemoval(stage, name));
+    add(`healed.${label(name)}`, (fixture) => worksAfterRemoval(fixture, name));
   for (const name of ['', '-wal', '-shm', '.anchor', '.owner', '.lock']) {
     for (const how of ['cut', 'random', 'emptied'])
-      add(`garbled.${label(name)}.${how}`, (stage) => reportsCorruption(stage, name, how));
+      add(`garbled.${label(name)}.${how}`, (fixture) => reportsCorruption(fixture, name, how));
   }
   return all;
 }

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { linkSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { Broken, expect, show } from '../support/store-attack.mjs';
+import { ExpectationError, expect, show } from '../support/store-attack.mjs';
 import { assertAckedStored } from './owner-files.mjs';
 
 const FILES = ['', '-wal', '-shm', '.anchor', '.lock', '.owner'];
@@ -33,11 +33,11 @@ const paths = {
     linkSync(file, join(folder, 'w', 'hard'));
     return join(folder, 'w', 'hard');
   },
-  'bind-mount': (stage, file) => {
-    const target = join(stage.folder, 'w', 'bound');
+  'bind-mount': (fixture, file) => {
+    const target = join(fixture.folder, 'w', 'bound');
     writeFileSync(target, '');
     execFileSync('mount', ['--bind', file, target]);
-    stage.atEnd(() => execFileSync('umount', ['-l', target]));
+    fixture.atEnd(() => execFileSync('umount', ['-l', target]));
     return target;
   },
   proc: (_, file) => `/proc/self/root${file}`,
@@ -50,18 +50,18 @@ const paths = {
 
 /**
  * Starts an owner whose store is inside the root of its tools.
- * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
  * @param {string} directory
  */
-async function startOwner(stage, directory) {
-  const root = join(stage.folder, 'w');
+async function startOwner(fixture, directory) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(join(root, 'x'), { recursive: true });
   writeFileSync(join(root, 'harmless.txt'), 'harmless\n');
-  stage.path = join(root, directory, 'journal.db');
-  const owner = await stage.actor();
-  const { fence } = await owner.fill(stage.path, 'a', 0);
+  fixture.path = join(root, directory, 'journal.db');
+  const owner = await fixture.actor();
+  const { fence } = await owner.fill(fixture.path, 'a', 0);
   await owner.must('append', { session: 'a', fence, first: 0, value: MARK });
-  const { secret } = JSON.parse(execFileSync('cat', [`${stage.path}.owner`], { encoding: 'utf8' }));
+  const { secret } = JSON.parse(execFileSync('cat', [`${fixture.path}.owner`], { encoding: 'utf8' }));
   return { root, owner, fence, secret };
 }
 
@@ -80,11 +80,11 @@ const digestOf = (path) =>
     .digest('hex');
 
 /** Each tool refuses the path, reveals nothing of the file and changes nothing. */
-async function toolsRefuse(stage, directory, suffix, pathTo) {
-  const { root, owner, fence, secret } = await startOwner(stage, directory);
-  const file = stage.path + suffix;
-  const path = pathTo(stage, file);
-  const before = [digestOf(file), isLocked(stage.path, owner.pid), isLocked(`${stage.path}.lock`, owner.pid)];
+async function toolsRefuse(fixture, directory, suffix, pathTo) {
+  const { root, owner, fence, secret } = await startOwner(fixture, directory);
+  const file = fixture.path + suffix;
+  const path = pathTo(fixture, file);
+  const before = [digestOf(file), isLocked(fixture.path, owner.pid), isLocked(`${fixture.path}.lock`, owner.pid)];
   const tries = [
     ['view_file', { path }],
     ['search_files', { path, query: 'e', hidden: true }],
@@ -97,16 +97,16 @@ async function toolsRefuse(stage, directory, suffix, pathTo) {
     expect(answer.fault !== undefined, `${name} to be refused`, answer);
     expect(!show(answer).includes(secret) && !show(answer).includes(MARK), 'no content of the file', answer);
   }
-  const after = [digestOf(file), isLocked(stage.path, owner.pid), isLocked(`${stage.path}.lock`, owner.pid)];
+  const after = [digestOf(file), isLocked(fixture.path, owner.pid), isLocked(`${fixture.path}.lock`, owner.pid)];
   expect(JSON.stringify(after) === JSON.stringify(before), 'the file and the locks as before', { before, after });
   await owner.must('append', { session: 'a', fence, first: 1 });
   await owner.kill();
-  await assertAckedStored(stage, stage.path, new Map([['a', 2]]));
+  await assertAckedStored(fixture, fixture.path, new Map([['a', 2]]));
 }
 
 /** Tools that traverse the root reveal nothing of the store. */
-async function traverse(stage, directory, name, input) {
-  const { root, owner, secret } = await startOwner(stage, directory);
+async function traverse(fixture, directory, name, input) {
+  const { root, owner, secret } = await startOwner(fixture, directory);
   const answer = await owner.do('tool', { root, name, input: { path: root, ...input } });
   const text = JSON.stringify(answer);
   expect(
@@ -115,7 +115,7 @@ async function traverse(stage, directory, name, input) {
     text.slice(0, 300),
   );
   expect(
-    isLocked(stage.path, owner.pid) && isLocked(`${stage.path}.lock`, owner.pid),
+    isLocked(fixture.path, owner.pid) && isLocked(`${fixture.path}.lock`, owner.pid),
     'the locks to be held',
     'they are not held',
   );
@@ -140,29 +140,29 @@ const commands = {
 };
 
 /** A sandboxed command reveals nothing of the store and does not affect its owner. */
-async function runSandboxed(stage, directory, command) {
-  const { root, owner, fence, secret } = await startOwner(stage, directory);
+async function runSandboxed(fixture, directory, command) {
+  const { root, owner, fence, secret } = await startOwner(fixture, directory);
   const substitute = (text) =>
     text
-      .replace(/\bS(?=\b|[*.-])/g, stage.path)
-      .replace(/\bD\b/g, dirname(stage.path))
+      .replace(/\bS(?=\b|[*.-])/g, fixture.path)
+      .replace(/\bD\b/g, dirname(fixture.path))
       .replace(/\bP\b/g, String(owner.pid));
   const answer = await owner.do('tool', { root, name: 'run_command', input: { command: substitute(command) } }, 30_000);
   const text = JSON.stringify(answer);
   if (/bubblewrap|sandbox/i.test(answer.fault?.message ?? ''))
-    throw new Broken('skipped: the sandbox is not available');
+    throw new ExpectationError('skipped: the sandbox is not available');
   expect(
     !text.includes(secret) && !text.includes(MARK) && !/"rondo\\*":1/.test(text),
     'no content of the store',
     text.slice(0, 300),
   );
   await owner.must('append', { session: 'a', fence, first: 1 });
-  expect(isLocked(stage.path, owner.pid), 'the locks to be held', 'they are not held');
-  const client = await stage.actor();
-  expect((await client.must('open', { path: stage.path })).owner.pid === owner.pid, 'the same owner', 'another');
+  expect(isLocked(fixture.path, owner.pid), 'the locks to be held', 'they are not held');
+  const client = await fixture.actor();
+  expect((await client.must('open', { path: fixture.path })).owner.pid === owner.pid, 'the same owner', 'another');
   await owner.kill();
   await client.kill();
-  await assertAckedStored(stage, stage.path, new Map([['a', 2]]));
+  await assertAckedStored(fixture, fixture.path, new Map([['a', 2]]));
 }
 
 export function cases() {
@@ -172,15 +172,15 @@ export function cases() {
     for (const [name, pathTo] of Object.entries(paths)) {
       if (directory === '.rondo' && /dots|slash|twice|renamed|proc/.test(name)) continue;
       for (const suffix of name === 'direct' || name === 'hard-link' ? FILES : ['', '.owner']) {
-        add(`${directory}.${name}.journal.db${suffix}`, (stage) => toolsRefuse(stage, directory, suffix, pathTo));
+        add(`${directory}.${name}.journal.db${suffix}`, (fixture) => toolsRefuse(fixture, directory, suffix, pathTo));
       }
     }
-    add(`${directory}.sweep.list`, (stage) => traverse(stage, directory, 'list_files', { hidden: true, depth: 5 }));
-    add(`${directory}.sweep.search`, (stage) =>
-      traverse(stage, directory, 'search_files', { query: MARK, hidden: true }),
+    add(`${directory}.sweep.list`, (fixture) => traverse(fixture, directory, 'list_files', { hidden: true, depth: 5 }));
+    add(`${directory}.sweep.search`, (fixture) =>
+      traverse(fixture, directory, 'search_files', { query: MARK, hidden: true }),
     );
     for (const [name, command] of Object.entries(commands))
-      add(`${directory}.command.${name}`, (stage) => runSandboxed(stage, directory, command));
+      add(`${directory}.command.${name}`, (fixture) => runSandboxed(fixture, directory, command));
   }
   return all;
 }

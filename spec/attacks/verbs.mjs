@@ -78,43 +78,43 @@ async function createTemplate() {
 
 /**
  * Creates the project of a case; returns the id of its turn.
- * @param {import('../support/store-attack.mjs').Stage} stage
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
  */
-async function createProject(stage) {
+async function createProject(fixture) {
   template.created ??= createTemplate();
   const turn = await template.created;
-  cpSync(template.folder, stage.folder, { recursive: true });
-  stage.path = join(stage.folder, '.rondo', 'journal.db');
+  cpSync(template.folder, fixture.folder, { recursive: true });
+  fixture.path = join(fixture.folder, '.rondo', 'journal.db');
   return turn;
 }
 
 /** Owners that do not answer. Each function returns the pid that the message must name. */
 const unresponsiveOwners = {
-  stopped: async (stage) => {
-    const owner = await stage.actor();
-    await owner.must('open', { path: stage.path });
+  stopped: async (fixture) => {
+    const owner = await fixture.actor();
+    await owner.must('open', { path: fixture.path });
     owner.signalled('SIGSTOP');
     return owner.pid;
   },
-  blocked: async (stage) => {
-    const owner = await stage.actor();
-    await owner.must('open', { path: stage.path });
+  blocked: async (fixture) => {
+    const owner = await fixture.actor();
+    await owner.must('open', { path: fixture.path });
     owner.do('block', { ms: 25_000 }).catch(() => undefined);
     await sleep(50);
     return owner.pid;
   },
-  mute: async (stage) => {
-    const { close } = await falseOwner(stage.path, () => {});
-    stage.atEnd(close);
+  mute: async (fixture) => {
+    const { close } = await falseOwner(fixture.path, () => {});
+    fixture.atEnd(close);
     return process.pid;
   },
-  garbage: async (stage) => {
-    const { close } = await falseOwner(stage.path, (wire) => wire.send('garbage\n'));
-    stage.atEnd(close);
+  garbage: async (fixture) => {
+    const { close } = await falseOwner(fixture.path, (wire) => wire.send('garbage\n'));
+    fixture.atEnd(close);
     return process.pid;
   },
-  'no-socket': async (stage) => {
-    const { close } = await falseOwner(stage.path, () => {});
+  'no-socket': async (fixture) => {
+    const { close } = await falseOwner(fixture.path, () => {});
     await close();
     return process.pid;
   },
@@ -134,14 +134,14 @@ function assertReadableEnd(ended) {
 
 /**
  * A verb names the process of an owner that does not answer.
- * @param {import('../support/store-attack.mjs').Stage} stage @param {readonly string[]} args
- * @param {(stage: any) => Promise<number>} startOwner
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture @param {readonly string[]} args
+ * @param {(fixture: any) => Promise<number>} startOwner
  */
-async function namesOwner(stage, args, startOwner) {
-  const turn = await createProject(stage);
-  const pid = await startOwner(stage);
+async function namesOwner(fixture, args, startOwner) {
+  const turn = await createProject(fixture);
+  const pid = await startOwner(fixture);
   const ended = await rondo(
-    stage.folder,
+    fixture.folder,
     args.map((arg) => arg.replace(/^T\b/, turn)),
   );
   assertReadableEnd(ended);
@@ -152,35 +152,35 @@ async function namesOwner(stage, args, startOwner) {
 
 /** Files of an ended owner, or a responsive owner: neither blocks a verb. */
 const leftovers = {
-  killed: async (stage) => {
-    const owner = await stage.actor();
-    await owner.must('open', { path: stage.path });
+  killed: async (fixture) => {
+    const owner = await fixture.actor();
+    await owner.must('open', { path: fixture.path });
     await owner.kill();
   },
-  'record-garbage': async (stage) => writeFileSync(`${stage.path}.owner`, '\0garbage', { mode: 0o600 }),
-  'record-wide': async (stage) => {
-    writeFileSync(`${stage.path}.owner`, '{}');
-    chmodSync(`${stage.path}.owner`, 0o666);
+  'record-garbage': async (fixture) => writeFileSync(`${fixture.path}.owner`, '\0garbage', { mode: 0o600 }),
+  'record-wide': async (fixture) => {
+    writeFileSync(`${fixture.path}.owner`, '{}');
+    chmodSync(`${fixture.path}.owner`, 0o666);
   },
-  'socket-file': async (stage) => writeFileSync(`${stage.path}.sock`, 'x'),
-  living: async (stage) => {
-    const owner = await stage.actor();
-    await owner.must('open', { path: stage.path });
+  'socket-file': async (fixture) => writeFileSync(`${fixture.path}.sock`, 'x'),
+  living: async (fixture) => {
+    const owner = await fixture.actor();
+    await owner.must('open', { path: fixture.path });
   },
-  'record-garbage-of-living': async (stage) => {
-    const owner = await stage.actor();
-    await owner.must('open', { path: stage.path });
-    const content = readOwnerFile(stage.path);
-    writeFileSync(`${stage.path}.owner`, JSON.stringify({ ...content, socket: 'beside' }));
+  'record-garbage-of-living': async (fixture) => {
+    const owner = await fixture.actor();
+    await owner.must('open', { path: fixture.path });
+    const content = readOwnerFile(fixture.path);
+    writeFileSync(`${fixture.path}.owner`, JSON.stringify({ ...content, socket: 'beside' }));
   },
 };
 
 /** A verb works in spite of the leftovers. */
-async function works(stage, args, createLeftover) {
-  const turn = await createProject(stage);
-  await createLeftover(stage);
+async function works(fixture, args, createLeftover) {
+  const turn = await createProject(fixture);
+  await createLeftover(fixture);
   const ended = await rondo(
-    stage.folder,
+    fixture.folder,
     args.map((arg) => arg.replace(/^T\b/, turn)),
   );
   assertReadableEnd(ended);
@@ -192,10 +192,10 @@ async function works(stage, args, createLeftover) {
 }
 
 /** With --json, the Fault is a document on stdout. */
-async function printsJson(stage, verb) {
-  const turn = await createProject(stage);
-  const pid = await unresponsiveOwners.stopped(stage);
-  const ended = await rondo(stage.folder, [...verbs[verb].map((arg) => arg.replace(/^T\b/, turn)), '--json']);
+async function printsJson(fixture, verb) {
+  const turn = await createProject(fixture);
+  const pid = await unresponsiveOwners.stopped(fixture);
+  const ended = await rondo(fixture.folder, [...verbs[verb].map((arg) => arg.replace(/^T\b/, turn)), '--json']);
   assertReadableEnd(ended);
   const { error } = JSON.parse(ended.stdout);
   expect(
@@ -206,16 +206,16 @@ async function printsJson(stage, verb) {
 }
 
 /** A run that timed out has started no turn, or its message says how to resume the turn. */
-async function reportsStartedTurn(stage) {
-  await createProject(stage);
-  const owner = await stage.actor();
-  await owner.must('open', { path: stage.path });
+async function reportsStartedTurn(fixture) {
+  await createProject(fixture);
+  const owner = await fixture.actor();
+  await owner.must('open', { path: fixture.path });
   owner.signalled('SIGSTOP');
-  const ended = await rondo(stage.folder, ['run', 'hello', '--input', INPUT, '--key', 'second']);
+  const ended = await rondo(fixture.folder, ['run', 'hello', '--input', INPUT, '--key', 'second']);
   assertReadableEnd(ended);
   owner.signalled('SIGCONT');
   await sleep(500);
-  const { runs } = JSON.parse((await rondo(stage.folder, ['runs', '--json'])).stdout);
+  const { runs } = JSON.parse((await rondo(fixture.folder, ['runs', '--json'])).stdout);
   const startedTurns = runs.filter(({ turnId }) => !show(turnId).includes('first')).length - 1;
   expect(startedTurns <= 0 || /resume/.test(ended.stderr), 'no turn, or a message that names it', {
     ended: ended.stderr,
@@ -224,8 +224,8 @@ async function reportsStartedTurn(stage) {
 }
 
 /** The message about a refused data directory is readable. */
-async function refusesData(stage, create) {
-  const { folder } = stage;
+async function refusesData(fixture, create) {
+  const { folder } = fixture;
   mkdirSync(join(folder, 'loops'));
   writeFileSync(join(folder, 'loops', 'hello.json'), JSON.stringify(hello));
   create(folder);
@@ -259,17 +259,17 @@ export function cases() {
   for (const [state, startOwner] of Object.entries(unresponsiveOwners)) {
     for (const [verb, args] of Object.entries(verbs)) {
       if (state !== 'stopped' && !['run', 'resume', 'cancel', 'runs', 'status', 'doctor'].includes(verb)) continue;
-      add(`${state}.${verb}`, (stage) => namesOwner(stage, args, startOwner));
+      add(`${state}.${verb}`, (fixture) => namesOwner(fixture, args, startOwner));
     }
   }
   for (const [leftover, createLeftover] of Object.entries(leftovers)) {
     for (const verb of ['run', 'status', 'doctor'])
-      add(`${leftover}.${verb}`, (stage) => works(stage, verbs[verb], createLeftover));
+      add(`${leftover}.${verb}`, (fixture) => works(fixture, verbs[verb], createLeftover));
   }
   for (const verb of ['run', 'runs', 'status', 'cancel', 'resume', 'approve', 'resolve'])
-    add(`json.${verb}`, (stage) => printsJson(stage, verb));
+    add(`json.${verb}`, (fixture) => printsJson(fixture, verb));
   for (const [name, create] of Object.entries(refusedData))
-    add(`refused.${name}`, (stage) => refusesData(stage, create));
+    add(`refused.${name}`, (fixture) => refusesData(fixture, create));
   add('honest.run', reportsStartedTurn);
   return all;
 }

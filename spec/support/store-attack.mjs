@@ -19,11 +19,11 @@ export const root = realpathSync(mkdtempSync(join(tmpdir(), 'ra-')));
 export const LONGEST_MS = 10_500;
 
 /** A failed expectation: the expected and the actual result. */
-export class Broken extends Error {}
+export class ExpectationError extends Error {}
 
 /** Throws if a condition is false. @param {boolean} condition @param {string} expected @param {unknown} actual */
 export function expect(condition, expected, actual) {
-  if (!condition) throw new Broken(`expected ${expected}; happened: ${show(actual)}`);
+  if (!condition) throw new ExpectationError(`expected ${expected}; happened: ${show(actual)}`);
 }
 
 /** Returns a value as one line of at most 400 characters. @param {unknown} value */
@@ -39,7 +39,7 @@ export function show(value) {
 export async function within(work, ms, expected) {
   const stop = new AbortController();
   const timeout = sleep(ms, undefined, { signal: stop.signal }).then(
-    () => Promise.reject(new Broken(`expected ${expected} within ${ms} ms; happened: nothing yet`)),
+    () => Promise.reject(new ExpectationError(`expected ${expected} within ${ms} ms; happened: nothing yet`)),
     () => new Promise(() => {}),
   );
   try {
@@ -164,7 +164,7 @@ export class Actor {
 }
 
 /** The fixture of a case: a directory, processes, and cleanups. */
-export class Stage {
+export class StoreFixture {
   actors = [];
   #cleanups = [];
 
@@ -234,10 +234,10 @@ export function expectFault(response, codes) {
 
 /**
  * Asserts that a new process reads exactly these values and no damage.
- * @param {Stage} stage @param {string} path @param {string} session @param {readonly string[]} values
+ * @param {StoreFixture} fixture @param {string} path @param {string} session @param {readonly string[]} values
  */
-export async function expectStored(stage, path, session, values) {
-  const reader = await stage.actor();
+export async function expectStored(fixture, path, session, values) {
+  const reader = await fixture.actor();
   const { damage } = await reader.must('open', { path });
   expect(damage.length === 0, 'a store without damage', damage);
   const found = await reader.must('values', { session });

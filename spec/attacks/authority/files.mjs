@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { Broken, createHost, expect, singleToolAgent, toolboxLibrary } from './fixture.mjs';
+import { createHost, ExpectationError, expect, singleToolAgent, toolboxLibrary } from './fixture.mjs';
 
 /** @typedef {import('./fixture.mjs').AuthorityFixture} AuthorityFixture */
 /** @typedef {{ root: string, outside: string }} Directories */
@@ -285,7 +285,7 @@ function sandboxCases() {
         loopInput: { command: `echo ran >> '${fixture.executionLog}'; echo ran > ran.txt` },
       });
       const [{ target }] = await fixture.json(['approvals']);
-      if (/WITHOUT/.test(target.confinement)) throw new Broken('skipped: bubblewrap does not work here');
+      if (/WITHOUT/.test(target.confinement)) throw new ExpectationError('skipped: bubblewrap does not work here');
       if (how === 'removed') rmSync(wrapper);
       else writeFileSync(wrapper, '#!/bin/sh\nexit 1\n');
       await fixture.rondo(['approve', id], { trust: true });

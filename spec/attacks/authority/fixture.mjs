@@ -7,7 +7,7 @@ import { environmentOf, listen, startRondo } from '../../support/operator.mjs';
 import { expect, randomOf, root } from '../../support/store-attack.mjs';
 
 export { bin, leakIn, SECRETS } from '../../support/operator.mjs';
-export { Broken, expect, show, sleep, within } from '../../support/store-attack.mjs';
+export { ExpectationError, expect, show, sleep, within } from '../../support/store-attack.mjs';
 
 const library = (/** @type {string} */ path) => import(new URL(`../../../lib/${path}`, import.meta.url).href);
 export const rondoLibrary = () => library('index.js');

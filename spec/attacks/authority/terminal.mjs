@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { assertScreen, defineShellTool, TEXTS } from './display.mjs';
-import { Broken, bin, expect, sleep } from './fixture.mjs';
+import { bin, ExpectationError, expect, sleep } from './fixture.mjs';
 
 /** @typedef {import('./fixture.mjs').AuthorityFixture} AuthorityFixture */
 
@@ -14,7 +14,7 @@ const quote = (/** @type {string} */ text) => `'${text.replaceAll("'", "'\\''")}
 
 /** Runs a verb in a pseudo-terminal of 80 columns. @param {AuthorityFixture} fixture @param {readonly string[]} args */
 function startTerminal(fixture, args) {
-  if (!existsSync('/usr/bin/script')) throw new Broken('skipped: script(1) is not installed');
+  if (!existsSync('/usr/bin/script')) throw new ExpectationError('skipped: script(1) is not installed');
   const command = [process.execPath, bin, ...args].map(quote).join(' ');
   const env = { ...fixture.env(true), NO_COLOR: '1', TERM: 'xterm-256color' };
   const child = spawn('script', ['-qfec', `stty cols 80 rows 30; exec ${command}`, '/dev/null'], {

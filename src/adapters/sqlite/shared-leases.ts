@@ -38,6 +38,8 @@ export class SharedLeases implements Leases {
   readonly selfProcess: StoreProcess;
   private readonly route: LeaseRoute;
   private readonly ownHolders = new Map<string, LeaseHolder>();
+  /** The sessions that are being acquired, once for each request. */
+  private readonly acquiring: string[] = [];
 
   constructor(id: string, route: LeaseRoute) {
     this.id = id;
@@ -57,15 +59,29 @@ export class SharedLeases implements Leases {
 
   private async acquireAsync(session: string, holder: LeaseHolder): Promise<Lease | undefined> {
     const { turn } = holder;
-    const isHeld = await this.route.perform(
-      async () => {
-        const { leaseTable } = this.route;
-        if (leaseTable?.recovery !== undefined) await leaseTable.recovery;
-        return leaseTable?.tryHold(session, turn, this.selfProcess) === true;
-      },
-      async (client) => (await client.request('acquire', { session, turn })) === true,
-    );
-    return isHeld ? this.createLease(session, holder) : undefined;
+    this.acquiring.push(session);
+    try {
+      const isHeld = await this.route.perform(
+        async () => {
+          const { leaseTable } = this.route;
+          if (leaseTable?.recovery !== undefined) await leaseTable.recovery;
+          return leaseTable?.tryHold(session, turn, this.selfProcess) === true;
+        },
+        async (client) => {
+          const onLateResponse = (value: unknown): void => this.releaseLateGrant(session, client, value === true);
+          return (await client.request('acquire', { session, turn }, onLateResponse)) === true;
+        },
+      );
+      return isHeld ? this.createLease(session, holder) : undefined;
+    } finally {
+      this.acquiring.splice(this.acquiring.indexOf(session), 1);
+    }
+  }
+
+  /** Releases a lease that the owner granted after this process had given it up. Keeps a lease acquired since. */
+  private releaseLateGrant(session: string, client: StoreClient, isGranted: boolean): void {
+    if (!isGranted || this.ownHolders.has(session) || this.acquiring.includes(session)) return;
+    client.sendUnanswered('release', { session });
   }
 
   /**

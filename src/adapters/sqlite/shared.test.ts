@@ -301,6 +301,21 @@ verifies(
   },
 );
 
+verifies('store.leases', 'a lease that a stopped owner grants after it was given up is released', async () => {
+  const file = freshFile();
+  const owner = await startOwner(file);
+  const [first, second] = [await openForTest(file), await openForTest(file)];
+  const holder = { turn: 's.t1', handleRequest: async () => null };
+  owner.signal('SIGSTOP');
+  expect((await expectFault(Promise.resolve(first.leases.acquire('s', holder)))).code).toBe('STORE_OWNED');
+  owner.signal('SIGCONT');
+  const acquire = async (): Promise<boolean> => {
+    const lease = await Promise.resolve(second.leases.acquire('s', holder)).catch(() => undefined);
+    return lease !== undefined;
+  };
+  await expect.poll(acquire, { message: 'no process can run the session', timeout: 5000 }).toBe(true);
+});
+
 verifies('sqlite.owner', 'opening a store that living processes wait for checks only its heads', async () => {
   const checkLevelWith = async (client: ProcessId): Promise<string> => {
     const file = freshFile();

@@ -50,6 +50,8 @@ interface PendingRequest {
   readonly sink?: ReplySink | undefined;
   /** True if the owner has forwarded the request to another process. */
   isForwarded?: boolean;
+  /** Called if the owner answers the request after it was given up, when the request is already rejected. */
+  readonly onLateResponse?: ((value: unknown) => void) | undefined;
 }
 
 /** An authenticated connection to the owner. */
@@ -61,6 +63,8 @@ export class StoreClient {
   private readonly channel: Channel;
   private readonly watchdog: ResponseWatchdog;
   private readonly pending = new Map<number, PendingRequest>();
+  /** Rejected requests whose late response matters. */
+  private readonly lateResponses = new Map<number, (value: unknown) => void>();
   private lastRequestNumber = 0;
   private isLost = false;
   /** True after the handshake. */
@@ -117,10 +121,13 @@ export class StoreClient {
     });
   }
 
-  /** Sends a request and resolves with its response. */
-  request(op: string, args: object): Promise<unknown> {
+  /**
+   * Sends a request and resolves with its response. `onLateResponse` is called with the response of an owner that was given
+   * up, and performs the request nevertheless once it is responsive again.
+   */
+  request(op: string, args: object, onLateResponse?: (value: unknown) => void): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      this.sendRequest({ resolve, reject }, (i) => this.channel.send({ i, op, ...args }));
+      this.sendRequest({ resolve, reject, onLateResponse }, (i) => this.channel.send({ i, op, ...args }));
     });
   }
 
@@ -196,9 +203,15 @@ export class StoreClient {
     const { i, a } = message;
     if (a !== undefined) return void this.answerForwarded(a, message);
     if (i === undefined) return;
-    if ('ok' in message) this.takePending(i)?.resolve(message.ok);
+    if ('ok' in message) this.receiveResult(i, message.ok);
     else if (message.error !== undefined) this.takePending(i)?.reject(fromWireError(message.error));
     else this.handleProgress(i, message);
+  }
+
+  private receiveResult(i: number, value: unknown): void {
+    this.takePending(i)?.resolve(value);
+    this.lateResponses.get(i)?.(value);
+    this.lateResponses.delete(i);
   }
 
   private handleProgress(i: number, { asked, ack, piece, droppable }: OwnerMessage): void {
@@ -229,7 +242,10 @@ export class StoreClient {
     if (!this.isAuthenticated) return void this.rejectAuthentication?.(error);
     // A probe: its response shows that the owner is responsive again. No other request is sent until then.
     this.channel.send({ op: 'holdings', i: ++this.lastRequestNumber });
-    for (const i of [...this.pending.keys()]) this.takePending(i)?.reject(error);
+    for (const [i, { onLateResponse }] of [...this.pending]) {
+      if (onLateResponse !== undefined) this.lateResponses.set(i, onLateResponse);
+      this.takePending(i)?.reject(error);
+    }
   }
 
   private handleClose(): void {

@@ -117,7 +117,7 @@ verifies('cli.decide', 'only an approver can answer, and only a valid answer is 
   await refused(['approve', id, '--as', 'bob', '--when', '{}'], 1, 'needs a written predicate');
   await refused(['deny', id, '--when', '{}'], 64, "Unknown option '--when'");
   await refused(['approve'], 64, 'approval');
-  await refused([...run, '--approver', ''], 64, 'must name');
+  await refused([...run, '--approver', ''], 64, 'must not be empty');
   expect((await project.run(['approve', id, '--as', 'carol'])).code).toBe(0);
   expect(project.paid).toEqual(['5']);
 });

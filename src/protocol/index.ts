@@ -40,7 +40,7 @@ export type {
   UserMessageContent,
 } from './events.js';
 export { EVENT_TYPES } from './events.js';
-export type { Json } from './json.js';
+export type { Json, JsonObject } from './json.js';
 export type { LiveDelta } from './live.js';
 export type {
   AgentComposite,

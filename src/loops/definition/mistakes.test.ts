@@ -47,7 +47,7 @@ const names: readonly Mistake[] = [
 ];
 
 const bodies: readonly Mistake[] = [
-  [inPrompt({ template: '' }), '/prompt/template', 'not empty'],
+  [inPrompt({ template: '' }), '/prompt/template', 'not blank'],
   [inPrompt({ template: ['a'] }), '/prompt/template', 'not a list'],
   [inPrompt({ template: 'a {{name' }), '/prompt/template', 'has "{{" without "}}"'],
   [inPrompt({ template: '{{}}' }), '/prompt/template', 'is not a variable name'],
@@ -63,7 +63,7 @@ const bodies: readonly Mistake[] = [
     'uses "b", which is not among its variables (a)',
   ],
   [inPrompt({ variables: 'a' }), '/prompt/variables', 'must be a list, not "a"'],
-  [inPrompt({ variables: ['a', ''] }), '/prompt/variables/1', 'not empty'],
+  [inPrompt({ variables: ['a', ''] }), '/prompt/variables/1', 'not blank'],
   [inPrompt({ maxTokens: 0 }), '/prompt/maxTokens', 'must be a whole number from 1 up, not 0'],
   [inPrompt({ maxTokens: 1.5 }), '/prompt/maxTokens', 'not 1.5'],
   [inPrompt({ temperature: 2.1 }), '/prompt/temperature', 'must be a number from 0 to 2, not 2.1'],
